@@ -1,0 +1,57 @@
+# Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+# Each makes .venv and installs what it needs; again only when pyproject.toml has changed.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint unit test-kafka bench dist clean
+
+help:
+	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
+	@echo "make test        ruff, mypy, import rules and every test"
+	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
+	@echo "make bench       the benchmarks"
+	@echo "make dist        sdist and wheel into dist/"
+	@echo "make clean       removes what the other targets made"
+
+$(VENV)/.installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "kohort needs Python 3.11 or newer: install it, or say where it is with 'make PYTHON=/path/to/python3 ...'"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment: install its venv module (Debian and Ubuntu: apt-get install python3-venv)"; exit 1; }
+	@echo "installing kohort and what it needs into $(VENV) (some minutes the first time: PySpark is 450 MB)"
+	@$(BIN)/python -m pip install --quiet --upgrade pip "setuptools>=77"
+	$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo/run.py
+
+test: lint unit
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PYTHONPATH=.src $(BIN)/lint-imports
+
+unit: $(VENV)/.installed
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-kafka: $(VENV)/.installed
+	scripts/apache-kafka start 19192
+	$(BIN)/python -m pytest -m kafka --bootstrap 127.0.0.1:19192 $(PYTEST_ARGS); status=$$?; \
+		scripts/apache-kafka stop 19192; exit $$status
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m benchmarks
+
+dist: $(VENV)/.installed
+	rm -rf build dist *.egg-info
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build
+
+clean:
+	rm -rf build dist *.egg-info .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,77 @@
+"""Kafka's wire protocol: frames, the table of APIs, messages, error codes, record batch headers.
+
+The message classes are kafka-python's; they are imported when the first message of an API is coded, because
+that import takes longer than everything else a broker does before it serves.
+"""
+
+from ._apis import APIS, Api, ApiKey, api_for
+from ._batch import (
+    BATCH_OVERHEAD,
+    BatchHeader,
+    Codec,
+    build_batch,
+    iter_batches,
+    parse_batch_header,
+    stamp_batch,
+    verify_batch,
+)
+from ._context import ANONYMOUS, RequestContext
+from ._errors import (
+    CorruptBatchError,
+    ErrorCode,
+    FrameTooLargeError,
+    KafkaError,
+    KohortError,
+    MalformedFrameError,
+    MalformedMessageError,
+    ProtocolError,
+    UnsupportedVersionError,
+)
+from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader
+from ._messages import (
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+    request_class,
+    response_class,
+)
+
+__all__ = [
+    "ANONYMOUS",
+    "APIS",
+    "BATCH_OVERHEAD",
+    "LENGTH_PREFIX",
+    "MAX_FRAME_BYTES",
+    "Api",
+    "ApiKey",
+    "BatchHeader",
+    "Codec",
+    "CorruptBatchError",
+    "ErrorCode",
+    "FrameReader",
+    "FrameTooLargeError",
+    "KafkaError",
+    "KohortError",
+    "MalformedFrameError",
+    "MalformedMessageError",
+    "ProtocolError",
+    "RequestContext",
+    "RequestHeader",
+    "UnsupportedVersionError",
+    "api_for",
+    "build_batch",
+    "decode_request",
+    "decode_request_header",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "iter_batches",
+    "parse_batch_header",
+    "request_class",
+    "response_class",
+    "stamp_batch",
+    "verify_batch",
+]

@@ -1,0 +1,114 @@
+"""The table of APIs: key, name, the versions we speak and where each becomes flexible (KIP-482).
+
+The upper bounds are the newest that kafka-python 3 knows and Apache Kafka 4.3.1 offers; the lower ones are
+Apache Kafka's own, so that a client that reads a broker's age off the ranges reads a real one. Produce starts
+at 0 in the offer (KIP-896: librdkafka asks for it there) and at 3 in what is served.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ._errors import UnsupportedVersionError
+
+
+class ApiKey(IntEnum):
+    """Kafka's API numbers (the ones that kohort serves or sends)."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+    SASL_AUTHENTICATE = 36
+    CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
+    OFFSET_DELETE = 47
+    DESCRIBE_CLUSTER = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One row: ``min_version..max_version`` is inclusive; ``flexible_from`` is None where no version is."""
+
+    key: ApiKey
+    name: str
+    min_version: int
+    max_version: int
+    flexible_from: int | None
+    module: str
+
+    def flexible(self, version: int) -> bool:
+        """Whether this version has compact strings and tagged fields."""
+        return self.flexible_from is not None and version >= self.flexible_from
+
+    def require(self, version: int) -> None:
+        """Raise UnsupportedVersionError unless the version is in range."""
+        if not self.min_version <= version <= self.max_version:
+            raise UnsupportedVersionError(
+                f"{self.name} v{version} is not spoken here: v{self.min_version} to v{self.max_version} are"
+            )
+
+
+_CONSUMER = "kafka.protocol.consumer"
+_METADATA = "kafka.protocol.metadata"
+_PRODUCER = "kafka.protocol.producer"
+_ADMIN = "kafka.protocol.admin"
+_SASL = "kafka.protocol.sasl"
+
+_ROWS = (
+    Api(ApiKey.PRODUCE, "Produce", 3, 13, 9, _PRODUCER),
+    Api(ApiKey.FETCH, "Fetch", 4, 18, 12, _CONSUMER),
+    Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 11, 6, _CONSUMER),
+    Api(ApiKey.METADATA, "Metadata", 0, 13, 9, _METADATA),
+    Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 10, 8, _CONSUMER),
+    Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 10, 6, _CONSUMER),
+    Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, 3, _METADATA),
+    Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, 6, _CONSUMER),
+    Api(ApiKey.HEARTBEAT, "Heartbeat", 0, 4, 4, _CONSUMER),
+    Api(ApiKey.LEAVE_GROUP, "LeaveGroup", 0, 5, 4, _CONSUMER),
+    Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, 4, _CONSUMER),
+    Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 6, 5, _ADMIN),
+    Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, 3, _ADMIN),
+    Api(ApiKey.SASL_HANDSHAKE, "SaslHandshake", 0, 1, None, _SASL),
+    Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, 3, _METADATA),
+    Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, 5, _ADMIN),
+    Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, 4, _ADMIN),
+    Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, 2, _ADMIN),
+    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, 2, _PRODUCER),
+    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 4, _CONSUMER),
+    Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, 4, _ADMIN),
+    Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, 2, _SASL),
+    Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, 2, _ADMIN),
+    Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2, _ADMIN),
+    Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None, _CONSUMER),
+    Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0, _ADMIN),
+)
+
+#: Every API by number.
+APIS: dict[int, Api] = {row.key: row for row in _ROWS}
+
+
+def api_for(key: int) -> Api:
+    """The row of an API number; UnsupportedVersionError for one we do not know."""
+    try:
+        return APIS[key]
+    except KeyError:
+        raise UnsupportedVersionError(f"unknown API number {key}") from None

@@ -1,0 +1,246 @@
+"""Record batches, magic 2 (KIP-98): the header, its checksum, and what a broker may write into it.
+
+A broker stores a batch byte for byte as the producer sent it, but for base offset and leader epoch, which the
+checksum does not cover, and the time under LogAppendTime, which needs a new one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+
+from ._errors import CorruptBatchError
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTH = struct.Struct(">i")
+_BASE_OFFSET = struct.Struct(">q")
+_EPOCH = struct.Struct(">i")
+_CRC = struct.Struct(">I")
+
+#: Bytes of a batch header; records follow.
+BATCH_OVERHEAD = _HEADER.size
+_LENGTH_AT, _EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _MAX_TIMESTAMP_AT = 8, 12, 17, 21, 35
+_LOG_OVERHEAD = 12
+_MAGIC = 2
+
+_CODEC_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_TRANSACTIONAL = 0x10
+_CONTROL = 0x20
+_DELETE_HORIZON = 0x40
+
+#: A record to be written: key, value, headers; None is null.
+RecordToWrite = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
+
+
+class Codec(IntEnum):
+    """Compression codecs, as numbered in a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """The fixed part of a batch. Timestamps are in milliseconds; -1 stands for none in producer fields."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, base offset and length included."""
+        return self.length + _LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.last_offset + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record; numbers wrap to 0 after 2147483647."""
+        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF if self.base_sequence >= 0 else -1
+
+    @property
+    def codec(self) -> int:
+        """Codec number; 5 to 7 are not assigned."""
+        return self.attributes & _CODEC_MASK
+
+    @property
+    def log_append_time(self) -> bool:
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def transactional(self) -> bool:
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Compaction has put a delete horizon in place of the base timestamp (KIP-534)."""
+        return bool(self.attributes & _DELETE_HORIZON)
+
+
+def parse_batch_header(data: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the batch that starts at ``position``.
+
+    Raises CorruptBatchError if fewer than BATCH_OVERHEAD bytes are left, the magic is not 2, or the length
+    cannot hold a header. It does not look at the checksum nor at whether the whole batch is there.
+    """
+    if len(data) - position < BATCH_OVERHEAD:
+        raise CorruptBatchError(f"batch header cut short: {len(data) - position} bytes", position)
+    header = BatchHeader(*_HEADER.unpack_from(data, position))
+    if header.magic != _MAGIC:
+        raise CorruptBatchError(f"batch of magic {header.magic}: only 2 is known", position)
+    if header.size < BATCH_OVERHEAD:
+        raise CorruptBatchError(f"batch length {header.length} is less than its header", position)
+    return header
+
+
+def verify_batch(data: bytes | bytearray | memoryview, header: BatchHeader, position: int = 0) -> None:
+    """Check that the whole batch is there and matches its CRC-32C. Raises CorruptBatchError."""
+    end = position + header.size
+    if end > len(data):
+        raise CorruptBatchError(f"batch of {header.size} bytes cut short by {end - len(data)}", position)
+    crc = _crc32c()(memoryview(data)[position + _ATTRIBUTES_AT : end])
+    if crc != header.crc:
+        raise CorruptBatchError(f"checksum is {header.crc:#010x}, the bytes give {crc:#010x}", position)
+
+
+def iter_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch of a run. Raises CorruptBatchError where one is cut short."""
+    position = 0
+    while position < len(data):
+        header = parse_batch_header(data, position)
+        if position + header.size > len(data):
+            missing = position + header.size - len(data)
+            raise CorruptBatchError(f"batch of {header.size} bytes cut short by {missing}", position)
+        yield position, header
+        position += header.size
+
+
+def stamp_batch(
+    data: bytearray,
+    position: int,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    log_append_time_ms: int | None = None,
+) -> None:
+    """Write into a batch what its broker decides; with a time, also LogAppendTime and a new checksum."""
+    _BASE_OFFSET.pack_into(data, position, base_offset)
+    _EPOCH.pack_into(data, position + _EPOCH_AT, leader_epoch)
+    if log_append_time_ms is not None:
+        data[position + _ATTRIBUTES_AT + 1] |= _LOG_APPEND_TIME
+        _BASE_OFFSET.pack_into(data, position + _MAX_TIMESTAMP_AT, log_append_time_ms)
+        _write_crc(data, position)
+
+
+def build_batch(
+    records: Sequence[RecordToWrite],
+    *,
+    timestamp_ms: int,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+) -> bytearray:
+    """One uncompressed batch in which every record has the same time. There must be a record."""
+    assert records, "a batch needs a record"
+    out = bytearray(BATCH_OVERHEAD)
+    for delta, record in enumerate(records):
+        body = _record_body(delta, record)
+        write_varint(out, len(body))
+        out += body
+    attributes = (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
+    _HEADER.pack_into(
+        out,
+        0,
+        base_offset,
+        len(out) - _LOG_OVERHEAD,
+        leader_epoch,
+        _MAGIC,
+        0,
+        attributes,
+        len(records) - 1,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    _write_crc(out, 0)
+    return out
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    """Append a zigzag varint (32 or 64 bit signed)."""
+    value = (value << 1) ^ (value >> 63)
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _record_body(offset_delta: int, record: RecordToWrite) -> bytearray:
+    key, value, headers = record
+    body = bytearray(b"\x00\x00")  # attributes, timestamp delta
+    write_varint(body, offset_delta)
+    _write_nullable(body, key)
+    _write_nullable(body, value)
+    write_varint(body, len(headers))
+    for name, content in headers:
+        _write_nullable(body, name.encode())
+        _write_nullable(body, content)
+    return body
+
+
+def _write_nullable(out: bytearray, data: bytes | None) -> None:
+    if data is None:
+        write_varint(out, -1)
+        return
+    write_varint(out, len(data))
+    out += data
+
+
+def _write_crc(data: bytearray, position: int) -> None:
+    (length,) = _LENGTH.unpack_from(data, position + _LENGTH_AT)
+    with memoryview(data) as view:
+        crc = _crc32c()(view[position + _ATTRIBUTES_AT : position + _LOG_OVERHEAD + length])
+    _CRC.pack_into(data, position + _CRC_AT, crc)
+
+
+@cache
+def _crc32c() -> Callable[[bytes | bytearray | memoryview], int]:
+    # on first use: the package reads its own metadata at import, a tenth of our time to start
+    from crc32c import crc32c
+
+    return crc32c
