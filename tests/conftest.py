@@ -26,5 +26,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--bootstrap",
         metavar="HOST:PORT",
         default=None,
-        help="run the end-to-end tests against this cluster (an Apache Kafka, say) instead of the embedded broker",
+        help="run end-to-end tests against this cluster (an Apache Kafka, say), not the embedded broker",
     )

@@ -1,0 +1,143 @@
+"""Record batch headers: golden bytes, checksums, and what a broker stamps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record.memory_records import MemoryRecords
+
+from kohort.protocol import (
+    BATCH_OVERHEAD,
+    Codec,
+    CorruptBatchError,
+    build_batch,
+    iter_batches,
+    parse_batch_header,
+    stamp_batch,
+    verify_batch,
+)
+
+#: First batch header of a partition written by Apache Kafka 4.3.1.
+APACHE_KAFKA_HEADER = bytes.fromhex(
+    "0000000000000000000003ba000000000261b8a8d2000300000031000001a1fa6c78fe000001a1fa6c78ff"
+    "ffffffffffffffffffffffffffff00000032"
+)
+
+NULLABLE = st.none() | st.binary(max_size=20)
+HEADERS = st.lists(st.tuples(st.text(max_size=5), NULLABLE), max_size=3)
+
+
+def as_library_reads(batch: bytes | bytearray) -> list[Any]:
+    records = []
+    for read in MemoryRecords(bytes(batch)):
+        assert read.validate_crc()
+        records += list(read)
+    return records
+
+
+def test_apache_kafkas_header_is_read() -> None:
+    header = parse_batch_header(APACHE_KAFKA_HEADER)
+    assert header.base_offset == 0
+    assert header.length == 954
+    assert header.size == 966
+    assert header.leader_epoch == 0
+    assert header.codec == Codec.LZ4
+    assert header.record_count == 50
+    assert header.last_offset == 49
+    assert header.next_offset == 50
+    assert header.producer_id == header.producer_epoch == header.base_sequence == header.last_sequence == -1
+    assert header.attributes == Codec.LZ4
+    flags = (header.transactional, header.control, header.log_append_time, header.has_delete_horizon)
+    assert not any(flags)
+
+
+@given(st.lists(st.tuples(NULLABLE, NULLABLE, HEADERS), min_size=1, max_size=5), st.integers(0, 2**45))
+def test_a_built_batch_is_what_the_library_reads(
+    records: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]], now_ms: int
+) -> None:
+    batch = build_batch(records, timestamp_ms=now_ms, base_offset=7)
+    verify_batch(batch, parse_batch_header(batch))
+    read = as_library_reads(batch)
+    assert [(r.key, r.value, r.headers) for r in read] == records
+    assert [r.offset for r in read] == list(range(7, 7 + len(records)))
+    assert {r.timestamp for r in read} == {now_ms}
+
+
+def test_producer_fields_and_flags_are_written() -> None:
+    batch = build_batch(
+        [(b"k", b"v", [])],
+        timestamp_ms=1,
+        producer_id=9,
+        producer_epoch=2,
+        base_sequence=2147483647,
+        transactional=True,
+        control=True,
+    )
+    header = parse_batch_header(batch)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 2, 2147483647)
+    assert header.transactional
+    assert header.control
+
+
+def test_sequence_numbers_wrap_to_zero() -> None:
+    batch = build_batch([(None, None, [])] * 2, timestamp_ms=1, producer_id=9, base_sequence=2147483647)
+    assert parse_batch_header(batch).last_sequence == 0
+
+
+def test_stamping_offset_and_epoch_keeps_the_checksum() -> None:
+    batch = build_batch([(b"k", b"v", [])], timestamp_ms=1)
+    before = parse_batch_header(batch)
+    stamp_batch(batch, 0, base_offset=41, leader_epoch=3)
+    after = parse_batch_header(batch)
+    assert (after.base_offset, after.leader_epoch, after.crc) == (41, 3, before.crc)
+    verify_batch(batch, after)
+
+
+def test_stamping_the_time_of_append_makes_a_new_checksum() -> None:
+    batch = build_batch([(b"k", b"v", [])] * 2, timestamp_ms=1)
+    stamp_batch(batch, 0, base_offset=0, leader_epoch=0, log_append_time_ms=99)
+    header = parse_batch_header(batch)
+    verify_batch(batch, header)
+    assert header.log_append_time
+    assert header.max_timestamp_ms == 99
+    assert {r.timestamp for r in as_library_reads(batch)} == {99}
+
+
+def test_every_flipped_bit_behind_the_checksum_is_noticed() -> None:
+    batch = build_batch([(b"key", b"value", [])], timestamp_ms=1)
+    for position in range(21, len(batch)):
+        broken = bytearray(batch)
+        broken[position] ^= 0x10
+        with pytest.raises(CorruptBatchError, match="checksum"):
+            verify_batch(broken, parse_batch_header(broken))
+
+
+def test_runs_of_batches_are_walked_with_positions() -> None:
+    first = build_batch([(b"a", None, [])], timestamp_ms=1)
+    second = build_batch([(b"b", None, [])], timestamp_ms=1, base_offset=1)
+    walked = [(position, header.base_offset) for position, header in iter_batches(first + second)]
+    assert walked == [(0, 0), (len(first), 1)]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\x00" * (BATCH_OVERHEAD - 1), "cut short"),
+        (b"\x00" * 16 + b"\x01" + b"\x00" * 60, "magic 1"),
+        (b"\x00" * 16 + b"\x02" + b"\x00" * 60, "less than its header"),
+        (build_batch([(b"k", b"v", [])], timestamp_ms=1)[:-1], "cut short by 1"),
+    ],
+)
+def test_what_is_no_batch_is_named_with_its_position(data: bytes, text: str) -> None:
+    with pytest.raises(CorruptBatchError, match=text) as caught:
+        list(iter_batches(data))
+    assert caught.value.position == 0
+
+
+def test_a_batch_cut_short_fails_verification() -> None:
+    batch = build_batch([(b"k", b"v", [])], timestamp_ms=1)
+    with pytest.raises(CorruptBatchError, match="cut short by 2"):
+        verify_batch(batch[:-2], parse_batch_header(batch))

@@ -1,0 +1,100 @@
+"""The house itself: what ships, what imports what, how large a file may grow."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kohort
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_SHIPPED = {"tests", "docs", "examples", "benchmarks", "scripts", "build", "dist"}
+MAX_LINES = 400
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def source_files() -> list[Path]:
+    return [
+        path
+        for path in ROOT.rglob("*.py")
+        if not any(part.startswith(".") or part in {"build", "dist"} for part in path.relative_to(ROOT).parts)
+    ]
+
+
+def rooms() -> list[str]:
+    return sorted(
+        path.parent.relative_to(ROOT).as_posix()
+        for path in ROOT.glob("*/**/__init__.py")
+        if not (
+            set(path.relative_to(ROOT).parts) & NOT_SHIPPED or path.relative_to(ROOT).parts[0].startswith(".")
+        )
+    )
+
+
+def test_every_package_on_disk_is_shipped_and_no_other() -> None:
+    listed = project()["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted(["kohort", *(f"kohort.{room.replace('/', '.')}" for room in rooms())])
+
+
+def test_only_three_modules_stand_at_the_root() -> None:
+    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py", "cli.py"}
+
+
+def test_the_type_checkers_view_links_every_room() -> None:
+    linked = {path.name: path.resolve() for path in (ROOT / ".src" / "kohort").iterdir()}
+    expected = {room for room in rooms() if "/" not in room} | {
+        "__init__.py",
+        "__main__.py",
+        "cli.py",
+        "py.typed",
+    }
+    assert set(linked) == expected
+    assert all(target == ROOT / name for name, target in linked.items())
+
+
+def test_each_room_has_its_tests_beside_it() -> None:
+    for room in rooms():
+        assert list((ROOT / "tests" / room).rglob("test_*.py")), f"{room} has no tests"
+
+
+@pytest.mark.parametrize("room", [room for room in rooms() if "/" not in room])
+def test_a_room_is_imported_once_and_under_one_name(room: str) -> None:
+    module = importlib.import_module(f"kohort.{room}")
+    twins = [
+        name
+        for name, other in sys.modules.items()
+        if getattr(other, "__file__", None) == module.__file__ and name != module.__name__
+    ]
+    assert twins == []
+
+
+def test_the_version_is_said_once() -> None:
+    assert project()["project"]["version"] == kohort.__version__
+
+
+def test_no_file_grows_over_the_limit() -> None:
+    lengths = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in source_files()
+    }
+    assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+HEAVY = ("pyspark", "pyarrow", "pandas", "numpy")
+
+
+@pytest.mark.parametrize(
+    "room", ["consumer", "broker", "coordinator", "assignors", "testing", "testing.plugin"]
+)
+def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
+    script = f"import sys, kohort.{room}; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
