@@ -1,0 +1,243 @@
+"""What members of a consumer group tell each other through the coordinator (protocol type "consumer").
+
+Layouts (KIP-341, KIP-429, KIP-792, KIP-881), all behind an int16 version and none of them flexible:
+
+* Subscription: topics; user data; from v1 owned partitions; from v2 generation; from v3 rack.
+* Assignment: partitions; user data; v1 to v3 are the same.
+
+Fields are only ever appended, so a newer version is read as the newest known and what follows is left alone.
+The bytes come from other clients: counts and lengths are checked against the bytes left first.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ._errors import MalformedMessageError
+
+#: Newest version of Subscription and Assignment known here.
+SUBSCRIPTION_VERSION = 3
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_MIN_STRING, _MIN_TOPIC_PARTITIONS = 2, 6
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; sorts by topic, then number."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member brings to a rebalance. ``generation`` is that of ``owned``, -1 for none.
+
+    ``version`` is the one on the wire when decoded; encoding takes its own argument.
+    """
+
+    topics: tuple[str, ...]
+    user_data: bytes | None = None
+    owned: tuple[TopicPartition, ...] = ()
+    generation: int = -1
+    rack: str | None = None
+    version: int = SUBSCRIPTION_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What the leader gave to one member, in the leader's order."""
+
+    partitions: tuple[TopicPartition, ...]
+    user_data: bytes | None = None
+    version: int = SUBSCRIPTION_VERSION
+
+
+def encode_subscription(subscription: Subscription, version: int = SUBSCRIPTION_VERSION) -> bytes:
+    """Bytes of a subscription, as the Java client orders them: topics and owned partitions sorted.
+
+    Fields that ``version`` does not have are left out. Raises ValueError for a version not known here.
+    """
+    _require_known(version)
+    out = bytearray(_INT16.pack(version))
+    topics = sorted(subscription.topics)
+    out += _INT32.pack(len(topics))
+    for topic in topics:
+        _write_string(out, topic)
+    _write_nullable_bytes(out, subscription.user_data)
+    if version >= 1:
+        out += encode_topic_partitions(sorted(subscription.owned))
+    if version >= 2:
+        out += _INT32.pack(subscription.generation)
+    if version >= 3:
+        if subscription.rack is None:
+            out += _INT16.pack(-1)
+        else:
+            _write_string(out, subscription.rack)
+    return bytes(out)
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """Read a subscription of any version. Raises MalformedMessageError when it cannot be read."""
+    reader = WireReader(data)
+    version = _read_version(reader)
+    topics, user_data = _read_topics_and_user_data(reader)
+    owned = tuple(reader.topic_partitions()) if version >= 1 else ()
+    generation = reader.int32() if version >= 2 else -1
+    rack = reader.nullable_string() if version >= 3 else None
+    return Subscription(topics, user_data, owned, generation, rack or None, version)
+
+
+def encode_assignment(
+    partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = SUBSCRIPTION_VERSION
+) -> bytes:
+    """Bytes of an assignment; partitions stay in order within a topic, topics in that of their first."""
+    _require_known(version)
+    out = bytearray(_INT16.pack(version))
+    out += encode_topic_partitions(partitions)
+    _write_nullable_bytes(out, user_data)
+    return bytes(out)
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    """Read an assignment of any version. No bytes at all mean no partitions: the coordinator sends that to a
+    member its leader left out. Raises MalformedMessageError when it cannot be read.
+    """
+    if not data:
+        return Assignment(())
+    reader = WireReader(data)
+    version = _read_version(reader)
+    partitions = tuple(reader.topic_partitions())
+    return Assignment(partitions, reader.nullable_bytes(), version)
+
+
+def subscribed_topics(data: bytes) -> frozenset[str] | None:
+    """The topics of a subscription; None if the bytes are no subscription.
+
+    Reads only what every version has: a coordinator looks no further than that.
+    """
+    reader = WireReader(data)
+    try:
+        _read_version(reader)
+        topics, _ = _read_topics_and_user_data(reader)
+    except MalformedMessageError:
+        return None
+    return frozenset(topics)
+
+
+def encode_topic_partitions(partitions: Iterable[TopicPartition]) -> bytes:
+    """An array of (topic, array of int32), grouped by topic in the order of first appearance."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    out = bytearray(_INT32.pack(len(by_topic)))
+    for topic, numbers in by_topic.items():
+        _write_string(out, topic)
+        out += struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
+    return bytes(out)
+
+
+class WireReader:
+    """Reads non-flexible fields one after another; everything raises MalformedMessageError past the end."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = bytes(data)  # a memoryview has no decode(); bytes are not copied
+        self._position = 0
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not read yet."""
+        return len(self._data) - self._position
+
+    def int16(self) -> int:
+        (value,) = _INT16.unpack(self._take(2))
+        return int(value)
+
+    def int32(self) -> int:
+        (value,) = _INT32.unpack(self._take(4))
+        return int(value)
+
+    def string(self) -> str:
+        value = self.nullable_string()
+        if value is None:
+            raise MalformedMessageError(f"null string at byte {self._position - 2}")
+        return value
+
+    def nullable_string(self) -> str | None:
+        size = self.int16()
+        if size < 0:
+            return None
+        start = self._position
+        try:
+            return self._take(size).decode()
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"string at byte {start} is not UTF-8") from error
+
+    def nullable_bytes(self) -> bytes | None:
+        size = self.int32()
+        return None if size < 0 else self._take(size)
+
+    def array_size(self, item_size: int) -> int:
+        """Items of an array that follows, each at least ``item_size`` bytes; null counts as empty."""
+        count = self.int32()
+        if count * item_size > self.remaining:
+            raise MalformedMessageError(
+                f"array of {count} items at byte {self._position - 4}, but {self.remaining} bytes are left"
+            )
+        return max(count, 0)
+
+    def topic_partitions(self) -> list[TopicPartition]:
+        """An array of (topic, array of int32), flattened."""
+        found: list[TopicPartition] = []
+        for _ in range(self.array_size(_MIN_TOPIC_PARTITIONS)):
+            topic = self.string()
+            count = self.array_size(_INT32.size)
+            numbers = struct.unpack(f">{count}i", self._take(count * _INT32.size))
+            found.extend(TopicPartition(topic, number) for number in numbers)
+        return found
+
+    def _take(self, size: int) -> bytes:
+        start, end = self._position, self._position + size
+        if end > len(self._data):
+            raise MalformedMessageError(
+                f"{size} bytes wanted at byte {start}, but only {self.remaining} are left"
+            )
+        self._position = end
+        return self._data[start:end]
+
+
+def _read_version(reader: WireReader) -> int:
+    version = reader.int16()
+    if version < 0:
+        raise MalformedMessageError(f"version {version} of the consumer protocol: versions start at 0")
+    return version
+
+
+def _read_topics_and_user_data(reader: WireReader) -> tuple[tuple[str, ...], bytes | None]:
+    topics = tuple(reader.string() for _ in range(reader.array_size(_MIN_STRING)))
+    return topics, reader.nullable_bytes()
+
+
+def _require_known(version: int) -> None:
+    if not 0 <= version <= SUBSCRIPTION_VERSION:
+        raise ValueError(f"consumer protocol version {version}: choose one from 0 to {SUBSCRIPTION_VERSION}")
+
+
+def _write_string(out: bytearray, text: str) -> None:
+    data = text.encode()
+    if len(data) > 0x7FFF:
+        raise ValueError(f"a string of {len(data)} bytes: the protocol holds at most {0x7FFF}")
+    out += _INT16.pack(len(data)) + data
+
+
+def _write_nullable_bytes(out: bytearray, data: bytes | None) -> None:
+    if data is None:
+        out += _INT32.pack(-1)
+    else:
+        out += _INT32.pack(len(data)) + data
