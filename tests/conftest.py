@@ -1,10 +1,14 @@
-"""Shared by every test: pytest must not import the repo root as a package of its own."""
+"""Shared by every test: the root is no package of its own; a broker to talk to, names nobody else uses."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.broker_process import BrokerProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,3 +32,65 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="run end-to-end tests against this cluster (an Apache Kafka, say), not the embedded broker",
     )
+
+
+@pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """``HOST:PORT`` of the end-to-end tests' cluster: ``--bootstrap``, else our broker in its own process."""
+    given: str | None = request.config.getoption("--bootstrap")
+    if given is not None:
+        yield given
+        return
+    broker = BrokerProcess(tmp_path_factory.mktemp("broker"), data=None)
+    broker.start()
+    try:
+        yield broker.bootstrap
+        assert broker.alive, f"the broker ended during the tests\n{broker.log}"
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+def broker_process(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """Our broker on a data folder of the test's own, running; the test may kill, stop and start it."""
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    broker = BrokerProcess(folder, data=tmp_path / "data")
+    broker.start()
+    try:
+        yield broker
+    finally:
+        if broker.alive:
+            broker.kill()
+
+
+def _unique(prefix: str) -> str:
+    return f"{prefix}-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def topic() -> Callable[[str], str]:
+    """``topic("orders")`` is a topic name that no other test and no earlier run has used."""
+    return _unique
+
+
+@pytest.fixture
+def group() -> Callable[[str], str]:
+    """``group("billing")`` is a group id that no other test and no earlier run has used."""
+    return _unique
+
+
+@pytest.fixture
+def new_topic(bootstrap: str) -> Callable[..., str]:
+    """``new_topic("orders", partitions=6)`` makes a topic in the cluster of ``bootstrap``; its unique name."""
+    from kafka import KafkaAdminClient
+
+    def create(prefix: str, partitions: int = 3, **configs: str) -> str:
+        name = _unique(prefix)
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+            wanted = {name: {"num_partitions": partitions, "replication_factor": 1, "configs": settings}}
+            admin.create_topics(wanted, wait_for_metadata=True)
+        return name
+
+    return create

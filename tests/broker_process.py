@@ -1,0 +1,98 @@
+"""kohort's broker in a process of its own: no event loop shared with the clients, and it can be killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+READY = "kohort broker ready on "
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 20.0
+
+#: Groups form at once, and members may ask for short sessions.
+QUICK_SETTINGS: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+}
+
+
+class BrokerProcess:
+    """``python -m kohort broker``, started, killed and started again on the same port and data folder.
+
+    ``folder`` holds what the process prints (``stdout``, ``stderr``) and is where it runs. Without ``data``
+    the broker makes a folder of its own and forgets everything when it stops.
+    """
+
+    def __init__(
+        self, folder: Path, *, data: Path | None, settings: Mapping[str, str] = QUICK_SETTINGS
+    ) -> None:
+        self.folder = folder
+        self.data = data
+        self.settings = dict(settings)
+        self.port = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """``127.0.0.1:PORT``; the port stays the same over restarts."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def log(self) -> str:
+        """What the running process has printed so far, for the text of a failure."""
+        return "".join(
+            f"--- {name}\n{(self.folder / name).read_text(errors='replace')}" for name in ("stdout", "stderr")
+        )
+
+    def start(self) -> None:
+        """Start it and wait until it serves."""
+        assert not self.alive, "the broker runs already"
+        command = [sys.executable, "-m", "kohort", "broker", "--port", str(self.port)]
+        if self.data is not None:
+            command += ["--data", str(self.data)]
+        for key, value in self.settings.items():
+            command += ["--set", f"{key}={value}"]
+        with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
+            self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=err)
+        self.port = self._await_port()
+
+    def _await_port(self) -> int:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            for line in (self.folder / "stdout").read_text(errors="replace").splitlines(keepends=True):
+                if line.startswith(READY) and line.endswith("\n"):
+                    return int(line.rsplit(":", 1)[1])
+            if not self.alive:
+                raise AssertionError(f"the broker ended while starting\n{self.log}")
+            time.sleep(0.01)
+        self.kill()
+        raise AssertionError(f"the broker was not ready within {START_TIMEOUT_S:g} s\n{self.log}")
+
+    def kill(self) -> None:
+        """SIGKILL: no goodbye to anyone."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self.process is not None, "the broker was never started"
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(
+                f"the broker did not end by {number.name} in {STOP_TIMEOUT_S:g} s\n{self.log}"
+            ) from None
