@@ -1,0 +1,66 @@
+"""What can go wrong in a consumer, by who has to act. All derive from KohortError."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..protocol import KohortError, TopicPartition
+
+
+class ConsumerError(KohortError):
+    """Root of this room's errors."""
+
+
+class ConfigError(ConsumerError, ValueError):
+    """A setting that is unknown, of the wrong type or out of range. Raised before any connection."""
+
+
+class BrokerConnectionError(ConsumerError):
+    """A broker cannot be reached or its connection broke; trying again may help. ``address``: host:port."""
+
+    def __init__(self, address: str, message: str) -> None:
+        super().__init__(f"{address}: {message}")
+        self.address = address
+
+
+class BrokerTimeoutError(BrokerConnectionError):
+    """A broker did not answer in time; the connection has been closed, for what is behind would wait too."""
+
+
+class NoOffsetError(ConsumerError):
+    """A partition has no position and ``auto_offset_reset`` is ``fail``."""
+
+    def __init__(self, partition: TopicPartition, message: str) -> None:
+        super().__init__(f"{partition.topic}-{partition.partition}: {message}")
+        self.partition = partition
+
+
+class StaleRecordError(ConsumerError):
+    """``done`` was called for a record of a partition that this consumer has given up since."""
+
+
+class CommitFailedError(ConsumerError):
+    """Some offsets could not be committed.
+
+    ``lost`` are the partitions this member no longer owns (another member may redo their records);
+    ``failed`` holds the error of each other one, which may be committed again later.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        lost: tuple[TopicPartition, ...] = (),
+        failed: Mapping[TopicPartition, Exception] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.lost = lost
+        self.failed = dict(failed or {})
+
+
+class FatalGroupError(ConsumerError):
+    """The group does not take this member and trying again cannot help; the text says what to change."""
+
+
+class ConsumerClosedError(ConsumerError):
+    """The consumer has been closed, or was not started: use it in ``async with`` (or ``with``)."""

@@ -1,0 +1,180 @@
+"""Fetch through a cluster: raw record bytes, whatever the isolation level leaves to the reader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from .offset_requests import leader_or_raise
+from .pool import Channel
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+#: From v13 topics go by id (KIP-516); v17 and v18 add only what followers need.
+_LAST_BY_NAME, _LAST_BY_ID = 12, 16
+
+
+class FetchFrom(NamedTuple):
+    """Where to read on. The epochs (KIP-320) are -1 when unknown, which skips the check."""
+
+    offset: int
+    leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+
+
+class FetchLimits(NamedTuple):
+    max_bytes: int
+    partition_max_bytes: int
+    min_bytes: int
+    max_wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPartition:
+    """A partition's part of a Fetch response.
+
+    ``records`` are record batches, the first of which may begin before the offset asked for and the last of
+    which may be cut short. Offsets are -1 where the broker did not say; ``aborted`` is set for
+    read_committed.
+    ``diverging_offset`` is where the log was cut behind what was read (KIP-595), -1 if it was not.
+    """
+
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: bytes | memoryview
+    aborted: tuple[AbortedTransaction, ...] = ()
+    diverging_offset: int = -1
+    preferred_replica: int = -1
+
+
+async def fetch(
+    cluster: Cluster,
+    start: Mapping[TopicPartition, int | FetchFrom],
+    node_id: int | None,
+    limits: FetchLimits,
+    read_committed: bool,
+    rack: str,
+) -> dict[TopicPartition, FetchedPartition]:
+    """See Cluster.fetch."""
+    at = {p: where if isinstance(where, FetchFrom) else FetchFrom(where) for p, where in start.items()}
+    if node_id is not None:
+        return await _fetch_from(cluster, node_id, at, limits, read_committed, rack)
+    if any(cluster.leader(partition) is None for partition in at):
+        await cluster.metadata({partition.topic for partition in at})
+    by_node: dict[int, dict[TopicPartition, FetchFrom]] = defaultdict(dict)
+    for partition, where in at.items():
+        by_node[leader_or_raise(cluster, partition)][partition] = where
+    answers = await asyncio.gather(
+        *(_fetch_from(cluster, node, part, limits, read_committed, rack) for node, part in by_node.items())
+    )
+    return {partition: row for answer in answers for partition, row in answer.items()}
+
+
+async def _fetch_from(
+    cluster: Cluster,
+    node: int,
+    at: Mapping[TopicPartition, FetchFrom],
+    limits: FetchLimits,
+    read_committed: bool,
+    rack: str,
+) -> dict[TopicPartition, FetchedPartition]:
+    names = {partition.topic for partition in at}
+    ids = {name: topic.topic_id for name in names if (topic := cluster.topic(name)) and topic.topic_id}
+    by_id = len(ids) == len(names)
+    body = _request(at, ids, limits, read_committed, rack)
+    response = await cluster.request(
+        node,
+        ApiKey.FETCH,
+        body,
+        channel=Channel.DATA,
+        timeout_ms=cluster.request_timeout_ms + limits.max_wait_ms,
+        max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
+    )
+    if response.error_code:
+        raise KafkaError(response.error_code, f"node {node} refused Fetch")
+    names_of = {topic_id: name for name, topic_id in ids.items()}
+    return {
+        TopicPartition(topic.topic or names_of[topic.topic_id], row.partition_index): _fetched(row)
+        for topic in response.responses
+        for row in topic.partitions
+        if topic.topic or topic.topic_id in names_of
+    }
+
+
+def _request(
+    at: Mapping[TopicPartition, FetchFrom],
+    ids: Mapping[str, Any],
+    limits: FetchLimits,
+    read_committed: bool,
+    rack: str,
+) -> Any:
+    make = request_class(ApiKey.FETCH)
+    topics = defaultdict(list)
+    for partition, where in at.items():
+        topics[partition.topic].append(
+            make.FetchTopic.FetchPartition(
+                partition=partition.partition,
+                current_leader_epoch=where.leader_epoch,
+                fetch_offset=where.offset,
+                last_fetched_epoch=where.last_fetched_epoch,
+                log_start_offset=-1,
+                partition_max_bytes=limits.partition_max_bytes,
+            )
+        )
+    return make(
+        replica_id=-1,
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        isolation_level=1 if read_committed else 0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[make.FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
+        forgotten_topics_data=[],
+        rack_id=rack,
+    )
+
+
+def _fetched(row: Any) -> FetchedPartition:
+    diverging = row.diverging_epoch
+    return FetchedPartition(
+        error_code=row.error_code,
+        high_watermark=row.high_watermark,
+        last_stable_offset=row.last_stable_offset,
+        log_start_offset=row.log_start_offset,
+        records=row.records if row.records is not None else b"",
+        aborted=tuple(
+            AbortedTransaction(a.producer_id, a.first_offset) for a in row.aborted_transactions or ()
+        ),
+        diverging_offset=diverging.end_offset if diverging is not None else -1,
+        preferred_replica=row.preferred_read_replica,
+    )
+
+
+#: Errors that renewed metadata may heal.
+STALE_METADATA = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)

@@ -1,0 +1,108 @@
+"""What a client knows of a cluster: brokers, topics, partitions and who leads them."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..protocol import TopicPartition
+from .address import Address
+
+_NO_ID = uuid.UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker. ``rack`` is None where the broker has none."""
+
+    node_id: int
+    address: Address
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """``leader`` is -1 while there is none; ``leader_epoch`` is -1 where the broker does not say."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    error_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """``topic_id`` is None where the broker has no topic ids (before Kafka 2.8)."""
+
+    name: str
+    topic_id: uuid.UUID | None
+    partitions: dict[int, PartitionMetadata]
+    internal: bool = False
+
+
+@dataclass(slots=True)
+class ClusterMetadata:
+    """One state of the cache. ``errors`` holds the wire number for topics asked for and not given."""
+
+    cluster_id: str | None = None
+    controller_id: int = -1
+    nodes: dict[int, Node] = field(default_factory=dict)
+    topics: dict[str, TopicMetadata] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        """Node id of a partition's leader; None while unknown."""
+        topic = self.topics.get(partition.topic)
+        found = topic.partitions.get(partition.partition) if topic else None
+        return found.leader if found is not None and found.leader in self.nodes else None
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The leader epoch last heard of; -1 while unknown."""
+        topic = self.topics.get(partition.topic)
+        found = topic.partitions.get(partition.partition) if topic else None
+        return found.leader_epoch if found is not None else -1
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        return next((t.name for t in self.topics.values() if t.topic_id == topic_id), None)
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        """All partitions of a topic, by number; empty while the topic is unknown."""
+        known = self.topics.get(topic)
+        return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
+
+    def updated(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
+        """This state with a Metadata response taken in. ``asked`` is None when all topics were asked for."""
+        topics = {} if asked is None else {k: v for k, v in self.topics.items() if k not in asked}
+        errors = {} if asked is None else {k: v for k, v in self.errors.items() if k not in asked}
+        for row in response.topics:
+            if row.error_code:
+                errors[row.name] = row.error_code
+            else:
+                topics[row.name] = _topic(row)
+        return ClusterMetadata(
+            cluster_id=response.cluster_id,
+            controller_id=response.controller_id,
+            nodes={
+                row.node_id: Node(row.node_id, Address(row.host, row.port), row.rack or None)
+                for row in response.brokers
+            },
+            topics=topics,
+            errors=errors,
+        )
+
+
+def _topic(row: Any) -> TopicMetadata:
+    topic_id = row.topic_id
+    return TopicMetadata(
+        name=row.name,
+        topic_id=topic_id if topic_id and topic_id != _NO_ID else None,
+        partitions={
+            p.partition_index: PartitionMetadata(
+                p.partition_index, p.leader_id, p.leader_epoch, tuple(p.replica_nodes), p.error_code
+            )
+            for p in sorted(row.partitions, key=lambda p: p.partition_index)
+        },
+        internal=row.is_internal,
+    )

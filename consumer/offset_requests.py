@@ -1,0 +1,229 @@
+"""OffsetFetch, OffsetCommit and ListOffsets through a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+#: ListOffsets: the log's first offset, and its end.
+EARLIEST, LATEST = -2, -1
+
+#: v10 names topics by id, which the older versions and simple tools do not; names do for a group's offsets.
+_BY_NAME = 9
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The next offset to read, as a group committed it. ``leader_epoch`` is -1 where it was not given."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndTimestamp:
+    """Answer of ListOffsets. ``offset``: -1 if no record is that late; ``timestamp_ms``: -1 for both ends."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+async def committed(
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None, require_stable: bool
+) -> dict[TopicPartition, CommittedOffset]:
+    """See Cluster.committed."""
+    body = _offset_fetch(group, None if partitions is None else set(partitions), require_stable)
+    return await cluster.at_coordinator(group, lambda: _committed_once(cluster, group, body))
+
+
+async def _committed_once(cluster: Cluster, group: str, body: Any) -> dict[TopicPartition, CommittedOffset]:
+    response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
+    row = response.groups[0] if response.groups else response
+    if row.error_code:
+        raise KafkaError(row.error_code, f"reading the offsets of group {group!r}")
+    found = {}
+    for topic in row.topics:
+        for p in topic.partitions:
+            partition = TopicPartition(topic.name, p.partition_index)
+            if p.error_code:
+                raise KafkaError(p.error_code, f"reading the offset of {partition} in group {group!r}")
+            if p.committed_offset >= 0:
+                found[partition] = CommittedOffset(
+                    p.committed_offset, p.committed_leader_epoch, p.metadata or ""
+                )
+    return found
+
+
+def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
+    make = request_class(ApiKey.OFFSET_FETCH)
+    old = new = None
+    if partitions is not None:
+        numbers = _numbers_by_topic(partitions)
+        old = [make.OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
+        inner = make.OffsetFetchRequestGroup.OffsetFetchRequestTopics
+        new = [inner(name=t, partition_indexes=n) for t, n in numbers.items()]
+    groups = [make.OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
+    return make(group_id=group, topics=old, groups=groups, require_stable=require_stable)
+
+
+async def commit(
+    cluster: Cluster,
+    group: str,
+    offsets: Mapping[TopicPartition, int | CommittedOffset],
+    generation: int,
+    member_id: str,
+    instance_id: str | None,
+) -> None:
+    """See Cluster.commit."""
+
+    async def attempt() -> None:
+        answers = await commit_once(cluster, group, offsets, generation, member_id, instance_id)
+        for partition, code in answers.items():
+            if code:
+                raise KafkaError(code, f"committing {partition} in group {group!r}")
+
+    if offsets:
+        await cluster.at_coordinator(group, attempt)
+
+
+async def commit_once(
+    cluster: Cluster,
+    group: str,
+    offsets: Mapping[TopicPartition, int | CommittedOffset],
+    generation: int,
+    member_id: str,
+    instance_id: str | None,
+) -> dict[TopicPartition, int]:
+    """One OffsetCommit; the error number of each partition (0 for none)."""
+    make = request_class(ApiKey.OFFSET_COMMIT)
+    topics = defaultdict(list)
+    for partition, value in sorted(offsets.items()):
+        offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
+        topics[partition.topic].append(
+            make.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+                partition_index=partition.partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    body = make(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        retention_time_ms=-1,
+        topics=[make.OffsetCommitRequestTopic(name=t, partitions=rows) for t, rows in topics.items()],
+    )
+    response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
+    return {
+        TopicPartition(topic.name, row.partition_index): row.error_code
+        for topic in response.topics
+        for row in topic.partitions
+    }
+
+
+async def list_offsets(
+    cluster: Cluster, at: Mapping[TopicPartition, int], read_committed: bool
+) -> dict[TopicPartition, OffsetAndTimestamp]:
+    """See Cluster.list_offsets."""
+    found: dict[TopicPartition, OffsetAndTimestamp] = {}
+    stale = False
+
+    async def attempt() -> None:
+        nonlocal stale
+        missing = {partition: when for partition, when in at.items() if partition not in found}
+        if stale or any(cluster.leader(partition) is None for partition in missing):
+            await cluster.metadata({partition.topic for partition in missing})
+        stale = True
+        await _ask_leaders(cluster, missing, read_committed, found)
+
+    if at:
+        await cluster.retrying(attempt)
+    return {partition: found[partition] for partition in at}
+
+
+async def _ask_leaders(
+    cluster: Cluster,
+    at: Mapping[TopicPartition, int],
+    read_committed: bool,
+    found: dict[TopicPartition, OffsetAndTimestamp],
+) -> None:
+    by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+    for partition, when in at.items():
+        by_node[leader_or_raise(cluster, partition)][partition] = when
+    answers = await asyncio.gather(
+        *(_list_offsets_of(cluster, node, part, read_committed) for node, part in by_node.items()),
+        return_exceptions=True,
+    )
+    failure: BaseException | None = None
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            failure = answer
+            continue
+        for partition, row in answer.items():
+            if row.error_code:
+                failure = KafkaError(row.error_code, f"listing offsets of {partition}")
+            else:
+                found[partition] = OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
+    if failure is not None:
+        raise failure
+    if left := [partition for partition in at if partition not in found]:
+        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {left[0]}")
+
+
+def leader_or_raise(cluster: Cluster, partition: TopicPartition) -> int:
+    """Node id of the leader; KafkaError with what the broker said of the topic when there is none."""
+    leader = cluster.leader(partition)
+    if leader is not None:
+        return leader
+    code = cluster.known.errors.get(partition.topic)
+    if (
+        code is None
+        and (topic := cluster.topic(partition.topic))
+        and partition.partition not in topic.partitions
+    ):
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    raise KafkaError(code or ErrorCode.LEADER_NOT_AVAILABLE, f"no leader of {partition}")
+
+
+async def _list_offsets_of(
+    cluster: Cluster, node: int, at: Mapping[TopicPartition, int], read_committed: bool
+) -> dict[TopicPartition, Any]:
+    make = request_class(ApiKey.LIST_OFFSETS)
+    topics = defaultdict(list)
+    for partition, when in at.items():
+        topics[partition.topic].append(
+            make.ListOffsetsTopic.ListOffsetsPartition(
+                partition_index=partition.partition, current_leader_epoch=-1, timestamp=when
+            )
+        )
+    body = make(
+        replica_id=-1,
+        isolation_level=1 if read_committed else 0,
+        topics=[make.ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
+        timeout_ms=cluster.request_timeout_ms,
+    )
+    response = await cluster.request(node, ApiKey.LIST_OFFSETS, body)
+    return {
+        TopicPartition(topic.name, row.partition_index): row
+        for topic in response.topics
+        for row in topic.partitions
+    }
+
+
+def _numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for partition in sorted(partitions):
+        numbers[partition.topic].append(partition.partition)
+    return numbers
