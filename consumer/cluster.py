@@ -1,7 +1,7 @@
 """A cluster as a client sees it: metadata, connections, coordinators, and requests that are tried again.
 
 Everything that consumers and Spark ask of brokers goes through :class:`Cluster`. Requests about offsets,
-records and topics are in ``offset_requests``, ``fetch_requests`` and ``topic_requests``; the methods here only
+records and topics are in ``offset_requests``, ``fetch_requests`` and ``topic_requests``; the methods here
 lead there.
 """
 
@@ -49,8 +49,8 @@ class Cluster:
     """An asyncio client for one cluster. ``async with Cluster("localhost:9092") as cluster: ...``
 
     ``request_timeout_ms`` bounds one request, ``default_api_timeout_ms`` a call with all its tries. Calls
-    raise BrokerConnectionError when no broker could be reached in that time, and KafkaError for an answer that
-    trying again does not change.
+    raise BrokerConnectionError when no broker could be reached in that time, and KafkaError for an answer
+    that trying again does not change.
     """
 
     def __init__(

@@ -1,0 +1,152 @@
+"""A consumer's settings: Kafka's names in snake case, checked before anything connects.
+
+This module imports pydantic, so it is loaded when a consumer is made and not with the package.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ssl
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from .address import parse_bootstrap
+from .errors import ConfigError
+
+#: Java's spelling of "there is no reset: tell me".
+_RESET_ALIASES = {"none": "fail"}
+_NAME_ALIASES = {"bootstrap_servers": "bootstrap", "group_id": "group"}
+
+Millis = Annotated[int, Field(ge=0, le=2_147_483_647, strict=True)]
+PositiveMillis = Annotated[int, Field(ge=1, le=2_147_483_647, strict=True)]
+Bytes = Annotated[int, Field(ge=1, le=2_147_483_647, strict=True)]
+Name = Annotated[str, Field(min_length=1, max_length=32_767, strict=True)]
+OffsetReset = Annotated[
+    Literal["earliest", "latest", "fail"] | Annotated[int, Field(ge=0, strict=True)],
+    BeforeValidator(lambda value: _RESET_ALIASES.get(value, value) if isinstance(value, str) else value),
+]
+
+
+class ConsumerConfig(BaseModel):
+    """Make it with :func:`consumer_config`, whose errors are written for people.
+
+    Times are milliseconds. Defaults are Kafka's where Kafka has the setting.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    bootstrap: str | list[str]
+    group: Name
+    client_id: Name = "kohort"
+    client_rack: str = ""
+    group_instance_id: Name | None = None
+    #: A name, class or instance, or several in the order of preference.
+    assignor: Any = "cooperative-sticky"
+
+    session_timeout_ms: PositiveMillis = 45_000
+    heartbeat_interval_ms: PositiveMillis = 3_000
+    max_poll_interval_ms: PositiveMillis = 300_000
+    #: How long the others wait for this member at a rebalance; by default ``max_poll_interval_ms``.
+    rebalance_timeout_ms: PositiveMillis | None = None
+    #: How long a revocation waits for records that are delivered and not done; at most, and by default, nine
+    #: tenths of the rebalance timeout.
+    drain_timeout_ms: Millis | None = None
+
+    #: A number is a time in milliseconds since 1970: go on at the first record that is not older.
+    auto_offset_reset: OffsetReset = "latest"
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    #: Commit what is done by itself: at intervals, before a partition is given up, at close.
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: PositiveMillis = 5_000
+
+    max_poll_records: Annotated[int, Field(ge=1, strict=True)] = 500
+    #: Delivered and not done, per partition, at which its delivery pauses.
+    max_undone_records: Annotated[int, Field(ge=1, strict=True)] = 100_000
+    fetch_min_bytes: Bytes = 1
+    fetch_max_bytes: Bytes = 52_428_800
+    max_partition_fetch_bytes: Bytes = 1_048_576
+    fetch_max_wait_ms: Millis = 500
+    #: Fetched and not delivered, in all, at which fetching pauses.
+    prefetch_max_bytes: Bytes = 67_108_864
+    check_crcs: bool = True
+
+    request_timeout_ms: PositiveMillis = 30_000
+    default_api_timeout_ms: PositiveMillis = 60_000
+    retry_backoff_ms: PositiveMillis = 100
+    retry_backoff_max_ms: PositiveMillis = 1_000
+    reconnect_backoff_ms: PositiveMillis = 50
+    reconnect_backoff_max_ms: PositiveMillis = 1_000
+    metadata_max_age_ms: PositiveMillis = 300_000
+    allow_auto_create_topics: bool = False
+
+    security_protocol: Literal["PLAINTEXT", "SSL"] = "PLAINTEXT"
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_password: str | None = Field(default=None, repr=False)
+    ssl_check_hostname: bool = True
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        parse_bootstrap(self.bootstrap)
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ValueError(
+                f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than session_timeout_ms "
+                f"({self.session_timeout_ms}); a third of it is usual"
+            )
+        if self.security_protocol == "PLAINTEXT" and (self.ssl_cafile or self.ssl_certfile):
+            raise ValueError("ssl_cafile and ssl_certfile need security_protocol='SSL'")
+        return self
+
+    @property
+    def rebalance_ms(self) -> int:
+        """The rebalance timeout that is sent."""
+        return self.rebalance_timeout_ms or self.max_poll_interval_ms
+
+    @property
+    def drain_ms(self) -> float:
+        """How long a revocation waits for what is not done."""
+        longest = self.rebalance_ms * 0.9
+        return longest if self.drain_timeout_ms is None else min(self.drain_timeout_ms, longest)
+
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """The TLS settings; None for plain text. Raises ConfigError for files that cannot be read."""
+        if self.security_protocol == "PLAINTEXT":
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ssl_cafile)
+            if self.ssl_certfile:
+                context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile, self.ssl_password)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"the TLS files cannot be used: {error}") from error
+        context.check_hostname = self.ssl_check_hostname
+        return context
+
+
+def consumer_config(**settings: Any) -> ConsumerConfig:
+    """Check settings. Raises ConfigError naming each wrong key, its value and what is allowed."""
+    for alias, name in _NAME_ALIASES.items():
+        if alias in settings:
+            if name in settings:
+                raise ConfigError(f"{alias} and {name} are the same setting: give one of them")
+            settings[name] = settings.pop(alias)
+    try:
+        return ConsumerConfig(**settings)
+    except ValidationError as error:
+        raise ConfigError("; ".join(dict.fromkeys(_explain(row) for row in error.errors()))) from None
+
+
+def _explain(row: Any) -> str:
+    location = [str(part) for part in row["loc"]]
+    key = location[0] if location else ""
+    if row["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(key, ConsumerConfig.model_fields, 1)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        return f"{key!r} is no setting of a consumer{hint or ': see docs/consumer.md for the list'}"
+    if row["type"] == "missing":
+        return f"{key!r} is missing and has no default"
+    message = row["msg"].removeprefix("Value error, ")
+    if key == "auto_offset_reset":
+        message = "give 'earliest', 'latest', 'fail' or a time in milliseconds since 1970"
+    return f"{key}={row['input']!r}: {message}" if key else message
