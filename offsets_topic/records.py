@@ -1,0 +1,321 @@
+"""Records of ``__consumer_offsets``: typed values and their bytes, as Apache Kafka writes and reads them.
+
+A key begins with an int16 that says what the record is: 0 or 1 a committed offset, 2 a group, anything above
+something newer (KIP-848, share groups) that is kept as it is and stepped over. A value begins with its own
+int16 version. No value is a tombstone. Everything is big-endian; strings are UTF-8 behind an int16 length.
+
+Read: OffsetCommitValue 0 to 4, GroupMetadataValue 0 to 4 (4 is flexible, KIP-482, and nobody writes it yet).
+Written: OffsetCommitValue 3, or 1 when the commit has an expiry of its own; GroupMetadataValue 3.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple, TypeAlias
+
+from ..protocol import KohortError
+
+#: Stands for "none" in numbers: no leader epoch, no expiry, no state timestamp.
+NONE = -1
+
+_OFFSET_KEY_TYPES = (0, 1)
+_GROUP_KEY_TYPE = 2
+_FLEXIBLE_VERSION = 4
+_MAX_STRING_BYTES = 0x7FFF
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_OFFSET_HEAD = struct.Struct(">hqih")  # version 3, offset, leader epoch, length of metadata
+_OFFSET_HEAD_V1 = struct.Struct(">hqh")
+_TWO_INT64 = struct.Struct(">qq")
+
+
+class CorruptRecordError(KohortError):
+    """A record of the offsets topic that cannot be read; the text says which part."""
+
+
+class OffsetCommitted(NamedTuple):
+    """A group's offset for a partition: the next record to read. ``leader_epoch`` and
+    ``expire_timestamp_ms`` may be NONE.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NONE
+
+
+class OffsetDeleted(NamedTuple):
+    """Tombstone of a committed offset."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class StoredMember(NamedTuple):
+    """A member as the log knows it. ``subscription`` is its metadata for the group's chosen protocol."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+class GroupStored(NamedTuple):
+    """A finished generation: Stable if it has members, Empty if not. ``protocol_type`` is "" for none."""
+
+    group: str
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    state_timestamp_ms: int
+    members: tuple[StoredMember, ...] = ()
+
+
+class GroupDeleted(NamedTuple):
+    """Tombstone of a group."""
+
+    group: str
+
+
+class UnknownRecord(NamedTuple):
+    """A record of a type that is not known here; its bytes are kept."""
+
+    type: int
+    key: bytes
+    value: bytes | None
+
+
+Record: TypeAlias = OffsetCommitted | OffsetDeleted | GroupStored | GroupDeleted | UnknownRecord
+
+
+def encode(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value of a record. Raises ValueError for a string over 32,767 bytes."""
+    if isinstance(record, OffsetCommitted):
+        return offset_key(record.group, record.topic, record.partition), _offset_value(record)
+    if isinstance(record, GroupStored):
+        return group_key(record.group), _group_value(record)
+    if isinstance(record, OffsetDeleted):
+        return offset_key(*record), None
+    if isinstance(record, GroupDeleted):
+        return group_key(record.group), None
+    return record.key, record.value
+
+
+def offset_key(group: str, topic: str, partition: int) -> bytes:
+    """Key of a committed offset."""
+    return b"\x00\x01" + _string(group) + _string(topic) + _INT32.pack(partition)
+
+
+def group_key(group: str) -> bytes:
+    """Key of a group's own record."""
+    return b"\x00\x02" + _string(group)
+
+
+def _offset_value(record: OffsetCommitted) -> bytes:
+    metadata = record.metadata.encode()
+    if len(metadata) > _MAX_STRING_BYTES:
+        raise ValueError(f"offset metadata of {len(metadata)} bytes: shorten it below {_MAX_STRING_BYTES}")
+    if record.expire_timestamp_ms == NONE:
+        head = _OFFSET_HEAD.pack(3, record.offset, record.leader_epoch, len(metadata))
+        return head + metadata + _INT64.pack(record.commit_timestamp_ms)
+    # only version 1 can hold an expiry, and it has no place for the epoch
+    head = _OFFSET_HEAD_V1.pack(1, record.offset, len(metadata))
+    return head + metadata + _TWO_INT64.pack(record.commit_timestamp_ms, record.expire_timestamp_ms)
+
+
+def _group_value(record: GroupStored) -> bytes:
+    parts = [
+        b"\x00\x03",
+        _string(record.protocol_type),
+        _INT32.pack(record.generation),
+        _nullable_string(record.protocol),
+        _nullable_string(record.leader),
+        _INT64.pack(record.state_timestamp_ms),
+        _INT32.pack(len(record.members)),
+    ]
+    for member in record.members:
+        parts += (
+            _string(member.member_id),
+            _nullable_string(member.instance_id),
+            _string(member.client_id),
+            _string(member.client_host),
+            _INT32.pack(member.rebalance_timeout_ms),
+            _INT32.pack(member.session_timeout_ms),
+            _INT32.pack(len(member.subscription)),
+            member.subscription,
+            _INT32.pack(len(member.assignment)),
+            member.assignment,
+        )
+    return b"".join(parts)
+
+
+def _string(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > _MAX_STRING_BYTES:
+        raise ValueError(f"a string of {len(data)} bytes: shorten it below {_MAX_STRING_BYTES}")
+    return _INT16.pack(len(data)) + data
+
+
+def _nullable_string(text: str | None) -> bytes:
+    return b"\xff\xff" if text is None else _string(text)
+
+
+def decode(key: bytes | None, value: bytes | None) -> Record:
+    """The record behind a key and a value; an unknown key type is an UnknownRecord.
+
+    Raises CorruptRecordError when the bytes do not fit their own type and version.
+    """
+    if key is None:
+        raise CorruptRecordError("a record without key in the offsets topic")
+    reader = _Reader(key, "key")
+    record_type = reader.int16()
+    if record_type in _OFFSET_KEY_TYPES:
+        group, topic, partition = reader.string(), reader.string(), reader.int32()
+        if value is None:
+            return OffsetDeleted(group, topic, partition)
+        return _read_offset(group, topic, partition, _Reader(value, "committed offset"))
+    if record_type == _GROUP_KEY_TYPE:
+        group = reader.string()
+        return GroupDeleted(group) if value is None else _read_group(group, _Reader(value, "group"))
+    if record_type < 0:
+        raise CorruptRecordError(f"a key of type {record_type} in the offsets topic")
+    return UnknownRecord(record_type, key, value)
+
+
+def _read_offset(group: str, topic: str, partition: int, reader: _Reader) -> OffsetCommitted:
+    version = reader.version()
+    offset = reader.int64()
+    leader_epoch = reader.int32() if version >= 3 else NONE
+    metadata = reader.string()
+    commit_timestamp_ms = reader.int64()
+    expire_timestamp_ms = reader.int64() if version == 1 else NONE
+    reader.tags()
+    return OffsetCommitted(
+        group, topic, partition, offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms
+    )
+
+
+def _read_group(group: str, reader: _Reader) -> GroupStored:
+    version = reader.version()
+    protocol_type = reader.string()
+    generation = reader.int32()
+    protocol = reader.nullable_string()
+    leader = reader.nullable_string()
+    state_timestamp_ms = reader.int64() if version >= 2 else NONE
+    members = tuple(_read_member(version, reader) for _ in range(reader.count()))
+    reader.tags()
+    return GroupStored(group, protocol_type, generation, protocol, leader, state_timestamp_ms, members)
+
+
+def _read_member(version: int, reader: _Reader) -> StoredMember:
+    member_id = reader.string()
+    instance_id = reader.nullable_string() if version >= 3 else None
+    client_id, client_host = reader.string(), reader.string()
+    rebalance_timeout_ms = reader.int32() if version >= 1 else NONE
+    session_timeout_ms = reader.int32()
+    if rebalance_timeout_ms == NONE:
+        rebalance_timeout_ms = session_timeout_ms
+    subscription, assignment = reader.byte_string(), reader.byte_string()
+    reader.tags()
+    return StoredMember(
+        member_id,
+        instance_id,
+        client_id,
+        client_host,
+        rebalance_timeout_ms,
+        session_timeout_ms,
+        subscription,
+        assignment,
+    )
+
+
+class _Reader:
+    """Reads one field after another; lengths are checked against what is there before they are believed."""
+
+    __slots__ = ("_data", "_flexible", "_position", "_what")
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data = data
+        self._position = 0
+        self._flexible = False
+        self._what = what
+
+    def version(self) -> int:
+        version = self.int16()
+        if not 0 <= version <= _FLEXIBLE_VERSION:
+            raise CorruptRecordError(f"{self._what}: version {version} is not known here")
+        self._flexible = version == _FLEXIBLE_VERSION
+        return version
+
+    def int16(self) -> int:
+        return int.from_bytes(self._take(2), "big", signed=True)
+
+    def int32(self) -> int:
+        return int.from_bytes(self._take(4), "big", signed=True)
+
+    def int64(self) -> int:
+        return int.from_bytes(self._take(8), "big", signed=True)
+
+    def string(self) -> str:
+        text = self.nullable_string()
+        if text is None:
+            raise CorruptRecordError(f"{self._what}: null at byte {self._position} where a string must be")
+        return text
+
+    def nullable_string(self) -> str | None:
+        data = self._nullable(self._uvarint() - 1 if self._flexible else self.int16())
+        try:
+            return None if data is None else data.decode()
+        except UnicodeDecodeError as error:
+            raise CorruptRecordError(f"{self._what}: not UTF-8 before byte {self._position}") from error
+
+    def byte_string(self) -> bytes:
+        data = self._nullable(self._uvarint() - 1 if self._flexible else self.int32())
+        return b"" if data is None else data
+
+    def count(self) -> int:
+        count = self._uvarint() - 1 if self._flexible else self.int32()
+        if not 0 <= count <= len(self._data) - self._position:
+            raise CorruptRecordError(f"{self._what}: {count} elements before byte {self._position}")
+        return count
+
+    def tags(self) -> None:
+        """Step over the tagged fields of a flexible struct; no such field is defined so far."""
+        if self._flexible:
+            for _ in range(self._uvarint()):
+                self._uvarint()
+                self._take(self._uvarint())
+
+    def _nullable(self, length: int) -> bytes | None:
+        if length < -1:
+            raise CorruptRecordError(f"{self._what}: length {length} before byte {self._position}")
+        return None if length == -1 else self._take(length)
+
+    def _uvarint(self) -> int:
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise CorruptRecordError(f"{self._what}: a number of more than five bytes at byte {self._position}")
+
+    def _take(self, size: int) -> bytes:
+        end = self._position + size
+        if end > len(self._data):
+            raise CorruptRecordError(f"{self._what}: {len(self._data)} bytes end before byte {end}")
+        data = self._data[self._position : end]
+        self._position = end
+        return data

@@ -1,0 +1,186 @@
+"""The life of a classic consumer group, as the coordinator sees it: states, legal moves, what each answers.
+
+A group is a set of members that agree, again and again, on who does what. Each agreement is a *generation*
+and takes two rounds, because the coordinator never computes an assignment itself:
+
+1. **Collect.** Something changed (a member came, went, changed what it wants). Every member is told to send
+   JoinGroup; the coordinator holds these requests until all known members have sent one or time is up, then
+   answers them together: same new generation number for all, the whole member list for the leader alone.
+2. **Distribute.** Every member sends SyncGroup; the leader's carries the assignment. The coordinator makes it
+   durable, then answers all of them with their share.
+
+Between the rounds nobody owns anything of the new generation, and whoever misses a round is left behind: its
+requests carry an old generation number and are refused. So the number is a fence, and these five states say
+which requests may pass it:
+
+======================  =========================================================================
+State                   Meaning
+======================  =========================================================================
+Empty                   no members; committed offsets may still be there, and expire
+PreparingRebalance      collecting: JoinGroup requests are parked
+CompletingRebalance     joins answered; SyncGroup requests are parked until the leader's is durable
+Stable                  the assignment is distributed; members heartbeat
+Dead                    this object is finished (its shard moved away); final
+======================  =========================================================================
+
+A group appears as Empty (first join, or a commit without a group), or is read back from the log as Empty or
+Stable, the only two states that are ever durable.
+
+The moves are data (:data:`GROUP_TRANSITIONS`) and so are the answers (``GROUP_ANSWERS``); the machine, the
+exhaustive tests and the diagram are made from them. The machine has no callbacks and no conditions: whoever
+handles a request decides which trigger to fire, and an illegal one raises.
+
+Source: KIP-62, KIP-134, KIP-345, KIP-394 and what Apache Kafka 4.3 answers.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from transitions import Machine, MachineError
+
+
+class GroupState(Enum):
+    """The five states; the value is Kafka's name for it, as DescribeGroups and ListGroups print it.
+
+    * **Empty**: JoinGroup adds a member and starts a rebalance (or hands out a member id first); OffsetCommit
+      without generation is accepted; SyncGroup, Heartbeat and commits with a generation get
+      UNKNOWN_MEMBER_ID; DeleteGroups succeeds. Leaves by the first member.
+    * **PreparingRebalance**: JoinGroup is parked; SyncGroup and Heartbeat get REBALANCE_IN_PROGRESS (the
+      heartbeat still counts); OffsetCommit of the generation that just ended is accepted. Leaves when all
+      members have joined or the rebalance timeout is over.
+    * **CompletingRebalance**: SyncGroup is parked; Heartbeat succeeds; OffsetCommit gets
+      REBALANCE_IN_PROGRESS; a JoinGroup that changes nothing is answered again, any other starts over. Leaves
+      when the leader's assignment is durable, or by a new rebalance.
+    * **Stable**: SyncGroup is answered with the assignment; Heartbeat and OffsetCommit succeed; JoinGroup of
+      the leader, or with other protocols, or of a new member starts a rebalance.
+    * **Dead**: everything gets COORDINATOR_NOT_AVAILABLE, and the client looks for the coordinator again.
+    """
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class GroupTrigger(Enum):
+    """What moves a group. The value is the name of the machine's event."""
+
+    PREPARE = "prepare_rebalance"
+    COMPLETE_JOIN = "complete_join"
+    COMPLETE_EMPTY = "complete_empty"
+    ASSIGN = "assign"
+    UNLOAD = "unload"
+
+
+class GroupTransition(NamedTuple):
+    """One legal move and when it happens."""
+
+    trigger: GroupTrigger
+    source: GroupState
+    target: GroupState
+    when: str
+
+
+#: Every legal move; what is not here raises.
+GROUP_TRANSITIONS: tuple[GroupTransition, ...] = (
+    GroupTransition(
+        GroupTrigger.PREPARE, GroupState.EMPTY, GroupState.PREPARING_REBALANCE, "the first member joins"
+    ),
+    GroupTransition(
+        GroupTrigger.PREPARE,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.PREPARING_REBALANCE,
+        "a member joins, changes, goes or does not sync; or the assignment could not be written",
+    ),
+    GroupTransition(
+        GroupTrigger.PREPARE,
+        GroupState.STABLE,
+        GroupState.PREPARING_REBALANCE,
+        "a member joins, changes, goes; or the leader asks for it",
+    ),
+    GroupTransition(
+        GroupTrigger.COMPLETE_JOIN,
+        GroupState.PREPARING_REBALANCE,
+        GroupState.COMPLETING_REBALANCE,
+        "all members have joined, or the rebalance timeout is over",
+    ),
+    GroupTransition(
+        GroupTrigger.COMPLETE_EMPTY,
+        GroupState.PREPARING_REBALANCE,
+        GroupState.EMPTY,
+        "nobody is left",
+    ),
+    GroupTransition(
+        GroupTrigger.ASSIGN,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
+        "the leader's assignment is durable",
+    ),
+    *(
+        GroupTransition(GroupTrigger.UNLOAD, state, GroupState.DEAD, "the shard moves away")
+        for state in GroupState
+    ),
+)
+
+#: States that a group can be read back in; the others live in memory only.
+GROUP_DURABLE_STATES = (GroupState.EMPTY, GroupState.STABLE)
+
+
+class IllegalTransitionError(RuntimeError):
+    """A trigger that the state does not have: a bug of the caller, never of a client."""
+
+
+class HasGroupState(Protocol):
+    """Anything the machine can move: it only needs a writable ``state``."""
+
+    state: GroupState
+
+
+def fire(group: HasGroupState, trigger: GroupTrigger) -> None:
+    """Move ``group.state`` along the table. Raises IllegalTransitionError naming state and trigger."""
+    try:
+        _EVENTS[trigger].trigger(group)
+    except MachineError as error:
+        raise IllegalTransitionError(
+            f"a group in state {group.state.value} cannot {trigger.value}: "
+            f"legal there are {', '.join(t.value for t in legal_triggers(group.state))}"
+        ) from error
+
+
+def legal_triggers(state: GroupState) -> tuple[GroupTrigger, ...]:
+    """The triggers of a state, in the order of the table."""
+    return tuple(row.trigger for row in GROUP_TRANSITIONS if row.source is state)
+
+
+def group_diagram() -> str:
+    """The table as a Mermaid state diagram, one line a move; a move from every state is drawn as a note."""
+    lines = ["stateDiagram-v2"]
+    lines += [f"    [*] --> {state.value}" for state in GROUP_DURABLE_STATES]
+    for row in GROUP_TRANSITIONS:
+        if row.trigger is not GroupTrigger.UNLOAD:
+            when = row.when.replace(";", ",")
+            lines.append(f"    {row.source.value} --> {row.target.value}: {row.trigger.value} ({when})")
+    lines.append(f"    note right of {GroupState.DEAD.value}: {GroupTrigger.UNLOAD.value}, from every state")
+    lines.append(f"    {GroupState.DEAD.value} --> [*]")
+    return "\n".join(lines) + "\n"
+
+
+def _machine() -> Machine:
+    # one machine for all groups: without a model it costs nothing per group
+    return Machine(
+        model=None,
+        states=GroupState,
+        initial=GroupState.EMPTY,
+        auto_transitions=False,
+        transitions=[
+            {"trigger": row.trigger.value, "source": row.source, "dest": row.target}
+            for row in GROUP_TRANSITIONS
+        ],
+    )
+
+
+_MACHINE = _machine()
+_EVENTS: dict[GroupTrigger, Any] = {trigger: _MACHINE.events[trigger.value] for trigger in GroupTrigger}

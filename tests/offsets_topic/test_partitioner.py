@@ -1,0 +1,59 @@
+"""Vectors computed with Java 17's String.hashCode."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kohort.offsets_topic import java_hash, partition_for
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("my-group", -1906497762),
+        ("polygenelubricants", -2147483648),
+        ("Aa", 2112),
+        ("BB", 2112),
+    ],
+)
+def test_the_hash_is_javas(text: str, expected: int) -> None:
+    assert java_hash(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("group_id", "partition"),
+    [
+        ("", 0),
+        ("a", 47),
+        ("my-group", 12),
+        ("console-consumer-1", 24),
+        ("Aa", 12),
+        ("BB", 12),
+        ("polygenelubricants", 0),
+        ("grüppe", 12),
+        ("\U0001f600-grp", 27),
+        ("\u65e5\u672c", 47),
+    ],
+)
+def test_a_group_lives_where_kafka_puts_it(group_id: str, partition: int) -> None:
+    assert partition_for(group_id, 50) == partition
+
+
+@settings(deadline=None)
+@given(st.text(), st.integers(1, 200))
+def test_every_group_has_a_partition(group_id: str, partition_count: int) -> None:
+    assert 0 <= partition_for(group_id, partition_count) < partition_count
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_the_short_way_for_ascii_gives_what_the_long_way_gives(text: str) -> None:
+    units = [ord(character) for character in text]
+    value = 0
+    for unit in units:
+        value = value * 31 + unit
+    assert java_hash(text) % 2**32 == value % 2**32
