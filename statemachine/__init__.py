@@ -1,4 +1,4 @@
-"""The life cycles as data: the group on the broker's side."""
+"""The two life cycles as data: the group on the broker's side, the member on the client's."""
 
 from ._group import (
     GROUP_DURABLE_STATES,
@@ -13,20 +13,38 @@ from ._group import (
     legal_triggers,
 )
 from ._group_answers import GROUP_ANSWERS, PARKED, GroupAnswer, answers_table
+from ._member import (
+    MEMBER_TRANSITIONS,
+    HasMemberState,
+    MemberState,
+    MemberTransition,
+    MemberTrigger,
+    fire_member,
+    legal_member_triggers,
+    member_diagram,
+)
 
 __all__ = [
     "GROUP_ANSWERS",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
+    "MEMBER_TRANSITIONS",
     "PARKED",
     "GroupAnswer",
     "GroupState",
     "GroupTransition",
     "GroupTrigger",
     "HasGroupState",
+    "HasMemberState",
     "IllegalTransitionError",
+    "MemberState",
+    "MemberTransition",
+    "MemberTrigger",
     "answers_table",
     "fire",
+    "fire_member",
     "group_diagram",
+    "legal_member_triggers",
     "legal_triggers",
+    "member_diagram",
 ]
