@@ -1,1 +1,30 @@
-"""Room under construction."""
+"""Assignors: who in the group reads which partition; Kafka's own four, and yours.
+
+``load_assignor("range")`` finds one by name; :class:`Assignor` is the class to derive a new one from.
+"""
+
+from ._range import RangeAssignor
+from ._roundrobin import RoundRobinAssignor
+from ._sticky import CooperativeStickyAssignor, StickyAssignor
+from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_member_order
+from .registry import AssignorError, available_assignors, load_assignor
+from .validation import Problem, ProblemKind, validate_assignment
+
+__all__ = [
+    "Assignor",
+    "AssignorError",
+    "CooperativeStickyAssignor",
+    "GroupAssignment",
+    "Member",
+    "Problem",
+    "ProblemKind",
+    "RangeAssignor",
+    "RebalanceProtocol",
+    "RoundRobinAssignor",
+    "StickyAssignor",
+    "TopicInfo",
+    "available_assignors",
+    "in_member_order",
+    "load_assignor",
+    "validate_assignment",
+]

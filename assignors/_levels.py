@@ -1,0 +1,183 @@
+"""The best balance that subscriptions allow: the sorted loads that are lexicographically smallest.
+
+Members fall into ordered blocks. Within a block every load is ``high`` or ``high - 1`` and their sum is
+fixed; an assignment is best exactly when no path m0 -> m1 -> ... -> mk, where each member holds a topic the
+next one subscribes to, leads from a load to one that is smaller by two or more (decreasing minimisation on
+an M-convex set: Frank and Murota, 2018). Partitions of one topic are alike here, so the work is over members
+x topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ._group import Group
+
+#: Pourings of every topic before the exact search; each later one finds less to do.
+_SWEEPS = 4
+
+
+@dataclass(slots=True)
+class Block:
+    """Members that share topics and cannot get below ``high`` and ``high - 1``; ``total`` is their sum."""
+
+    members: list[int]
+    high: int
+    total: int
+
+    @property
+    def low(self) -> int:
+        return self.high if self.total == self.high * len(self.members) else self.high - 1
+
+
+@dataclass(slots=True)
+class Levels:
+    """``given[topic][member]``: counts of one best assignment. ``blocks``: highest loads first."""
+
+    given: list[list[int]]
+    blocks: list[Block]
+
+
+def best_levels(group: Group) -> Levels:
+    """One assignment of best balance, and the blocks that all such assignments have in common."""
+    return _Balancing(group).run()
+
+
+@dataclass(slots=True)
+class _Balancing:
+    group: Group
+    given: list[list[int]] = field(init=False)
+    loads: list[int] = field(init=False)
+    holds: list[int] = field(init=False)  # bit set of topics, by member
+    readers: list[int] = field(init=False)  # bit set of members, by topic
+
+    def __post_init__(self) -> None:
+        size = len(self.group.member_ids)
+        self.given = [[0] * size for _ in self.group.topics]
+        self.loads = [0] * size
+        self.holds = [0] * size
+        self.readers = [sum(1 << m for m in members) for members in self.group.subscribers]
+
+    def run(self) -> Levels:
+        self._pour()
+        for t, row in enumerate(self.given):
+            for m in self.group.subscribers[t]:
+                if row[m]:
+                    self.holds[m] |= 1 << t
+        blocks: list[Block] = []
+        active = sum(1 << m for m in self.group.active)
+        while active:
+            high = max(self.loads[m] for m in bits(active))
+            seen = self._lower(active, high)
+            members = list(bits(seen))
+            blocks.append(
+                Block(members, max(self.loads[m] for m in members), sum(self.loads[m] for m in members))
+            )
+            active &= ~seen
+        return Levels(self.given, blocks)
+
+    def _pour(self) -> None:
+        """Take each topic out and let it find its level among its subscribers, over and over."""
+        group = self.group
+        rarest_first = sorted(range(len(group.topics)), key=lambda t: len(group.subscribers[t]))
+        for _ in range(_SWEEPS):
+            changed = False
+            for t in rarest_first:
+                before, row = self.given[t], [0] * len(self.loads)
+                for m in group.subscribers[t]:
+                    self.loads[m] -= before[m]
+                for m, units in water_level(self.loads, group.subscribers[t], group.partition_counts[t]):
+                    row[m] = units
+                    self.loads[m] += units
+                self.given[t] = row
+                changed = changed or row != before
+            if not changed:
+                break
+
+    def _lower(self, active: int, high: int) -> int:
+        """Bring as many loads as possible below ``high``; answers the block that remains as a bit set."""
+        while True:
+            top = [m for m in bits(active) if self.loads[m] == high]
+            if not top:
+                high -= 1
+                continue
+            seen, path = self._search(active, top, high)
+            if not path:
+                return seen
+            self._shift(path)
+
+    def _search(self, active: int, top: list[int], high: int) -> tuple[int, list[int]]:
+        """Breadth-first from ``top``: all members seen, and the path to one that is lower by two, if any.
+
+        A path alternates member, topic, member, ... and starts at the high end.
+        """
+        seen = sum(1 << m for m in top)
+        seen_topics = 0
+        giver: dict[int, int] = {}  # topic -> member that holds it
+        through: dict[int, int] = {}  # member -> topic it was reached by
+        frontier = top
+        while frontier:
+            reached: list[int] = []
+            for m in frontier:
+                fresh = self.holds[m] & ~seen_topics
+                seen_topics |= fresh
+                for t in bits(fresh):
+                    giver[t] = m
+                    newcomers = self.readers[t] & active & ~seen
+                    seen |= newcomers
+                    for n in bits(newcomers):
+                        through[n] = t
+                        if self.loads[n] <= high - 2:
+                            return seen, _walk_back(n, giver, through)
+                        reached.append(n)
+            frontier = reached
+        return seen, []
+
+    def _shift(self, path: list[int]) -> None:
+        givers, topics, takers = path[:-2:2], path[1::2], path[2::2]
+        steps = list(zip(givers, topics, takers, strict=True))
+        units = min(self.given[t][m] for m, t, _ in steps)
+        units = min(units, (self.loads[path[0]] - self.loads[path[-1]]) // 2)
+        for m, t, n in steps:
+            row = self.given[t]
+            row[m] -= units
+            row[n] += units
+            self.holds[n] |= 1 << t
+            if not row[m]:
+                self.holds[m] &= ~(1 << t)
+        self.loads[path[0]] -= units
+        self.loads[path[-1]] += units
+
+
+def _walk_back(member: int, giver: dict[int, int], through: dict[int, int]) -> list[int]:
+    path = [member]
+    while member in through:
+        topic = through[member]
+        member = giver[topic]
+        path += [topic, member]
+    return path[::-1]
+
+
+def water_level(loads: list[int], members: list[int], units: int) -> Iterator[tuple[int, int]]:
+    """Pour ``units`` over ``members``: what each of those that get any gets, so that the loads end level."""
+    order = sorted(members, key=lambda m: loads[m])
+    below, wet = 0, 0
+    for m in order:
+        if loads[m] * wet - below >= units:
+            break
+        below += loads[m]
+        wet += 1
+    if not wet:
+        return
+    level, extras = divmod(units + below, wet)
+    for i, m in enumerate(order[:wet]):
+        yield m, level - loads[m] + (i < extras)
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Numbers of the bits that are set, ascending."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest

@@ -1,0 +1,117 @@
+"""What an assignor is: the one class to write, and the types it is given.
+
+An assignor is a pure, synchronous function from topics and members to an assignment; it runs in the group's
+leader and nowhere else. What it keeps between rebalances belongs to its instance: two consumers in one
+process have two instances.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ..protocol import Subscription, TopicPartition
+
+#: Partitions of each member, by member id; every member of the group has an entry.
+GroupAssignment = dict[str, list[TopicPartition]]
+
+
+class RebalanceProtocol(IntEnum):
+    """How members hand partitions over (KIP-429). The consumer takes the highest that all its assignors have.
+
+    EAGER: everyone gives up everything before joining. COOPERATIVE: a member keeps what it owns while
+    joining, so an assignment must not give a partition to one member while another still claims it.
+    """
+
+    EAGER = 0
+    COOPERATIVE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic as the leader's metadata has it.
+
+    ``partition_count``: partitions are numbered from 0 to ``partition_count - 1``. ``racks``: for each
+    partition the racks of all its replicas, offline ones included; empty where racks are not known.
+    """
+
+    partition_count: int
+    racks: tuple[frozenset[str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.partition_count < 0:
+            raise ValueError(f"partition_count is {self.partition_count}: give 0 or more")
+        if self.racks and len(self.racks) != self.partition_count:
+            raise ValueError(
+                f"racks of {len(self.racks)} partitions for a topic of {self.partition_count}: "
+                "give one set for each partition, or none at all"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of the group as its leader sees it. ``instance_id`` is set for static members (KIP-345)."""
+
+    member_id: str
+    subscription: Subscription
+    instance_id: str | None = None
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Subscribed topics as the member sent them: in any order, maybe twice, maybe unknown."""
+        return self.subscription.topics
+
+    @property
+    def rack(self) -> str | None:
+        return self.subscription.rack
+
+
+class Assignor(ABC):
+    """Base of every assignor. Subclasses set ``name`` and write :meth:`assign`; the rest has defaults.
+
+    ``name`` goes over the wire: a group settles on an assignor that all its members know by that name, so
+    change the name when the answer changes. The class must be constructible without arguments to be found by
+    name; an instance may be passed where it is not.
+    """
+
+    name: str
+    rebalance_protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
+
+    @abstractmethod
+    def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        """Who reads what.
+
+        ``topics`` has the topics that exist; members may subscribe to others, which are skipped. The answer
+        has an entry for every member, and every partition of every subscribed topic exactly once, at a
+        member that subscribes to it (COOPERATIVE: a partition may be left out while another member claims
+        it). It depends on the arguments alone, and not on the order of either mapping. Neither argument is
+        changed.
+        """
+
+    def user_data(self, topics: Sequence[str]) -> bytes | None:
+        """Bytes that this member sends to the leader with its subscription to ``topics``; None for none."""
+        del topics
+        return None
+
+    def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:  # noqa: B027
+        """Called at every member with what it got, before the next :meth:`user_data`."""
+
+
+def in_member_order(members: Iterable[Member]) -> list[Member]:
+    """Static members by instance id, then dynamic ones by member id: Kafka's order for range and roundrobin.
+
+    Text is compared by UTF-16 units, as Java does (``c10`` comes before ``c2``).
+    """
+    return sorted(members, key=_member_key)
+
+
+def _member_key(member: Member) -> tuple[bool, bytes, bytes]:
+    dynamic = member.instance_id is None
+    first = member.member_id if member.instance_id is None else member.instance_id
+    return dynamic, _utf16(first), _utf16(member.member_id)
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,168 @@
+"""Assignors by name: kohort's own, and those that installed distributions bring by entry point.
+
+A distribution offers one in its pyproject.toml, under the name that goes over the wire:
+
+    [project.entry-points."kohort.assignors"]
+    tenants = "mypackage.assignors:TenantAssignor"
+
+Nothing is scanned or imported before a name is asked for that is not kohort's own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import TYPE_CHECKING
+
+from ..protocol import KohortError
+from ._range import RangeAssignor
+from ._roundrobin import RoundRobinAssignor
+from ._sticky import CooperativeStickyAssignor, StickyAssignor
+from .base import Assignor, RebalanceProtocol
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "kohort.assignors"
+
+_OWN: dict[str, type[Assignor]] = {
+    assignor.name: assignor
+    for assignor in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
+}
+
+#: A name travels as a string with an int16 length.
+_MAX_NAME_BYTES = 0x7FFF
+
+
+class AssignorError(KohortError):
+    """An assignor that cannot be found or used: which one, where it came from and what to do."""
+
+
+def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
+    """An assignor ready for one consumer.
+
+    ``spec``: a name (kohort's own or of an entry point), a dotted name (``package.module:Class``), a class,
+    or an instance, which is answered as it is. Each of the others makes a new instance: assignors keep
+    state, and two consumers must not share it. Raises AssignorError.
+    """
+    if not isinstance(spec, str):
+        return _checked(spec, "")
+    if spec in _OWN:
+        return _OWN[spec]()
+    if ":" in spec:
+        return _checked(_imported(spec), f" ({spec})")
+    return _from_entry_point(spec)
+
+
+def available_assignors() -> dict[str, str]:
+    """Names that :func:`load_assignor` finds, with the distribution each comes from, sorted by name."""
+    found = {point.name: _origin(point) for point in _foreign_points()}
+    found.update(dict.fromkeys(_OWN, "kohort"))
+    return dict(sorted(found.items()))
+
+
+def _from_entry_point(name: str) -> Assignor:
+    points = [point for point in _foreign_points() if point.name == name]
+    if not points:
+        known = ", ".join(available_assignors())
+        raise AssignorError(
+            f"no assignor is named {name!r}. Available: {known}. Install the distribution that has it, "
+            "or give 'package.module:Class', a class or an instance"
+        )
+    if len(points) > 1:
+        origins = " and ".join(sorted(_origin(point) for point in points))
+        raise AssignorError(
+            f"assignor {name!r} comes from {origins}: uninstall one, or give the class itself"
+        )
+    (point,) = points
+    origin = f" ({point.value}, from {_origin(point)})"
+    try:
+        loaded = point.load()
+    except Exception as error:
+        raise AssignorError(f"assignor {name!r}{origin} cannot be imported: {error!r}") from error
+    assignor = _checked(loaded, origin)
+    if assignor.name != name:
+        raise AssignorError(
+            f"assignor {name!r}{origin} calls itself {assignor.name!r}: give the entry point and the class "
+            "the same name, for that is what the group's members compare"
+        )
+    return assignor
+
+
+def _foreign_points() -> list[EntryPoint]:
+    # here and not above: the import takes a tenth of our start, and most consumers name one of ours
+    from importlib.metadata import entry_points
+
+    # kohort's own names are settled; nobody else can take them over
+    return [point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name not in _OWN]
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
+
+
+def _imported(spec: str) -> object:
+    module, _, attribute = spec.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise AssignorError(f"assignor {spec!r} cannot be imported: {error}") from error
+
+
+def _checked(candidate: object, origin: str) -> Assignor:
+    """An instance of ``candidate`` that a consumer can rely on."""
+    if isinstance(candidate, type) and issubclass(candidate, Assignor):
+        try:
+            assignor = candidate()
+        except TypeError as error:
+            raise AssignorError(
+                f"{candidate.__name__}{origin} cannot be made without arguments: {error}. "
+                "Implement assign(), give the arguments defaults, or pass an instance"
+            ) from error
+    elif isinstance(candidate, Assignor):
+        assignor = candidate
+    else:
+        raise AssignorError(
+            f"{candidate!r}{origin} is no assignor: derive a class from kohort.assignors.Assignor "
+            "and give that class, its name or an instance"
+        )
+    _require_name(assignor, origin)
+    _require_protocols(assignor, origin)
+    _require_signature(assignor, origin)
+    return assignor
+
+
+def _require_name(assignor: Assignor, origin: str) -> None:
+    name = getattr(assignor, "name", None)
+    if not isinstance(name, str) or not 0 < len(name.encode()) <= _MAX_NAME_BYTES:
+        raise AssignorError(
+            f"{type(assignor).__name__}{origin} has name = {name!r}: "
+            "set it to the text that goes over the wire"
+        )
+
+
+def _require_protocols(assignor: Assignor, origin: str) -> None:
+    protocols = assignor.rebalance_protocols
+    usable = isinstance(protocols, frozenset | set) and protocols
+    if not usable or not all(isinstance(protocol, RebalanceProtocol) for protocol in protocols):
+        raise AssignorError(
+            f"{type(assignor).__name__}{origin} has rebalance_protocols = {protocols!r}: set it to a "
+            "frozenset of RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE or both"
+        )
+
+
+def _require_signature(assignor: Assignor, origin: str) -> None:
+    for method, arguments in (("assign", 2), ("user_data", 1), ("on_assignment", 2)):
+        function = getattr(assignor, method)
+        try:
+            inspect.signature(function).bind(*range(arguments))
+        except TypeError as error:
+            raise AssignorError(
+                f"{type(assignor).__name__}{origin}: {method}() is called with {arguments} arguments, "
+                f"which its signature does not allow ({error})"
+            ) from error
+        if inspect.iscoroutinefunction(function):
+            raise AssignorError(
+                f"{type(assignor).__name__}{origin}: {method}() is asynchronous: make it a plain function, "
+                "the leader calls it without awaiting"
+            )

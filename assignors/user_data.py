@@ -1,0 +1,75 @@
+"""What the sticky assignors of every client write into a subscription's user data (KIP-54, KIP-341, KIP-429).
+
+* ``sticky`` v0: owned partitions. v1: the same and an int32 generation. Nothing in front tells them apart.
+* ``cooperative-sticky`` v0: an int32 generation; owned partitions have a field of their own.
+
+The bytes are other clients' input: what cannot be read means "owns nothing".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ..protocol import (
+    MalformedMessageError,
+    Subscription,
+    TopicPartition,
+    WireReader,
+    encode_topic_partitions,
+)
+
+#: Generation of a member that was in none, or does not say; lower than every real one.
+NO_GENERATION = -1
+
+_INT32 = struct.Struct(">i")
+#: From this version on, a subscription has a generation field (KIP-792).
+_GENERATION_SINCE = 2
+
+
+class Claim(NamedTuple):
+    """What a member says it owned, and in which generation."""
+
+    partitions: Sequence[TopicPartition]
+    generation: int = NO_GENERATION
+
+
+def encode_sticky(partitions: Iterable[TopicPartition], generation: int) -> bytes:
+    """User data of ``sticky``, v1; partitions sorted."""
+    return encode_topic_partitions(sorted(partitions)) + _INT32.pack(generation)
+
+
+def decode_sticky(data: bytes | None) -> Claim:
+    """Read user data of ``sticky``, v1 or v0; null, empty or unreadable bytes claim nothing."""
+    if not data:
+        return Claim(())
+    reader = WireReader(data)
+    try:
+        partitions = reader.topic_partitions()
+    except MalformedMessageError:
+        return Claim(())
+    generation = reader.int32() if reader.remaining >= _INT32.size else NO_GENERATION
+    return Claim(partitions, generation)
+
+
+def encode_cooperative(generation: int) -> bytes:
+    """User data of ``cooperative-sticky``, v0."""
+    return _INT32.pack(generation)
+
+
+def decode_cooperative(data: bytes | None) -> int:
+    """The generation in user data of ``cooperative-sticky``; NO_GENERATION when there is none."""
+    if not data or len(data) < _INT32.size:
+        return NO_GENERATION
+    return WireReader(data).int32()
+
+
+def cooperative_claim(subscription: Subscription) -> Claim:
+    """What a member of a cooperative group still owns.
+
+    The generation comes from its own field; only subscriptions too old to have one are asked for user data.
+    """
+    if subscription.version >= _GENERATION_SINCE:
+        return Claim(subscription.owned, subscription.generation)
+    return Claim(subscription.owned, decode_cooperative(subscription.user_data))
