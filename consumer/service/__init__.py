@@ -1,0 +1,7 @@
+"""ConsumerService: handlers with lanes, retries, dead letters, health and a graceful end."""
+
+from ._handlers import HandlerFailedError, InvalidRecordError
+from ._retry import Retry
+from ._service import ConsumerService
+
+__all__ = ["ConsumerService", "HandlerFailedError", "InvalidRecordError", "Retry"]

@@ -1,0 +1,100 @@
+"""Dead letters: records no handler could cope with, set aside with the reason in their headers."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ...protocol import KafkaError, TopicPartition, build_batch
+from ..errors import BrokerConnectionError, ConsumerError
+from ._produce import produce
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+    from ..record import Record
+
+#: Most bytes of error text and of stack in a header: the record must still fit into the topic.
+MAX_ERROR_BYTES = 1_000
+MAX_STACK_BYTES = 8_000
+#: How long a dead letter may take to be safe before the service gives up and stops.
+SEND_TIMEOUT_MS = 30_000
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class DeadLetterError(ConsumerError):
+    """A record could not be written to its dead-letter topic. It stays uncommitted and the service stops."""
+
+
+class DeadLetters:
+    """Writes records to dead-letter topics. ``cluster`` is asked for at the first of them.
+
+    Key, value and headers stay as they were; the headers below are added. A letter goes to the partition with
+    the number of its origin (modulo the partitions there are), so that letters of one partition keep their
+    order.
+    """
+
+    def __init__(self, cluster: Callable[[], Cluster], group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+
+    async def send(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
+        """Returns when all replicas in sync have the record. Raises DeadLetterError after SEND_TIMEOUT_MS."""
+        cluster = self._cluster()
+        headers = [*record.headers, *error_headers(record, error, attempts, self._group)]
+        batch = build_batch([(record.key, record.value, headers)], timestamp_ms=time.time_ns() // 1_000_000)
+
+        async def attempt() -> None:
+            count = await _partition_count(cluster, topic)
+            await produce(cluster, TopicPartition(topic, record.partition % count), batch)
+
+        await _explained(cluster.retrying(attempt, timeout_ms=SEND_TIMEOUT_MS), topic, record)
+
+
+async def _partition_count(cluster: Cluster, topic: str) -> int:
+    known = cluster.topic(topic)
+    if known is None:
+        # brokers that create topics by themselves do it now
+        state = await cluster.metadata([topic], create=True)
+        if error := state.errors.get(topic):
+            raise KafkaError(error, f"topic {topic!r}")
+        known = state.topics[topic]
+    return len(known.partitions)
+
+
+async def _explained(sending: Awaitable[None], topic: str, record: Record) -> None:
+    try:
+        await sending
+    except (KafkaError, BrokerConnectionError) as failure:
+        where = f"{record.topic}-{record.partition} at offset {record.offset}"
+        raise DeadLetterError(
+            f"{where} could not be written to its dead-letter topic {topic!r}: {failure}. "
+            "Make sure that the topic exists and that this client may write to it"
+        ) from failure
+
+
+def error_headers(record: Record, error: BaseException, attempts: int, group: str) -> Headers:
+    """What is said about a dead letter; all values are UTF-8 text."""
+    cause = error.__cause__ if error.__cause__ is not None else error
+    stack = "".join(traceback.format_exception(error))
+    texts = {
+        "kohort.origin.topic": record.topic,
+        "kohort.origin.partition": str(record.partition),
+        "kohort.origin.offset": str(record.offset),
+        "kohort.origin.timestamp_ms": str(record.timestamp_ms),
+        "kohort.group": group,
+        "kohort.attempts": str(attempts),
+        "kohort.error.class": f"{type(cause).__module__}.{type(cause).__qualname__}",
+        "kohort.error.message": _cut(str(error), MAX_ERROR_BYTES),
+        # the end of a stack says most
+        "kohort.error.stack": _cut(stack, MAX_STACK_BYTES, from_end=True),
+    }
+    return [(name, text.encode()) for name, text in texts.items()]
+
+
+def _cut(text: str, limit: int, *, from_end: bool = False) -> str:
+    encoded = text.encode()
+    kept = encoded[-limit:] if from_end else encoded[:limit]
+    return kept.decode(errors="ignore")

@@ -1,0 +1,182 @@
+"""The service's work as a group member: records in, handlers, done; and what happens at a rebalance."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CommitFailedError, StaleRecordError
+from ._deadletter import DeadLetters
+from ._handlers import Handler
+from ._metrics import Snapshot
+from ._progress import Progress
+from ._running import RunningHandler
+
+if TYPE_CHECKING:
+    from ...protocol import TopicPartition
+    from ..record import Record
+
+#: How many records are taken from the consumer at a time, and how long is waited for them: the time within
+#: which a stop is noticed.
+POLL_RECORDS = 2_000
+POLL_TIMEOUT_MS = 100
+
+log = logging.getLogger("kohort.consumer.service")
+
+
+class Engine:
+    """One run of a service."""
+
+    def __init__(
+        self,
+        handlers: Sequence[Handler],
+        *,
+        bootstrap: str | Sequence[str],
+        group: str,
+        config: dict[str, Any],
+        drain_timeout_ms: int,
+        progress: Progress,
+    ) -> None:
+        self.group = group
+        self._drain_timeout_ms = drain_timeout_ms
+        self._progress = progress
+        self._stop_reason: str | None = None
+        self._failure: Exception | None = None
+        self._dead_letters = DeadLetters(lambda: self._consumer.cluster, group)
+        self._running = [
+            RunningHandler(
+                handler,
+                done=self._done,
+                send=self._dead_letters.send,
+                on_failure=self._fail,
+                brake=self._brake,
+            )
+            for handler in handlers
+        ]
+        self._by_topic = {topic: each for each in self._running for topic in each.handler.topics}
+        from ..consumer import AsyncGroupConsumer
+
+        self._consumer = AsyncGroupConsumer(
+            *self._by_topic,
+            bootstrap=bootstrap,
+            group=group,
+            drain_timeout_ms=0,  # _revoked does it: it knows which records have not begun
+            on_partitions_revoked=self._revoked,
+            on_partitions_assigned=self._assigned,
+            on_partitions_lost=self._lost,
+            **config,
+        )
+
+    @property
+    def ending(self) -> bool:
+        """A stop was asked for, or a failure makes one necessary."""
+        return self._stop_reason is not None or self._failure is not None
+
+    def stop(self, reason: str) -> None:
+        """Ask for a graceful end."""
+        if self._stop_reason is None:
+            log.info("group %s: stopping (%s)", self.group, reason)
+            self._stop_reason = reason
+
+    async def run(self) -> None:
+        """Join, handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
+        try:
+            async with self._consumer:
+                try:
+                    await self._poll()
+                finally:
+                    await self._drain()
+        finally:
+            await self._close()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _poll(self) -> None:
+        consumer, loop = self._consumer, asyncio.get_running_loop()
+        while not self.ending:
+            records = await consumer.getmany(max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS)
+            self._hand_over(records)
+            self._observe(loop.time())
+            # a full buffer answers without ever letting the handlers run
+            await asyncio.sleep(0)
+
+    def _hand_over(self, records: Iterable[Record]) -> None:
+        for topic, run in groupby(records, key=lambda record: record.topic):
+            self._by_topic[topic].hand_over(run)
+
+    def _observe(self, now: float) -> None:
+        finished = sum(each.finished for each in self._running)
+        backlog = sum(each.lanes.backlog for each in self._running)
+        self._progress.observe(now, finished=finished, backlog=backlog)
+
+    async def _drain(self) -> None:
+        await asyncio.gather(*(each.release(None, self._drain_timeout_ms) for each in self._running))
+        try:
+            await self._consumer.commit()
+        except CommitFailedError as error:
+            # what could not be committed is handled again by whoever owns it next: at least once, as promised
+            log.warning("group %s: the last commit failed: %s", self.group, error)
+
+    async def _close(self) -> None:
+        for each in self._running:
+            await each.close()
+
+    # -- the consumer's callbacks ---------------------------------------------------------------------------
+
+    async def _revoked(self, partitions: Iterable[TopicPartition]) -> None:
+        await self._release(partitions, self._drain_timeout_ms)
+
+    async def _lost(self, partitions: Iterable[TopicPartition]) -> None:
+        # they have another owner already: finishing would only make more records be handled twice
+        await self._release(partitions, 0)
+
+    async def _release(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> None:
+        taken = list(partitions)
+        await asyncio.gather(*(each.release(taken, timeout_ms) for each in self._running))
+
+    def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        braked = [each for each in self._running if each.braked]
+        for each in braked:
+            self._consumer.pause(*(p for p in partitions if p.topic in each.handler.topics))
+
+    # -- the handlers' callbacks ----------------------------------------------------------------------------
+
+    def _done(self, record: Record) -> None:
+        try:
+            self._consumer.done(record)
+        except StaleRecordError as error:
+            log.info("group %s: %s", self.group, error)
+
+    def _brake(self, running: RunningHandler, on: bool) -> None:
+        partitions = [p for p in self._consumer.assignment() if p.topic in running.handler.topics]
+        if on:
+            self._consumer.pause(*partitions)
+        else:
+            self._consumer.resume(*partitions)
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is None:
+            log.error("group %s: stopping, because %s", self.group, error)
+            self._failure = error
+
+    # -- what probes see ------------------------------------------------------------------------------------
+
+    def unready(self) -> str | None:
+        """Why no record can be handled just now; None when the member has joined and is not ending."""
+        if self.ending:
+            return "stopping"
+        state = str(self._consumer.state)
+        return None if state == "stable" else f"the member is {state}"
+
+    def snapshot(self, live: bool) -> Snapshot:
+        """Numbers for /metrics."""
+        return Snapshot(
+            group=self.group,
+            state=str(self._consumer.state),
+            assigned=len(self._consumer.assignment()),
+            live=live,
+            handlers=[(each.handler, each.lanes.backlog, each.lanes.in_flight) for each in self._running],
+        )

@@ -1,0 +1,236 @@
+"""A handler: the function, what it wants to be given, and what happens to records it cannot cope with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+
+from ..errors import ConsumerError
+from ._retry import ONCE, Retry
+
+if TYPE_CHECKING:
+    from ..record import Record
+
+#: "key": one record of a key at a time (records without a key share a lane); "partition": one record of a
+#: partition at a time; "none": no order at all.
+Lanes = Literal["partition", "key", "none"]
+HandlerFunction = Callable[..., Any]
+
+#: Limits on handlers, with the reason for each.
+MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
+
+
+class SendDeadLetter(Protocol):
+    """Sends a record to a dead-letter topic and returns when it is safely there."""
+
+    async def __call__(self, topic: str, record: Record, error: BaseException, attempts: int) -> None: ...
+
+
+class InvalidRecordError(ConsumerError):
+    """A record's value does not fit the handler's model. Its cause is the model's own error."""
+
+
+class HandlerFailedError(ConsumerError):
+    """A handler failed with a record, was out of tries, and has no dead-letter topic: the service stops.
+
+    The record is not committed; the group continues with it at the next start. ``topic``, ``partition`` and
+    ``offset`` say which it is; the cause is the handler's error.
+    """
+
+    def __init__(self, handler: str, record: Record, attempts: int) -> None:
+        self.topic, self.partition, self.offset = record.topic, record.partition, record.offset
+        super().__init__(
+            f"handler {handler} failed with {record.topic}-{record.partition} at offset {record.offset} "
+            f"(try {attempts} of it was the last). Mend the handler, or give it dead_letter='TOPIC' so that "
+            "such records are set aside"
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Counters:
+    """What a handler did so far; plain numbers, read when metrics are asked for."""
+
+    handled: int = 0
+    failed: int = 0
+    retried: int = 0
+    invalid: int = 0
+    dead_letters: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Handler:
+    """One registered handler; ``batch`` is the most records it takes at once."""
+
+    function: HandlerFunction
+    topics: tuple[str, ...]
+    model: Any
+    lanes: Lanes
+    concurrency: int
+    retry: Retry
+    dead_letter: str | None
+    batch: int
+    takes_batches: bool
+    validate: Callable[[bytes], Any] | None
+    is_async: bool
+    counters: Counters
+
+    @property
+    def name(self) -> str:
+        """The function's name, for messages and metrics."""
+        return getattr(self.function, "__qualname__", repr(self.function))
+
+    def lane_of(self, record: Record) -> Hashable:
+        """Which lane of its partition a record belongs to."""
+        if self.lanes == "partition":
+            return None
+        return record.key if self.lanes == "key" else record.offset
+
+    async def run(
+        self, records: list[Record], attempt: int, executor: Executor | None, send: SendDeadLetter
+    ) -> float | None:
+        """Handle records that stand first in their lane; None when finished, else seconds until the next try.
+
+        Raises HandlerFailedError when there is no try left and no dead-letter topic.
+        """
+        try:
+            await self._call(records, executor)
+        except Exception as error:
+            return await self._after_failure(records, attempt, error, executor, send)
+        self.counters.handled += len(records)
+        return None
+
+    async def _call(self, records: list[Record], executor: Executor | None) -> None:
+        if self.takes_batches:
+            args: tuple[Any, ...] = (records,)
+            if self.validate is not None:
+                args = ([self._validated(record) for record in records], records)
+        elif self.validate is not None:
+            args = (self._validated(records[0]), records[0])
+        else:
+            args = (records[0],)
+        if self.is_async:
+            await self.function(*args)
+        else:
+            context = contextvars.copy_context()
+            call = functools.partial(context.run, self.function, *args)
+            await asyncio.get_running_loop().run_in_executor(executor, call)
+
+    def _validated(self, record: Record) -> Any:
+        assert self.validate is not None, "only called for handlers with a model"
+        if record.value is None:
+            raise InvalidRecordError(f"a null value is no {_name_of(self.model)}")
+        try:
+            return self.validate(record.value)
+        except ValueError as error:
+            raise InvalidRecordError(f"the value is no {_name_of(self.model)}: {error}") from error
+
+    async def _after_failure(
+        self,
+        records: list[Record],
+        attempt: int,
+        error: Exception,
+        executor: Executor | None,
+        send: SendDeadLetter,
+    ) -> float | None:
+        if isinstance(error, InvalidRecordError):
+            delay_ms = None  # it will not fit any better the next time
+        else:
+            self.counters.failed += 1
+            delay_ms = self.retry.delay_ms(attempt, error)
+        if delay_ms is not None:
+            self.counters.retried += 1
+            return delay_ms / 1000
+        if len(records) > 1:
+            await self._one_by_one(records, executor, send)
+            return None
+        if isinstance(error, InvalidRecordError):
+            self.counters.invalid += 1
+        if self.dead_letter is None:
+            raise HandlerFailedError(self.name, records[0], attempt) from error
+        await send(self.dead_letter, records[0], error, attempt)
+        self.counters.dead_letters += 1
+        return None
+
+    async def _one_by_one(
+        self, records: Sequence[Record], executor: Executor | None, send: SendDeadLetter
+    ) -> None:
+        # the whole batch is out of tries: find the records that are to blame, each with tries of its own
+        for record in records:
+            attempt = 1
+            while (delay_s := await self.run([record], attempt, executor, send)) is not None:
+                attempt += 1
+                await asyncio.sleep(delay_s)
+
+
+def make_handler(
+    function: HandlerFunction,
+    topics: tuple[str, ...],
+    *,
+    model: Any,
+    lanes: Lanes,
+    concurrency: int,
+    retry: Retry | None,
+    dead_letter: str | None,
+    batch: int,
+    takes_batches: bool,
+) -> Handler:
+    """Check what was asked for and build the handler. Raises TypeError and ValueError."""
+    name = getattr(function, "__qualname__", repr(function))
+    if not topics or not all(isinstance(topic, str) and topic for topic in topics):
+        raise ValueError(f"handler {name}: name at least one topic: @service.handler('orders')")
+    if lanes not in get_args(Lanes):
+        raise ValueError(
+            f"handler {name}: lanes={lanes!r}, but it must be one of {', '.join(get_args(Lanes))}"
+        )
+    if not 1 <= concurrency <= MAX_CONCURRENCY:
+        raise ValueError(f"handler {name}: concurrency={concurrency}, but it must be in 1..{MAX_CONCURRENCY}")
+    if batch < 1:
+        raise ValueError(f"handler {name}: max_records={batch}, but it must be 1 or more")
+    if dead_letter is not None and dead_letter in topics:
+        raise ValueError(f"handler {name}: its dead-letter topic {dead_letter!r} is one it reads: a loop")
+    _check_signature(name, function, 1 if model is None else 2)
+    return Handler(
+        function=function,
+        topics=topics,
+        model=model,
+        lanes=lanes,
+        concurrency=concurrency,
+        retry=retry or ONCE,
+        dead_letter=dead_letter,
+        batch=batch,
+        takes_batches=takes_batches,
+        validate=None if model is None else _validator(model),
+        is_async=inspect.iscoroutinefunction(function)
+        or inspect.iscoroutinefunction(type(function).__call__),
+        counters=Counters(),
+    )
+
+
+def _check_signature(name: str, function: HandlerFunction, arguments: int) -> None:
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except TypeError as error:
+        given = "the record" if arguments == 1 else "the model and the record"
+        text = f"handler {name} is called with {given}, but its signature does not take that: {error}"
+        raise TypeError(text) from None
+
+
+def _validator(model: Any) -> Callable[[bytes], Any]:
+    validate = getattr(model, "model_validate_json", None)
+    if validate is None:
+        # any type pydantic understands; imported here so that services without models do not pay for it
+        from pydantic import TypeAdapter
+
+        validate = TypeAdapter(model).validate_json
+    checked: Callable[[bytes], Any] = validate
+    return checked
+
+
+def _name_of(model: Any) -> str:
+    return getattr(model, "__name__", repr(model))
