@@ -7,12 +7,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo test lint unit test-kafka bench dist clean
+.PHONY: help demo test lint unit test-kafka docs bench dist clean
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
 	@echo "make test        ruff, mypy, import rules and every test"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
+	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make dist        sdist and wheel into dist/"
 	@echo "make clean       removes what the other targets made"
@@ -44,6 +45,9 @@ test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
 	$(BIN)/python -m pytest -m kafka --bootstrap 127.0.0.1:19192 $(PYTEST_ARGS); status=$$?; \
 		scripts/apache-kafka stop 19192; exit $$status
+
+docs: $(VENV)/.installed
+	$(BIN)/python scripts/generated_docs.py
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,49 @@
+"""Writes the parts of docs/ that are made from the code, so that no page can say what the code does not.
+
+A page holds ``<!-- made by kohort.room:function -->`` and, further down, ``<!-- end -->``; what stands between
+is what the function returns. ``--check`` writes nothing and exits 1 where a page is not current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+PART = re.compile(
+    r"(?P<open><!-- made by (?P<module>[\w.]+):(?P<function>\w+) -->\n).*?(?P<end><!-- end -->)", re.S
+)
+
+
+def _made(match: re.Match[str]) -> str:
+    make = getattr(importlib.import_module(match["module"]), match["function"])
+    text = str(make()).rstrip("\n")
+    if text.startswith("stateDiagram"):
+        text = f"```mermaid\n{text}\n```"
+    return f"{match['open']}\n{text}\n\n{match['end']}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write the parts of docs/ that are made from the code.")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 where a page is not current"
+    )
+    check = parser.parse_args().check
+    stale = []
+    for page in sorted(DOCS.glob("*.md")):
+        old = page.read_text()
+        new = PART.sub(_made, old)
+        if new != old:
+            stale.append(page.name)
+            if not check:
+                page.write_text(new)
+    if stale:
+        print(("not current, run `make docs`: " if check else "written: ") + ", ".join(stale))
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
