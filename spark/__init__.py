@@ -1,1 +1,75 @@
-"""Room under construction."""
+"""Spark micro-batches driven from a group's committed offsets.
+
+    spark = spark_session("etl")
+    with GroupBatches(spark, bootstrap="localhost:9092", group="etl", topics=["orders"]) as batches:
+        batches.run(lambda batch: batch.df.write.mode("append").parquet("orders.parquet"))
+
+Importing this loads neither pyspark nor pyarrow.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._driver import Batch, GroupBatches, UncommittedBatchError
+    from ._events import BatchCommitted, CommitRefused, Event, OffsetsLost
+    from ._fetch import UnreadableRangeError
+    from ._group import CommitRefusedError, UnknownTopicError
+    from ._java import JavaHome, JavaNotFoundError, java_home, spark_session
+    from ._offsets import OffsetsFormatError, format_offsets, parse_offsets
+    from ._options import GroupBatchesOptions, OptionsError
+    from ._plan import DataLossError, NoStartError
+    from ._ranges import OffsetRange
+
+__all__ = [
+    "Batch",
+    "BatchCommitted",
+    "CommitRefused",
+    "CommitRefusedError",
+    "DataLossError",
+    "Event",
+    "GroupBatches",
+    "GroupBatchesOptions",
+    "JavaHome",
+    "JavaNotFoundError",
+    "NoStartError",
+    "OffsetRange",
+    "OffsetsFormatError",
+    "OffsetsLost",
+    "OptionsError",
+    "UncommittedBatchError",
+    "UnknownTopicError",
+    "UnreadableRangeError",
+    "format_offsets",
+    "java_home",
+    "parse_offsets",
+    "spark_session",
+]
+
+_HOMES = {
+    "_driver": ("Batch", "GroupBatches", "UncommittedBatchError"),
+    "_events": ("BatchCommitted", "CommitRefused", "Event", "OffsetsLost"),
+    "_fetch": ("UnreadableRangeError",),
+    "_group": ("CommitRefusedError", "UnknownTopicError"),
+    "_java": ("JavaHome", "JavaNotFoundError", "java_home", "spark_session"),
+    "_offsets": ("OffsetsFormatError", "format_offsets", "parse_offsets"),
+    "_options": ("GroupBatchesOptions", "OptionsError"),
+    "_plan": ("DataLossError", "NoStartError"),
+    "_ranges": ("OffsetRange",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Names are loaded when first asked for, so that a worker or a test pays only for what it uses."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,206 @@
+"""Record batches as columns of numbers: where each record, key, value and header lies in the bytes.
+
+One pass in Python over the lengths of the records, everything else by numpy over all records of a run at
+once: a loop over fields costs ten times as much. Record layout: KIP-98, "Record Format".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cramjam
+import numpy as np
+import numpy.typing as npt
+
+from ..protocol import Codec, CorruptBatchError
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+#: An abort or commit marker's key: version, then type 0 for an abort, 1 for a commit (KIP-98).
+_MARKER = struct.Struct(">hh")
+_ABORT = 0
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16
+_MAX_VARINT_SHIFT = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Pieces of a run of bytes: ``starts`` and ``ends`` are positions, ``null`` marks the absent ones."""
+
+    starts: Ints
+    ends: Ints
+    null: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of n records; ``headers_at`` is where each record's header count stands."""
+
+    timestamp_deltas: Ints
+    offset_deltas: Ints
+    keys: Spans
+    values: Spans
+    headers_at: Ints
+
+
+def decompress(codec: int, payload: memoryview) -> Any:
+    """The records of a batch as a bytes-like object. Raises CorruptBatchError."""
+    if codec == Codec.NONE:
+        return payload
+    decoder = _DECODERS.get(codec)
+    if decoder is None:
+        raise CorruptBatchError(f"codec {codec} is not assigned")
+    try:
+        return decoder(payload)
+    except (cramjam.DecompressionError, struct.error) as error:
+        raise CorruptBatchError(
+            f"{Codec(codec).name.lower()} data cannot be decompressed: {error}"
+        ) from error
+
+
+def _unsnappy(payload: memoryview) -> Any:
+    if bytes(payload[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return cramjam.snappy.decompress_raw(payload)
+    blocks = []
+    position = _XERIAL_HEADER_BYTES
+    while position < len(payload):
+        (size,) = struct.unpack_from(">i", payload, position)
+        position += 4
+        blocks.append(cramjam.snappy.decompress_raw(payload[position : position + size]))
+        position += size
+    return b"".join(blocks)
+
+
+_DECODERS: dict[int, Callable[[memoryview], Any]] = {
+    Codec.GZIP: cramjam.gzip.decompress,
+    Codec.SNAPPY: _unsnappy,
+    Codec.LZ4: cramjam.lz4.decompress,
+    Codec.ZSTD: cramjam.zstd.decompress,
+}
+
+
+def walk(data: bytes, start: int, end: int, count: int) -> list[int]:
+    """Where the body of each of the ``count`` records in ``data[start:end]`` starts.
+
+    Raises CorruptBatchError unless they fill these bytes exactly.
+    """
+    if count > end - start:
+        raise CorruptBatchError(f"{count} records in {end - start} bytes", start)
+    position = start
+    bodies = [0] * count
+    try:
+        for nth in range(count):
+            length = data[position]
+            if length < 0x80:
+                bodies[nth] = position = position + 1
+                position += length >> 1
+            elif (following := data[position + 1]) < 0x80:
+                bodies[nth] = position = position + 2
+                position += (following << 6) + (length >> 1) - 0x40
+            else:
+                length, position = _long_length(data, position)
+                bodies[nth] = position
+                position += length
+    except IndexError:
+        position = -1
+    if position != end:
+        raise CorruptBatchError(f"{count} records do not fill the {end - start} bytes of their batch", start)
+    return bodies
+
+
+def _long_length(data: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value >> 1, position
+    raise CorruptBatchError("a record length of more than five bytes", position)
+
+
+def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """The zigzag varint at each position, and the positions behind them. Raises IndexError past the end."""
+    byte = data[at]
+    behind = at + 1
+    raw = byte.astype(np.uint64)
+    more = np.flatnonzero(byte > 0x7F)
+    shift = 7
+    while more.size:
+        if shift > _MAX_VARINT_SHIFT:
+            raise IndexError("a varint of more than ten bytes")
+        byte = data[behind[more]]
+        behind[more] += 1
+        # less one: that takes out the bit, now at this place, by which the byte before said "more"
+        raw[more] += (byte.astype(np.uint64) - np.uint64(1)) << np.uint64(shift)
+        more = more[byte > 0x7F]
+        shift += 7
+    return (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64), behind
+
+
+def spans(data: Bytes, at: Ints) -> tuple[Spans, Ints]:
+    """The length-prefixed, nullable piece at each position, and the positions behind them."""
+    lengths, starts = varints(data, at)
+    null = lengths < 0
+    if null.any():
+        if (lengths < -1).any():
+            raise IndexError("a length below -1")
+        lengths = np.where(null, 0, lengths)
+    ends = starts + lengths
+    return Spans(starts, ends, null), ends
+
+
+def fields(data: Bytes, bodies: Ints) -> Fields:
+    """The fields of the records whose bodies start at these positions. Raises IndexError past the end."""
+    timestamp_deltas, at = varints(data, bodies + 1)  # behind the attributes, which are always 0
+    offset_deltas, at = varints(data, at)
+    keys, at = spans(data, at)
+    values, at = spans(data, at)
+    return Fields(timestamp_deltas, offset_deltas, keys, values, at)
+
+
+def headers(data: Bytes, at: Ints) -> tuple[Ints, Spans, Spans]:
+    """Counts of headers per record, then keys and values of all headers, record by record."""
+    counts, at = varints(data, at)
+    if (counts < 0).any():
+        raise IndexError("a negative number of headers")
+    first = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    if total > data.size:
+        raise IndexError("more headers than bytes")
+    keys, values = _empty_spans(total), _empty_spans(total)
+    rows = np.flatnonzero(counts)
+    nth = 0
+    while rows.size:
+        places = first[rows] + nth
+        key, behind = spans(data, at[rows])
+        value, at[rows] = spans(data, behind)
+        _put(keys, places, key)
+        _put(values, places, value)
+        nth += 1
+        rows = rows[counts[rows] > nth]
+    return counts, keys, values
+
+
+def is_abort_marker(records: memoryview) -> bool:
+    """Whether the records of a control batch are an abort marker (else they are a commit marker)."""
+    raw = bytes(records)
+    bodies = np.array(walk(raw, 0, len(raw), 1), np.int64)
+    key = fields(np.frombuffer(raw, np.uint8), bodies).keys
+    _, kind = _MARKER.unpack_from(raw, int(key.starts[0]))
+    return bool(kind == _ABORT)
+
+
+def _empty_spans(count: int) -> Spans:
+    return Spans(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+
+
+def _put(into: Spans, places: Ints, pieces: Spans) -> None:
+    into.starts[places] = pieces.starts
+    into.ends[places] = pieces.ends
+    into.null[places] = pieces.null

@@ -1,0 +1,86 @@
+"""A blocking face of the cluster client: one event loop in a thread of its own, for driver and executors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..consumer import Cluster
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """What it takes to reach the cluster; goes to executors, so it holds plain data only."""
+
+    bootstrap: str
+    client_id: str = "kohort-spark"
+    request_timeout_ms: int = 30_000
+
+
+class Client:
+    """Runs calls to a Cluster, from any thread; ``close`` ends its thread and sockets."""
+
+    def __init__(self, options: ConnectionOptions) -> None:
+        self.options = options
+        self._loop = asyncio.new_event_loop()
+        self._cluster: Cluster | None = None
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kohort-client", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"Client({self.options.bootstrap}, {'running' if self._thread.is_alive() else 'closed'})"
+
+    def submit(self, call: Callable[[Cluster], Awaitable[T]]) -> Future[T]:
+        """Start ``call(cluster)``; its future."""
+        return asyncio.run_coroutine_threadsafe(self._run(call), self._loop)
+
+    def run(self, call: Callable[[Cluster], Coroutine[Any, Any, T]]) -> T:
+        """The result of ``call(cluster)``; its errors are raised here."""
+        return self.submit(call).result()
+
+    def close(self) -> None:
+        """Safe to call again."""
+        if not self._thread.is_alive():
+            return
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _run(self, call: Callable[[Cluster], Awaitable[T]]) -> T:
+        if self._cluster is None:
+            options = self.options
+            self._cluster = Cluster(
+                options.bootstrap, options.client_id, request_timeout_ms=options.request_timeout_ms
+            )
+        return await call(self._cluster)
+
+    async def _end(self) -> None:
+        if self._cluster is not None:
+            await self._cluster.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+_clients: dict[tuple[int, ConnectionOptions], Client] = {}
+
+
+def process_client(options: ConnectionOptions) -> Client:
+    """This process's client for these options, made at first use and kept: workers serve many tasks.
+
+    The process id is part of the key because Spark forks its Python workers.
+    """
+    key = os.getpid(), options
+    client = _clients.get(key)
+    if client is None:
+        client = _clients[key] = Client(options)
+    return client

@@ -1,0 +1,307 @@
+"""The driver loop: a group's committed offsets are the only checkpoint of a Spark job.
+
+    committed offsets -> planned range -> intent -> DataFrame -> the user's write -> commit of the range's end
+
+Every arrow may be the last one before a crash, and the next driver goes on from there (``_intent.py``).
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from ..protocol import KohortError, TopicPartition
+from ._client import Client, ConnectionOptions
+from ._events import BatchCommitted, Event, OffsetsLost
+from ._fetch import ReadTask
+from ._frames import cores, frame_by_tasks, frame_on_driver, takes_arrow_tables
+from ._group import GroupOffsets, GroupState
+from ._intent import intents, outcomes, positions
+from ._options import read_options
+from ._plan import StartRules, plan_batch, split_tasks
+from ._ranges import Bounds, OffsetRange, Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+
+class UncommittedBatchError(KohortError):
+    """The next batch was asked for before the last one was committed."""
+
+
+class Batch:
+    """One micro-batch: write ``df``, then call ``commit``.
+
+    ``number`` counts the group's batches from 0 on, over all runs. ``replayed`` is set where an earlier
+    driver announced this batch and did not commit it: number and ranges are the same as then. ``lag`` is how
+    many offsets are left after it; ``lost`` are offsets that the logs no longer had.
+    """
+
+    def __init__(self, loop: GroupBatches, plan: Plan, plan_seconds: float) -> None:
+        self._loop = loop
+        self._plan = plan
+        self.plan_seconds = plan_seconds
+        self.handed_out_at = time.monotonic()
+        self.committed = False
+
+    def __repr__(self) -> str:
+        spans = ", ".join(map(str, self.ranges))
+        return f"Batch({self.number}: {spans}{', replayed' if self.replayed else ''}, lag {self.lag})"
+
+    @property
+    def number(self) -> int:
+        return self._plan.number
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        return self._plan.ranges
+
+    @property
+    def replayed(self) -> bool:
+        return self._plan.replayed
+
+    @property
+    def lag(self) -> int:
+        return self._plan.lag
+
+    @property
+    def lost(self) -> tuple[OffsetRange, ...]:
+        return self._plan.lost
+
+    @property
+    def key(self) -> str:
+        """Number and ranges in one short name: the same for a replay, another for any other batch.
+
+        A sink that must not repeat a batch does best to remember this one: an operator who resets all of the
+        group's offsets takes the number back to 0, too.
+        """
+        return f"{self.number}-{zlib.crc32(repr(self.ranges).encode()):08x}"
+
+    @cached_property
+    def df(self) -> DataFrame:
+        """The records, columns as Spark's Kafka source has them. See ``read_on_driver_below``."""
+        return self._loop.frame(self._plan)
+
+    def commit(self) -> None:
+        """Make the ends of the ranges the group's offsets. Raises CommitRefusedError, KafkaError; safe to
+        call again."""
+        if not self.committed:
+            self._loop.commit(self, self._plan)
+
+
+class GroupBatches:
+    """Batches of records, driven from what a group has committed.
+
+        with GroupBatches(spark, bootstrap="localhost:9092", group="etl", topics=["orders"]) as batches:
+            for batch in batches:
+                write(batch.df, batch.number)
+                batch.commit()
+
+    ``options`` are the fields of GroupBatchesOptions; OptionsError names what is wrong with them.
+    ``on_event`` gets a BatchCommitted, CommitRefused or OffsetsLost as they happen, in the thread that caused
+    it. One driver at a time for a group.
+    """
+
+    def __init__(
+        self, spark: SparkSession, *, on_event: Callable[[Event], None] | None = None, **options: Any
+    ) -> None:
+        self.options = read_options(**options)
+        self._spark = spark
+        self._on_event = on_event or (lambda _: None)
+        self._stopping = threading.Event()
+        self._client = Client(
+            ConnectionOptions(self.options.bootstrap, self.options.client_id, self.options.request_timeout_ms)
+        )
+        self._group = GroupOffsets(
+            self._client, self.options, on_event=self._on_event, stopping=self._stopping
+        )
+        self._rules = self.options.start_rules
+        self._reached: dict[TopicPartition, int] = {}
+        self._handed_out: Batch | None = None
+
+    def __repr__(self) -> str:
+        return f"GroupBatches(group {self.options.group!r} on {self.options.bootstrap}, {self._handed_out!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. A batch that is not committed will be replayed by the next driver."""
+        self._client.close()
+
+    def stop(self) -> None:
+        """End the iteration, or ``run``, before the next batch. From any thread or signal handler."""
+        self._stopping.set()
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Batches as records come, for ever; until ``stop``."""
+        while not self._stopping.is_set():
+            batch = self.next_batch()
+            if batch is not None:
+                yield batch
+            else:
+                self._stopping.wait(self.options.poll_interval_ms / 1000)
+
+    def next_batch(self) -> Batch | None:
+        """Plan and announce the next batch; None when there is nothing to read.
+
+        Raises UncommittedBatchError, NoStartError, DataLossError (which leaves the offsets as they are),
+        UnknownTopicError, CommitRefusedError, and what the cluster client raises.
+        """
+        return self._next(None)
+
+    def run(
+        self,
+        handle: Callable[[Batch], object],
+        *,
+        trigger: Literal["available_now"] | None = None,
+        every_seconds: float | None = None,
+    ) -> int:
+        """Call ``handle`` with each batch and commit it when it returns; how many batches that were.
+
+        ``trigger="available_now"`` ends when all is read that was there at the start; otherwise it goes on
+        until ``stop`` or SIGTERM (in the main thread), which let the batch under way finish. With
+        ``every_seconds`` a batch starts that often at most. An exception of ``handle`` leaves its batch
+        uncommitted, to be replayed by the next driver.
+        """
+        done = 0
+        with self._stop_on_sigterm():
+            ends = self._ends_now() if trigger == "available_now" else None
+            while not self._stopping.is_set():
+                began = time.monotonic()
+                batch = self._next(ends)
+                if batch is not None:
+                    handle(batch)
+                    batch.commit()
+                    done += 1
+                elif ends is not None:
+                    break
+                self._pause(began, every_seconds, idle=batch is None)
+        return done
+
+    # what a Batch needs
+
+    def frame(self, plan: Plan) -> DataFrame:
+        """The DataFrame of a plan."""
+        options = self.options
+        if plan.offsets < options.read_on_driver_below and takes_arrow_tables():
+            return frame_on_driver(self._spark, self._task(plan.ranges), self._client)
+        groups = split_tasks(
+            plan.ranges,
+            cores=cores(self._spark),
+            min_tasks=options.min_tasks,
+            records_per_task=options.records_per_task,
+        )
+        return frame_by_tasks(self._spark, [self._task(ranges) for ranges in groups])
+
+    def commit(self, batch: Batch, plan: Plan) -> None:
+        """Commit a batch that this loop has handed out."""
+        began = time.monotonic()
+        self._group.commit(plan.number, outcomes(plan.number, plan.ranges))
+        batch.committed = True
+        self._reached |= {span.topic_partition: span.end for span in plan.ranges}
+        event = BatchCommitted(
+            group=self.options.group,
+            number=plan.number,
+            ranges=plan.ranges,
+            replayed=plan.replayed,
+            lag=plan.lag,
+            plan_seconds=batch.plan_seconds,
+            sink_seconds=began - batch.handed_out_at,
+            commit_seconds=time.monotonic() - began,
+        )
+        log.info("group %s: %r committed, sink %.3f s", self.options.group, batch, event.sink_seconds)
+        self._on_event(event)
+
+    # planning
+
+    def _next(self, ends: dict[TopicPartition, int] | None) -> Batch | None:
+        if self._handed_out is not None and not self._handed_out.committed:
+            raise UncommittedBatchError(
+                f"batch {self._handed_out.number} is not committed: call its commit() once it is written. "
+                "To read it again, make a new GroupBatches"
+            )
+        began = time.monotonic()
+        state = self._group.look()
+        bounds = state.bounds if ends is None else _up_to(state, ends)
+        plan = plan_batch(
+            state.committed, bounds, rules=self._rules, limits=self.options.limits, reached=self._reached
+        )
+        if plan.lost:
+            log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
+            self._on_event(OffsetsLost(self.options.group, plan.lost))
+        self._announce(plan, state)
+        if not plan.ranges:
+            return None
+        self._handed_out = Batch(self, plan, time.monotonic() - began)
+        return self._handed_out
+
+    def _announce(self, plan: Plan, state: GroupState) -> None:
+        """Commit the intent, and the positions that no range will commit; nothing if the group has them."""
+        wanted = intents(plan.number, plan.ranges) | positions(plan)
+        if any(state.committed.get(partition) != commit for partition, commit in wanted.items()):
+            self._group.commit(plan.number, wanted)
+        # from here on the group knows where we are, also where the options chose the first start
+        options = self.options
+        self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
+
+    def _ends_now(self) -> dict[TopicPartition, int]:
+        return {partition: bounds.latest for partition, bounds in self._group.look().bounds.items()}
+
+    def _task(self, ranges: tuple[OffsetRange, ...]) -> ReadTask:
+        options = self.options
+        return ReadTask(
+            connection=self._client.options,
+            ranges=ranges,
+            include_headers=options.include_headers,
+            read_committed=options.isolation_level == "read_committed",
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
+
+    def _pause(self, began: float, every_seconds: float | None, *, idle: bool) -> None:
+        rest = began + (every_seconds or 0.0) - time.monotonic()
+        if idle:
+            rest = max(rest, self.options.poll_interval_ms / 1000)
+        if rest > 0:
+            self._stopping.wait(rest)
+
+    @contextmanager
+    def _stop_on_sigterm(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(_number: int, _frame: FrameType | None) -> None:
+            log.info("SIGTERM: stopping after the batch under way")
+            self.stop()
+
+        before = signal.signal(signal.SIGTERM, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _up_to(state: GroupState, ends: dict[TopicPartition, int]) -> dict[TopicPartition, Bounds]:
+    """The logs as they were at the start; but never short of a commit, which someone may have moved on."""
+    bounds = {}
+    for partition, end in ends.items():
+        now = state.bounds.get(partition)
+        if now is not None:
+            commit = state.committed.get(partition)
+            end = max(end, now.earliest, commit.offset if commit else 0)
+            bounds[partition] = Bounds(now.earliest, min(now.latest, end))
+    return bounds

@@ -1,0 +1,166 @@
+"""Reading planned ranges, on executors and on the driver: raw Fetch, the next one under way while decoding.
+
+Nothing here imports pyspark: a task gets a :class:`ReadTask`, which is plain data, and gives Arrow batches.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..consumer import EARLIEST, Cluster, FetchedPartition
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ._client import Client, ConnectionOptions, process_client
+from ._plan import DataLossError
+from ._ranges import OffsetRange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger(__name__)
+
+#: Bytes asked for at first, before it is known how large the records are.
+FIRST_FETCH_BYTES = 1024 * 1024
+
+#: Bytes of one Fetch at most; a larger batch is still given whole (KIP-74).
+MAX_FETCH_BYTES = 4 * 1024 * 1024
+
+#: Ranges whose next Fetch is under way at the same time.
+RANGES_AHEAD = 4
+
+#: A range lies below the high watermark, so its records are there: this wait only covers a leader's change.
+_MAX_WAIT_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """What one task reads, and how."""
+
+    connection: ConnectionOptions
+    ranges: tuple[OffsetRange, ...]
+    include_headers: bool = False
+    read_committed: bool = False
+    fail_on_data_loss: bool = True
+
+
+class UnreadableRangeError(KohortError):
+    """A range that the broker does not give in full."""
+
+
+def read_task(task: ReadTask, client: Client | None = None) -> Iterator[pa.RecordBatch]:
+    """The records of the task's ranges, range by range, columns as in kohort.consumer.arrow.
+
+    ``client`` is this process's shared one unless given. Raises DataLossError when retention has overtaken a
+    range, BrokerConnectionError or KafkaError when the retries are used up, CorruptBatchError.
+    """
+    client = process_client(task.connection) if client is None else client
+    waiting = iter(task.ranges)
+    started: deque[_RangeReader] = deque()
+    while True:
+        for span in waiting:
+            started.append(_RangeReader(client, task, span))
+            if len(started) == RANGES_AHEAD:
+                break
+        if not started:
+            return
+        yield from started.popleft().batches()
+
+
+class _RangeReader:
+    """Reads one range; the first Fetch is sent when it is made."""
+
+    def __init__(self, client: Client, task: ReadTask, span: OffsetRange) -> None:
+        self._client = client
+        self._task = task
+        self._span = span
+        self._fetch_bytes = FIRST_FETCH_BYTES
+        self._under_way = self._start(span.start)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        from ..consumer import arrow
+
+        span = self._span
+        offset = span.start
+        while offset < span.end:
+            fetched = self._under_way.result()
+            if fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                offset = self._behind_loss(offset)
+                continue
+            behind = arrow.next_offset(fetched.records, offset)
+            if behind <= offset:
+                raise UnreadableRangeError(
+                    f"no whole record batch at offset {offset} of {span}: is a batch larger than "
+                    "fetch.max.bytes of the broker?"
+                )
+            self._size_up(len(fetched.records), behind - offset, span.end - behind)
+            if behind < span.end:
+                self._under_way = self._start(behind)
+            yield from arrow.decode(
+                fetched.records,
+                topic=span.topic,
+                partition=span.partition,
+                start=offset,
+                end=span.end,
+                aborted=fetched.aborted,
+                include_headers=self._task.include_headers,
+            )
+            offset = behind
+
+    def _start(self, offset: int) -> Future[FetchedPartition]:
+        partition, size = self._span.topic_partition, self._fetch_bytes
+        read_committed = self._task.read_committed
+        return self._client.submit(
+            lambda cluster: fetch_records(cluster, partition, offset, size, read_committed)
+        )
+
+    def _size_up(self, size: int, offsets: int, left: int) -> None:
+        """Ask for about what is left, judging by what came: the rest would be read for nothing."""
+        wanted = size * left // max(offsets, 1) * 5 // 4 + 1024
+        self._fetch_bytes = min(max(wanted, 1024), MAX_FETCH_BYTES)
+
+    def _behind_loss(self, offset: int) -> int:
+        span = self._span
+        earliest = self._client.run(lambda cluster: _earliest(cluster, span.topic_partition))
+        lost = OffsetRange(span.topic, span.partition, offset, min(max(earliest, offset + 1), span.end))
+        if self._task.fail_on_data_loss or earliest <= offset:
+            raise DataLossError(
+                [lost], f"offsets that were planned are no longer in the log: {lost}; retention took them"
+            )
+        log.warning("lost while reading: %s; going on behind it", lost)
+        if earliest < span.end:
+            self._under_way = self._start(earliest)
+        return earliest
+
+
+async def fetch_records(
+    cluster: Cluster, partition: TopicPartition, offset: int, size: int, read_committed: bool
+) -> FetchedPartition:
+    """Record bytes from ``offset`` on, with retries. OFFSET_OUT_OF_RANGE is in the result, not raised."""
+
+    async def attempt() -> FetchedPartition:
+        answers = await cluster.fetch(
+            {partition: offset},
+            max_bytes=size,
+            partition_max_bytes=size,
+            max_wait_ms=_MAX_WAIT_MS,
+            read_committed=read_committed,
+        )
+        row = answers.get(partition)
+        code = ErrorCode.LEADER_NOT_AVAILABLE if row is None else row.error_code
+        if row is not None and code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return row
+        if row is not None and not code and row.records:
+            return row
+        # an empty answer below the end of the range: the leader has changed and does not have it yet
+        await cluster.metadata([partition.topic])
+        raise KafkaError(code or ErrorCode.OFFSET_NOT_AVAILABLE, f"reading {partition} at offset {offset}")
+
+    return await cluster.retrying(attempt)
+
+
+async def _earliest(cluster: Cluster, partition: TopicPartition) -> int:
+    return (await cluster.list_offsets({partition: EARLIEST}))[partition].offset

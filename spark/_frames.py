@@ -1,0 +1,74 @@
+"""A planned batch as a Spark DataFrame: read by the driver when small, by tasks otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._client import Client
+from ._fetch import ReadTask, read_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+#: The columns of Spark's built-in Kafka source.
+COLUMNS = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "timestampType int"
+)
+
+#: The same with ``include_headers``.
+COLUMNS_WITH_HEADERS = COLUMNS + ", headers array<struct<key: string, value: binary>>"
+
+#: The first major version of PySpark whose ``createDataFrame`` takes an Arrow table.
+_ARROW_TABLES_SINCE = 4
+
+
+def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask]) -> DataFrame:
+    """One Spark task for each of ``tasks``. Each evaluation reads the same offsets from the brokers."""
+    columns = COLUMNS_WITH_HEADERS if tasks[0].include_headers else COLUMNS
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    return numbers.mapInArrow(_reader(tuple(tasks)), columns)
+
+
+def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> DataFrame:
+    """Read and decoded here and now; the rows go to the JVM once."""
+    import pyarrow as pa
+
+    from ..consumer import arrow
+
+    schema = arrow.SCHEMA_WITH_HEADERS if task.include_headers else arrow.SCHEMA
+    table = pa.Table.from_batches(read_task(task, client), schema=schema)
+    # the stubs of createDataFrame know Arrow tables only from some releases on
+    create: Any = spark.createDataFrame
+    frame: DataFrame = create(table)
+    return frame
+
+
+def takes_arrow_tables() -> bool:
+    """Whether this PySpark can make a DataFrame of an Arrow table."""
+    import pyspark
+
+    return int(pyspark.__version__.partition(".")[0]) >= _ARROW_TABLES_SINCE
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks run at the same time."""
+    try:
+        return max(1, spark.sparkContext.defaultParallelism)
+    except Exception:
+        # a Spark Connect session has no context, and says so by an error of its own
+        return os.cpu_count() or 1
+
+
+def _reader(
+    tasks: tuple[ReadTask, ...],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from read_task(tasks[number])
+
+    return read

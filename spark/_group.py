@@ -1,0 +1,162 @@
+"""The group and the logs as a driver sees them: what to read, what is committed, and commits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..consumer import EARLIEST, LATEST, Cluster, CommittedOffset
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ._client import Client
+from ._events import CommitRefused, Event
+from ._options import GroupBatchesOptions
+from ._ranges import Bounds, Committed
+
+log = logging.getLogger(__name__)
+
+#: What the coordinator answers to a commit without a member while the group has one (spec section 3.7).
+_REFUSALS = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
+
+_FIRST_WAIT_SECONDS = 0.05
+_LONGEST_WAIT_SECONDS = 1.0
+_SECONDS_BETWEEN_WARNINGS = 10.0
+
+
+class UnknownTopicError(KohortError):
+    """A topic or partition that is to be read does not exist."""
+
+
+class CommitRefusedError(KohortError):
+    """The group has live members, so a commit from outside is refused; its offsets are as they were."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """One look at the group: all its commits, and the logs of the partitions that are to be read."""
+
+    committed: dict[TopicPartition, Committed]
+    bounds: dict[TopicPartition, Bounds]
+
+
+class GroupOffsets:
+    """Reads and writes a group's offsets from outside the group (generation -1).
+
+    ``on_event`` gets a CommitRefused at each refusal; ``stopping``, once set, ends the waiting for a refused
+    commit.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        options: GroupBatchesOptions,
+        *,
+        on_event: Callable[[Event], None],
+        stopping: threading.Event,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._on_event = on_event
+        self._stopping = stopping
+        self._metadata_at = float("-inf")
+
+    def look(self) -> GroupState:
+        """Commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError."""
+        return self._client.run(self._look)
+
+    def commit(self, number: int, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Commit for batch ``number``, all or nothing.
+
+        While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
+        or when told to stop, raise CommitRefusedError.
+        """
+        values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
+        began = time.monotonic()
+        wait, warned = _FIRST_WAIT_SECONDS, float("-inf")
+        while True:
+            try:
+                return self._client.run(lambda cluster: cluster.commit(self._options.group, values))
+            except KafkaError as error:
+                if error.code not in _REFUSALS:
+                    raise
+                refusal = error
+            waited = time.monotonic() - began
+            self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
+            if self._options.fail_on_commit_error or self._stopping.wait(wait):
+                raise self._refused(number, refusal) from refusal
+            if waited - warned >= _SECONDS_BETWEEN_WARNINGS:
+                log.warning("%s; trying again until they leave", self._refused(number, refusal))
+                warned = waited
+            wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+
+    def _refused(self, number: int, error: KafkaError) -> CommitRefusedError:
+        return CommitRefusedError(
+            f"commit of batch {number} refused ({error.code.name}): group {self._options.group!r} has live "
+            "members. Stop those consumers, or give this job a group of its own"
+        )
+
+    async def _look(self, cluster: Cluster) -> GroupState:
+        # commits first: whoever else commits to the group meanwhile must not seem to be beyond a log's end
+        committed = await cluster.committed(self._options.group)
+        bounds = await self._bounds(cluster)
+        return GroupState(
+            {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()}, bounds
+        )
+
+    async def _bounds(self, cluster: Cluster) -> dict[TopicPartition, Bounds]:
+        partitions = await self._partitions(cluster)
+        read_committed = self._options.isolation_level == "read_committed"
+        earliest, latest = await asyncio.gather(
+            cluster.list_offsets(dict.fromkeys(partitions, EARLIEST)),
+            cluster.list_offsets(dict.fromkeys(partitions, LATEST), read_committed=read_committed),
+        )
+        return {p: Bounds(earliest[p].offset, max(earliest[p].offset, latest[p].offset)) for p in partitions}
+
+    async def _partitions(self, cluster: Cluster) -> list[TopicPartition]:
+        """All that are to be read now; new topics and partitions are seen within a few seconds."""
+        options = self._options
+        age = time.monotonic() - self._metadata_at
+        if age * 1000 >= options.metadata_max_age_ms:
+            names = (
+                None if options.topic_pattern is not None else list(options.topics or options.assign or ())
+            )
+            await cluster.metadata(names)
+            self._metadata_at = time.monotonic()
+        if options.topic_pattern is not None:
+            wanted = re.compile(options.topic_pattern)
+            topics = (t for t in cluster.known.topics.values() if wanted.fullmatch(t.name) and not t.internal)
+            return [p for topic in topics for p in cluster.known.partitions(topic.name)]
+        if options.topics is not None:
+            return [p for topic in options.topics for p in self._of_topic(cluster, topic)]
+        assert options.assign is not None
+        return [p for topic, numbers in options.assign.items() for p in self._named(cluster, topic, numbers)]
+
+    def _of_topic(self, cluster: Cluster, topic: str) -> list[TopicPartition]:
+        partitions = cluster.known.partitions(topic)
+        if not partitions:
+            self._metadata_at = float("-inf")
+            code = cluster.known.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise KafkaError(code, f"metadata of topic {topic!r}")
+            raise UnknownTopicError(
+                f"topic {topic!r} does not exist on {self._options.bootstrap}: create it, or check its name"
+            )
+        return partitions
+
+    def _named(self, cluster: Cluster, topic: str, numbers: tuple[int, ...]) -> list[TopicPartition]:
+        there = set(self._of_topic(cluster, topic))
+        wanted = [TopicPartition(topic, number) for number in numbers]
+        if missing := [partition.partition for partition in wanted if partition not in there]:
+            raise UnknownTopicError(f"topic {topic!r} has {len(there)} partitions, not number {missing[0]}")
+        return wanted

@@ -1,0 +1,113 @@
+"""The options of a driver loop, checked: an unknown or impossible one is an error that says what is right."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from ..protocol import KohortError
+from ._offsets import OffsetsFormatError, parse_offsets
+from ._plan import RECORDS_PER_TASK, Fallback, Limits, Start, StartRules
+
+Positive = Annotated[int, Field(gt=0)]
+
+_NAMED_STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}
+
+
+class OptionsError(KohortError, ValueError):
+    """Options that cannot be used; the text names each one."""
+
+
+class GroupBatchesOptions(BaseModel):
+    """What :class:`kohort.spark.GroupBatches` takes. Names in Spark's own spelling are in brackets.
+
+    ``starting_offsets`` other than "committed" count for the first batch only, and against what the group
+    has committed; ``starting_offsets_fallback`` is for partitions without a commit.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    #: "host:port", several with commas (kafka.bootstrap.servers).
+    bootstrap: Annotated[str, Field(min_length=1)]
+    #: The group whose commits are read and written (groupId).
+    group: Annotated[str, Field(min_length=1)]
+    #: Topics to read (subscribe) ...
+    topics: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
+    #: ... or every topic whose whole name matches (subscribePattern) ...
+    topic_pattern: str | None = None
+    #: ... or these partitions of topics (assign). Exactly one of the three.
+    assign: dict[str, tuple[Annotated[int, Field(ge=0)], ...]] | None = None
+    #: "committed", "earliest", "latest", or offsets in nested JSON (startingOffsets).
+    starting_offsets: str = "committed"
+    starting_offsets_fallback: Fallback = "earliest"
+    #: Offsets a batch takes at most (maxOffsetsPerTrigger).
+    max_offsets: Positive | None = None
+    max_offsets_per_partition: Positive | None = None
+    #: Tasks a batch is read by, at least (minPartitions); a batch that small enough is read by the driver.
+    min_tasks: Positive = 1
+    records_per_task: Positive = RECORDS_PER_TASK
+    #: Batches of fewer offsets are read by the driver itself; 0 turns that off.
+    read_on_driver_below: Annotated[int, Field(ge=0)] = 10_000
+    fail_on_data_loss: bool = True
+    #: While members of the group make commits refused: False waits and warns, True is an error at once.
+    fail_on_commit_error: bool = False
+    include_headers: bool = False
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    client_id: Annotated[str, Field(min_length=1)] = "kohort-spark"
+    request_timeout_ms: Positive = 30_000
+    #: How soon new topics and partitions are seen.
+    metadata_max_age_ms: Positive = 5_000
+    #: How often an idle loop looks for new records.
+    poll_interval_ms: Positive = 50
+
+    @field_validator("topics", mode="before")
+    @classmethod
+    def _one_topic(cls, topics: object) -> object:
+        return tuple(name.strip() for name in topics.split(",")) if isinstance(topics, str) else topics
+
+    @field_validator("starting_offsets")
+    @classmethod
+    def _readable(cls, text: str) -> str:
+        if text not in _NAMED_STARTS:
+            try:
+                parse_offsets(text)
+            except OffsetsFormatError as error:
+                raise ValueError(f"neither one of {', '.join(_NAMED_STARTS)} nor offsets: {error}") from error
+        return text
+
+    @model_validator(mode="after")
+    def _one_way_to_choose(self) -> GroupBatchesOptions:
+        chosen = [way for way in (self.topics, self.topic_pattern, self.assign) if way is not None]
+        if len(chosen) != 1 or not chosen[0]:
+            raise ValueError("give exactly one of topics, topic_pattern and assign, and not an empty one")
+        return self
+
+    @property
+    def start_rules(self) -> StartRules:
+        """For the first batch."""
+        named = self.starting_offsets
+        start = _NAMED_STARTS[named] if named in _NAMED_STARTS else parse_offsets(named)
+        return StartRules(start, self.starting_offsets_fallback, self.fail_on_data_loss)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_offsets, self.max_offsets_per_partition)
+
+
+def read_options(**options: object) -> GroupBatchesOptions:
+    """The options, checked. Raises OptionsError, which names each key, its value and what is allowed."""
+    try:
+        return GroupBatchesOptions.model_validate(options)
+    except ValidationError as error:
+        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from error
+
+
+def _described(problem: object) -> str:
+    assert isinstance(problem, dict)
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        allowed = ", ".join(sorted(GroupBatchesOptions.model_fields))
+        return f"unknown option {key!r}: the options are {allowed}"
+    text = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{key}={problem['input']!r}: {text}" if key else text

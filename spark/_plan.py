@@ -1,0 +1,278 @@
+"""What the next batch reads: pure functions from what the group and the logs say to a plan.
+
+A plan starts where the group has committed, never later; it ends at most ``max_offsets`` further on; and a
+batch that was announced and not ended is planned again exactly as it was (``_intent.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from ..protocol import KohortError, TopicPartition
+from ._intent import next_number, pending
+from ._offsets import EARLIEST, LATEST
+from ._ranges import Bounds, Committed, OffsetRange, Plan
+
+Fallback = Literal["earliest", "latest", "fail"]
+
+#: Where a first batch starts: as committed, at an end of each log, or at given offsets.
+Start = Literal["committed", "earliest", "latest"] | Mapping[TopicPartition, int]
+
+#: Records that make one more task worth its start (about 26 ms in Spark).
+RECORDS_PER_TASK = 100_000
+
+
+class NoStartError(KohortError):
+    """A partition has no committed offset, and the options forbid to choose one."""
+
+
+class DataLossError(KohortError):
+    """Records that should have been read are gone from the log; ``lost`` are their ranges."""
+
+    def __init__(self, lost: Sequence[OffsetRange], message: str) -> None:
+        super().__init__(message)
+        self.lost = tuple(lost)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a batch takes, in offsets; None is no limit."""
+
+    max_offsets: int | None = None
+    max_offsets_per_partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartRules:
+    """Where to start what has no commit, and what to do where the commit points at nothing."""
+
+    start: Start = "committed"
+    fallback: Fallback = "earliest"
+    fail_on_data_loss: bool = True
+
+
+def plan_batch(
+    committed: Mapping[TopicPartition, Committed],
+    bounds: Mapping[TopicPartition, Bounds],
+    *,
+    rules: StartRules,
+    limits: Limits,
+    reached: Mapping[TopicPartition, int] | None = None,
+) -> Plan:
+    """The next batch; its ranges are empty when there is nothing to read.
+
+    ``committed`` is all that the group has committed, ``bounds`` are the partitions that are to be read,
+    ``reached`` is where this driver's own batches ended: it stands in where a commit is gone (expired or
+    deleted). Raises NoStartError and DataLossError.
+    """
+    starts = choose_starts(bounds, committed, rules, reached or {})
+    announced = pending(committed) if rules.start == "committed" else None
+    if announced is not None:
+        number, spans = announced
+        spans = tuple(span for span in spans if span.topic_partition in bounds)
+        if any(_still_there(span, bounds[span.topic_partition]) for span in spans):
+            return _replay(number, spans, starts, bounds, rules)
+    return _advance(next_number(committed), starts, committed, bounds, rules, limits)
+
+
+def choose_starts(
+    bounds: Mapping[TopicPartition, Bounds],
+    committed: Mapping[TopicPartition, Committed],
+    rules: StartRules,
+    reached: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Where each partition's next record is to be read. Raises NoStartError, naming the partitions."""
+    starts = {
+        partition: offset
+        for partition, log in bounds.items()
+        if (offset := _start_of(partition, log, committed, rules, reached)) is not None
+    }
+    missing = sorted(bounds.keys() - starts.keys())
+    if missing:
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in missing)
+        raise NoStartError(
+            f"no committed offset for {names}: commit one, or set starting_offsets_fallback to "
+            "'earliest' or 'latest'"
+        )
+    return starts
+
+
+def _start_of(
+    partition: TopicPartition,
+    log: Bounds,
+    committed: Mapping[TopicPartition, Committed],
+    rules: StartRules,
+    reached: Mapping[TopicPartition, int],
+) -> int | None:
+    if isinstance(rules.start, Mapping):
+        if partition in rules.start:
+            return _named_offset(rules.start[partition], log)
+    elif rules.start != "committed":
+        return _named_offset(EARLIEST if rules.start == "earliest" else LATEST, log)
+    if partition in committed:
+        return committed[partition].offset
+    if partition in reached:
+        return reached[partition]
+    return None if rules.fallback == "fail" else _fallback(log, rules)
+
+
+def _named_offset(offset: int, log: Bounds) -> int:
+    return {EARLIEST: log.earliest, LATEST: log.latest}.get(offset, offset)
+
+
+def _fallback(log: Bounds, rules: StartRules) -> int:
+    return log.latest if rules.fallback == "latest" else log.earliest
+
+
+def _still_there(span: OffsetRange, log: Bounds) -> bool:
+    return max(span.start, log.earliest) < min(span.end, log.latest)
+
+
+def _replay(
+    number: int,
+    announced: Sequence[OffsetRange],
+    starts: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, Bounds],
+    rules: StartRules,
+) -> Plan:
+    """The announced batch again, less what the log no longer has of it."""
+    lost = _losses({span.topic_partition: (span.start, span.end) for span in announced}, bounds)
+    _report(lost, rules)
+    ranges, moves = [], {}
+    ends = dict(starts)
+    for span in announced:
+        partition, log = span.topic_partition, bounds[span.topic_partition]
+        ends[partition] = _usable(span.end, log, rules)
+        if _still_there(span, log):
+            start, end = max(span.start, log.earliest), min(span.end, log.latest)
+            ranges.append(OffsetRange(*partition, start, end))
+        else:
+            moves[partition] = ends[partition]
+    lag = sum(log.latest - _usable(ends[partition], log, rules) for partition, log in bounds.items())
+    return Plan(number, tuple(ranges), replayed=True, lag=lag, lost=lost, moves=moves)
+
+
+def _advance(
+    number: int,
+    wanted: Mapping[TopicPartition, int],
+    committed: Mapping[TopicPartition, Committed],
+    bounds: Mapping[TopicPartition, Bounds],
+    rules: StartRules,
+    limits: Limits,
+) -> Plan:
+    """The next records of each partition, within the limits."""
+    lost = _losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
+    _report(lost, rules)
+    starts = {partition: _usable(wanted[partition], log, rules) for partition, log in sorted(bounds.items())}
+    available = [
+        OffsetRange(*partition, start, bounds[partition].latest) for partition, start in starts.items()
+    ]
+    ranges = allocate(available, limits)
+    lag = sum(span.offsets for span in available) - sum(span.offsets for span in ranges)
+    reading = {span.topic_partition for span in ranges}
+    moves = {
+        partition: start
+        for partition, start in starts.items()
+        if partition not in reading and (partition not in committed or committed[partition].offset != start)
+    }
+    return Plan(number, ranges, lag=lag, lost=lost, moves=moves)
+
+
+def _usable(offset: int, log: Bounds, rules: StartRules) -> int:
+    """Where reading can go on: an offset the log has, or its next."""
+    return _fallback(log, rules) if offset > log.latest else max(offset, log.earliest)
+
+
+def _losses(
+    wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Mapping[TopicPartition, Bounds]
+) -> tuple[OffsetRange, ...]:
+    """What lies before the log's start, and what lies behind its end: a topic made anew, or cut off."""
+    lost = []
+    for partition, (start, end) in sorted(wanted.items()):
+        log = bounds[partition]
+        if start < log.earliest:
+            lost.append(OffsetRange(*partition, start, log.earliest))
+        if max(start, end) > log.latest:
+            lost.append(OffsetRange(*partition, log.latest, max(start, end)))
+    return tuple(lost)
+
+
+def _report(lost: Sequence[OffsetRange], rules: StartRules) -> None:
+    if lost and rules.fail_on_data_loss:
+        names = ", ".join(str(span) for span in lost)
+        raise DataLossError(
+            lost,
+            f"offsets that were to be read are not in the log: {names}; retention or a new topic of the same "
+            "name took them. Reset the group's offsets, or set fail_on_data_loss=False to go on without them",
+        )
+
+
+def allocate(available: Sequence[OffsetRange], limits: Limits) -> tuple[OffsetRange, ...]:
+    """The part of each range that fits the limits: shares proportional to lag, one offset each at least.
+
+    Together they hold ``max_offsets``, or one each where there are more partitions than that.
+    """
+    waiting = [span for span in available if span.offsets > 0]
+    cap = limits.max_offsets_per_partition
+    sizes = [span.offsets if cap is None else min(span.offsets, cap) for span in waiting]
+    if limits.max_offsets is not None:
+        sizes = shares(sizes, limits.max_offsets)
+    return tuple(
+        OffsetRange(span.topic, span.partition, span.start, span.start + size)
+        for span, size in zip(waiting, sizes, strict=True)
+    )
+
+
+def shares(sizes: Sequence[int], limit: int) -> list[int]:
+    """Split ``limit`` over ``sizes``, each at least 1: 1 each first, the rest in proportion.
+
+    What rounding leaves goes to the largest remainders.
+    """
+    total = sum(sizes)
+    if total <= limit:
+        return list(sizes)
+    rest = max(0, limit - len(sizes))
+    above = total - len(sizes)
+    if not above:
+        return list(sizes)
+    given = [1 + (size - 1) * rest // above for size in sizes]
+    left = max(0, limit - sum(given))
+    by_remainder = sorted(range(len(sizes)), key=lambda n: (-((sizes[n] - 1) * rest % above), n))
+    for nth in by_remainder[:left]:
+        given[nth] += 1
+    return given
+
+
+def split_tasks(
+    ranges: Iterable[OffsetRange],
+    *,
+    cores: int,
+    min_tasks: int = 1,
+    records_per_task: int = RECORDS_PER_TASK,
+) -> list[tuple[OffsetRange, ...]]:
+    """The ranges as tasks of about equal size, several ranges in one where they are small.
+
+    One task below ``records_per_task`` offsets, one a core at most above, but ``min_tasks`` as far as there
+    are offsets.
+    """
+    spans = sorted(span for span in ranges if span.offsets > 0)
+    total = sum(span.offsets for span in spans)
+    if not total:
+        return []
+    wanted = min(cores, -(-total // records_per_task))
+    count = min(total, max(1, wanted, min_tasks))
+    cuts = [total * nth // count for nth in range(count + 1)]
+    return [tuple(_between(spans, first, last)) for first, last in pairwise(cuts)]
+
+
+def _between(spans: Sequence[OffsetRange], first: int, last: int) -> Iterable[OffsetRange]:
+    """The pieces of the ranges, laid end to end, from position ``first`` to ``last``."""
+    position = 0
+    for span in spans:
+        start, end = max(first - position, 0), min(last - position, span.offsets)
+        if start < end:
+            yield OffsetRange(span.topic, span.partition, span.start + start, span.start + end)
+        position += span.offsets
