@@ -1,6 +1,7 @@
 """What the sticky assignors of every client write into a subscription's user data (KIP-54, KIP-341, KIP-429).
 
-* ``sticky`` v0: owned partitions. v1: the same and an int32 generation. Nothing in front tells them apart.
+* ``sticky`` v0: owned partitions. v1: the same and an int32 generation. Nothing in front tells them apart;
+  kafka-python alone puts an int16 version there.
 * ``cooperative-sticky`` v0: an int32 generation; owned partitions have a field of their own.
 
 The bytes are other clients' input: what cannot be read means "owns nothing".
@@ -24,6 +25,7 @@ from ..protocol import (
 NO_GENERATION = -1
 
 _INT32 = struct.Struct(">i")
+_VERSION_SIZE = 2
 #: From this version on, a subscription has a generation field (KIP-792).
 _GENERATION_SINCE = 2
 
@@ -41,16 +43,19 @@ def encode_sticky(partitions: Iterable[TopicPartition], generation: int) -> byte
 
 
 def decode_sticky(data: bytes | None) -> Claim:
-    """Read user data of ``sticky``, v1 or v0; null, empty or unreadable bytes claim nothing."""
+    """Read user data of ``sticky``, v1 or v0, kafka-python's included; unreadable bytes claim nothing."""
     if not data:
         return Claim(())
-    reader = WireReader(data)
-    try:
-        partitions = reader.topic_partitions()
-    except MalformedMessageError:
-        return Claim(())
-    generation = reader.int32() if reader.remaining >= _INT32.size else NO_GENERATION
-    return Claim(partitions, generation)
+    # a version in front reads as 65536 topics or more, which such bytes have no room for
+    for start in (0, _VERSION_SIZE):
+        reader = WireReader(data[start:])
+        try:
+            partitions = reader.topic_partitions()
+        except MalformedMessageError:
+            continue
+        generation = reader.int32() if reader.remaining >= _INT32.size else NO_GENERATION
+        return Claim(partitions, generation)
+    return Claim(())
 
 
 def encode_cooperative(generation: int) -> bytes:

@@ -1,0 +1,228 @@
+"""Is this assignor fit for a group? Checks for anyone's assignor; each raises AssertionError with the story.
+
+    from kohort.assignors.conformance import check_assignor
+
+    def test_tenants_first():
+        check_assignor(TenantAssignor)
+
+``make`` is the class, or any function that makes a new instance: a group's members each have one of their
+own. Pass ``cases`` to go on with groups of your own; :func:`standard_cases` has the ends that are easily
+forgotten.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ..protocol import Subscription, TopicPartition
+from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo
+from .validation import ProblemKind, validate_assignment
+
+MakeAssignor = Callable[[], Assignor]
+
+#: Other orders of the same group that are tried, besides the reverse.
+_SHUFFLES = 5
+#: Rounds in which a cooperative group must have settled (KIP-429).
+_MAX_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A group to be assigned; ``name`` is used in messages."""
+
+    name: str
+    topics: Mapping[str, TopicInfo]
+    members: Mapping[str, Member]
+
+
+def check_assignor(make: MakeAssignor, cases: Iterable[Case] | None = None) -> None:
+    """All checks below on every case (by default :func:`standard_cases`)."""
+    for case in standard_cases() if cases is None else cases:
+        check_valid(make, case)
+        check_complete(make, case)
+        check_order_independent(make, case)
+        check_stable(make, case)
+
+
+def check_valid(make: MakeAssignor, case: Case) -> None:
+    """Each member has an entry, each partition exists, is wanted and given once; the input stays as it is."""
+    topics, members = dict(case.topics), dict(case.members)
+    assignor = make()
+    answer = assignor.assign(topics, members)
+    assert topics == dict(case.topics), _story(assignor, case, "changed the topics it was given")
+    assert members == dict(case.members), _story(assignor, case, "changed the members it was given")
+    left_out = sorted(members.keys() - answer.keys())
+    assert not left_out, _story(assignor, case, f"has no entry for {left_out}; give an empty list", answer)
+    problems = validate_assignment(topics, members, answer, _protocol(assignor))
+    unsafe = [str(problem) for problem in problems if problem.kind.unsafe]
+    assert not unsafe, _story(assignor, case, "; ".join(unsafe), answer)
+
+
+def check_complete(make: MakeAssignor, case: Case) -> None:
+    """Every partition of every subscribed topic is given to somebody (or, cooperatively, still claimed)."""
+    assignor = make()
+    answer = assignor.assign(case.topics, case.members)
+    problems = validate_assignment(case.topics, case.members, answer, _protocol(assignor))
+    missing = [str(problem) for problem in problems if problem.kind is ProblemKind.MISSING]
+    assert not missing, _story(assignor, case, "; ".join(missing), answer)
+
+
+def check_order_independent(make: MakeAssignor, case: Case) -> None:
+    """The order of members and topics decides nothing: a new leader sees them in another one."""
+    assignor = make()
+    expected = _as_sets(assignor.assign(case.topics, case.members))
+    for order in _other_orders(case):
+        answer = make().assign(order.topics, order.members)
+        assert _as_sets(answer) == expected, _story(
+            assignor, case, f"answers differently when members come as {list(order.members)}", answer
+        )
+
+
+def check_stable(make: MakeAssignor, case: Case) -> None:
+    """Members that rejoin with what they got get the same again; cooperatively from the second round on."""
+    assignor = make()
+    answer = assignor.assign(case.topics, case.members)
+    if _protocol(assignor) is RebalanceProtocol.COOPERATIVE:
+        for generation in range(2, _MAX_ROUNDS + 1):
+            case = _rejoined(make, case, answer, generation)
+            answer = make().assign(case.topics, case.members)
+            problems = validate_assignment(case.topics, case.members, answer, RebalanceProtocol.COOPERATIVE)
+            assert not problems, _story(assignor, case, f"round {generation}: {problems[0]}", answer)
+    again = make().assign(case.topics, _rejoined(make, case, answer, _MAX_ROUNDS + 1).members)
+    assert _as_sets(again) == _as_sets(answer), _story(
+        assignor, case, f"moves partitions although nothing has changed: {again} after", answer
+    )
+
+
+def standard_cases() -> list[Case]:
+    """Groups at the ends, and some in the middle: what every assignor must live with."""
+    orders, clicks = TopicInfo(6), TopicInfo(3)
+    both = {"orders": orders, "clicks": clicks}
+    racks = tuple(frozenset({f"r{number % 3}"}) for number in range(6))
+    return [
+        Case("no members", both, {}),
+        Case("no topics", {}, _group(a=["orders"], b=["orders"])),
+        Case("a topic without partitions", {"orders": TopicInfo(0)}, _group(a=["orders"])),
+        Case("one member", both, _group(a=["orders", "clicks"])),
+        Case(
+            "more members than partitions",
+            {"clicks": clicks},
+            _group(**{f"c{i}": ["clicks"] for i in range(12)}),
+        ),
+        Case("a topic named twice", both, _group(a=["orders", "orders"], b=["orders", "clicks"])),
+        Case(
+            "a topic that does not exist",
+            both,
+            _group(a=["orders", "gone"], b=["gone", "clicks"], c=["gone"]),
+        ),
+        Case("a topic nobody wants", both, _group(a=["orders"], b=["orders"])),
+        Case("an idle member", both, _group(a=["orders", "clicks"], b=[], c=["orders", "clicks"])),
+        Case("subscriptions that overlap", both, _group(a=["orders"], b=["orders", "clicks"], c=["clicks"])),
+        Case(
+            "static and dynamic members",
+            both,
+            _with_instances(_group(a=["orders"], b=["orders"], c=["clicks"])),
+        ),
+        Case(
+            "racks",
+            {"orders": TopicInfo(6, racks)},
+            _with_racks(_group(a=["orders"], b=["orders"], c=["orders"])),
+        ),
+        Case(
+            "claims that are wrong",
+            both,
+            _with_claims(_group(a=["orders", "clicks"], b=["orders"], c=["clicks"])),
+        ),
+        Case("many", {f"t{i}": TopicInfo(7 * i) for i in range(6)}, _many_members()),
+    ]
+
+
+def _group(**topics: list[str]) -> dict[str, Member]:
+    return {name: Member(name, Subscription(tuple(wanted))) for name, wanted in topics.items()}
+
+
+def _with_instances(members: dict[str, Member]) -> dict[str, Member]:
+    # the last becomes the first: static members come before dynamic ones
+    last = list(members)[-1]
+    return {name: replace(one, instance_id="i0" if name == last else None) for name, one in members.items()}
+
+
+def _with_racks(members: dict[str, Member]) -> dict[str, Member]:
+    return {
+        name: replace(one, subscription=replace(one.subscription, rack=f"r{i}"))
+        for i, (name, one) in enumerate(members.items())
+    }
+
+
+def _with_claims(members: dict[str, Member]) -> dict[str, Member]:
+    """Rivals in one generation, a stale one, and partitions that are gone, negative, twice or unwanted."""
+    claims = {
+        "a": (5, [("orders", 0), ("orders", 0), ("orders", 1), ("orders", 99), ("gone", 0)]),
+        "b": (5, [("orders", 0), ("orders", -1), ("clicks", 2)]),
+        "c": (3, [("orders", 1), ("clicks", 0), ("clicks", 2)]),
+    }
+    return {name: _owning(one, *claims[name]) for name, one in members.items()}
+
+
+def _owning(member: Member, generation: int, owned: Iterable[tuple[str, int]]) -> Member:
+    partitions = tuple(TopicPartition(topic, number) for topic, number in owned)
+    return replace(member, subscription=replace(member.subscription, owned=partitions, generation=generation))
+
+
+def _many_members() -> dict[str, Member]:
+    rnd = random.Random(1)
+    names = [f"t{i}" for i in range(6)]
+    return _group(**{f"c{i}": rnd.sample(names, rnd.randint(1, 6)) for i in range(20)})
+
+
+def _rejoined(make: MakeAssignor, case: Case, answer: GroupAssignment, generation: int) -> Case:
+    """The same group after everyone has taken its part of ``answer`` and joins again."""
+    members = {}
+    for member_id, member in case.members.items():
+        mine = make()
+        mine.on_assignment(answer[member_id], generation)
+        subscription = replace(
+            member.subscription,
+            user_data=mine.user_data(member.topics),
+            owned=tuple(answer[member_id]),
+            generation=generation,
+        )
+        members[member_id] = replace(member, subscription=subscription)
+    return Case(case.name, case.topics, members)
+
+
+def _other_orders(case: Case) -> list[Case]:
+    topics, members = list(case.topics.items()), list(case.members.items())
+    orders = [Case(case.name, dict(reversed(topics)), dict(reversed(members)))]
+    rnd = random.Random(1)
+    for _ in range(_SHUFFLES):
+        rnd.shuffle(topics)
+        rnd.shuffle(members)
+        orders.append(Case(case.name, dict(topics), dict(members)))
+    return orders
+
+
+def _protocol(assignor: Assignor) -> RebalanceProtocol:
+    return max(assignor.rebalance_protocols)
+
+
+def _as_sets(answer: GroupAssignment) -> dict[str, frozenset[TopicPartition]]:
+    return {member_id: frozenset(partitions) for member_id, partitions in answer.items()}
+
+
+def _story(assignor: Assignor, case: Case, what: str, answer: GroupAssignment | None = None) -> str:
+    lines = [f"assignor {assignor.name!r}, {case.name}: {what}"]
+    lines += [
+        f"  topic {name}: {info.partition_count} partitions" for name, info in sorted(case.topics.items())
+    ]
+    for member_id, member in sorted(case.members.items()):
+        given = "" if answer is None else f" got {_brief(answer.get(member_id, ()))}"
+        owned = f" owned {_brief(member.subscription.owned)}" if member.subscription.owned else ""
+        lines.append(f"  member {member_id} wants {', '.join(member.topics) or 'nothing'}{owned}{given}")
+    return "\n".join(lines)
+
+
+def _brief(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{number}" for topic, number in partitions) or "nothing"
