@@ -82,7 +82,7 @@ def group() -> Callable[[str], str]:
 
 @pytest.fixture
 def new_topic(bootstrap: str) -> Callable[..., str]:
-    """``new_topic("orders", partitions=6)`` makes a topic in the cluster of ``bootstrap``; its unique name."""
+    """``new_topic("orders", partitions=6)`` makes a topic on ``bootstrap`` and returns its unique name."""
     from kafka import KafkaAdminClient
 
     def create(prefix: str, partitions: int = 3, **configs: str) -> str:

@@ -1,0 +1,197 @@
+"""The clients of the end-to-end tests behind one face.
+
+Nothing is configured that a user would not configure: bootstrap, group, topics and ``auto.offset.reset``; and
+``range`` where clients of several makes share one group, for it is the one assignor that all of them know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+import aiokafka
+import confluent_kafka
+import kafka
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
+from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
+
+CALL_TIMEOUT_S = 60.0
+
+#: librdkafka tells of a topic that is still being made; its subscription goes on by itself.
+UNKNOWN_TOPIC = confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+class Got(NamedTuple):
+    """A consumed record, as far as every client tells of it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Consumer(Protocol):
+    """One client's consumer; made, used and closed by one thread."""
+
+    def poll(self, seconds: float) -> list[Got]:
+        """What has come in; waits about ``seconds`` for something, longer while a rebalance is under way."""
+
+    def assignment(self) -> set[int]:
+        """The partitions held now, of the one topic subscribed to."""
+
+    def commit(self) -> None:
+        """Commit the positions and wait for the answer."""
+
+    def close(self) -> None:
+        """Leave the group."""
+
+
+class Driver(Protocol):
+    """One client library."""
+
+    name: str
+
+    def produce(self, bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
+        """Send with a default producer, keyed by the value; return when all are acknowledged."""
+
+    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
+        """A default consumer that starts at the earliest record where nothing is committed."""
+
+
+class KafkaPythonConsumer:
+    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
+        choice = {"partition_assignment_strategy": (KafkaPythonRange,)} if range_only else {}
+        self._consumer = kafka.KafkaConsumer(
+            topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **choice
+        )
+
+    def poll(self, seconds: float) -> list[Got]:
+        batches = self._consumer.poll(timeout_ms=int(seconds * 1000))
+        return [Got(r.partition, r.offset, r.key, r.value) for batch in batches.values() for r in batch]
+
+    def assignment(self) -> set[int]:
+        return {tp.partition for tp in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._consumer.commit()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class KafkaPythonDriver:
+    name = "kafka-python"
+
+    def produce(self, bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
+        producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
+        try:
+            for sent in [producer.send(topic, key=value, value=value) for value in values]:
+                sent.get(CALL_TIMEOUT_S)
+        finally:
+            producer.close(timeout=5)
+
+    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
+        return KafkaPythonConsumer(bootstrap, group, topic, range_only=range_only)
+
+
+class ConfluentConsumer:
+    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
+        choice = {"partition.assignment.strategy": "range"} if range_only else {}
+        self._consumer = confluent_kafka.Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **choice}
+        )
+        self._consumer.subscribe([topic])
+
+    def poll(self, seconds: float) -> list[Got]:
+        got: list[Got] = []
+        message = self._consumer.poll(seconds)
+        while message is not None:
+            error = message.error()
+            if error is None:
+                got.append(Got(message.partition(), message.offset(), message.key(), message.value()))
+            elif not error.retriable() and error.code() != UNKNOWN_TOPIC:
+                raise confluent_kafka.KafkaException(error)
+            message = self._consumer.poll(0)
+        return got
+
+    def assignment(self) -> set[int]:
+        return {tp.partition for tp in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._consumer.commit(asynchronous=False)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class ConfluentDriver:
+    name = "confluent-kafka"
+
+    def produce(self, bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
+        failed: list[confluent_kafka.KafkaError] = []
+        producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+
+        def delivered(error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
+            if error is not None:
+                failed.append(error)
+
+        for value in values:
+            producer.produce(topic, key=value, value=value, on_delivery=delivered)
+        left = producer.flush(CALL_TIMEOUT_S)
+        assert not left, f"{left} records were not acknowledged"
+        assert failed == []
+
+    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
+        return ConfluentConsumer(bootstrap, group, topic, range_only=range_only)
+
+
+class AiokafkaConsumer:
+    """Its event loop turns only while a call is under way, so it must be polled all the time."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
+        choice = {"partition_assignment_strategy": (AiokafkaRange,)} if range_only else {}
+        self._runner = asyncio.Runner()
+
+        async def start() -> aiokafka.AIOKafkaConsumer:
+            consumer = aiokafka.AIOKafkaConsumer(
+                topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **choice
+            )
+            await consumer.start()
+            return consumer
+
+        self._consumer = self._runner.run(start())
+
+    def poll(self, seconds: float) -> list[Got]:
+        batches = self._runner.run(self._consumer.getmany(timeout_ms=int(seconds * 1000)))
+        return [Got(r.partition, r.offset, r.key, r.value) for batch in batches.values() for r in batch]
+
+    def assignment(self) -> set[int]:
+        return {tp.partition for tp in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._runner.run(self._consumer.commit())
+
+    def close(self) -> None:
+        self._runner.run(self._consumer.stop())
+        self._runner.close()
+
+
+class AiokafkaDriver:
+    name = "aiokafka"
+
+    def produce(self, bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
+        async def send() -> None:
+            async with aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+                sent = [await producer.send(topic, key=value, value=value) for value in values]
+                await asyncio.gather(*sent)
+
+        asyncio.run(send())
+
+    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
+        return AiokafkaConsumer(bootstrap, group, topic, range_only=range_only)
+
+
+DRIVERS: dict[str, Driver] = {
+    driver.name: driver for driver in (KafkaPythonDriver(), ConfluentDriver(), AiokafkaDriver())
+}
