@@ -1,8 +1,8 @@
 """The life of a member of a classic consumer group, as the client sees it: states and legal moves.
 
-A member follows its group's rounds from the outside. It asks to take part (JoinGroup), is told the generation
-and who leads, asks for its share (SyncGroup; the leader brings everyone's), then works and heartbeats until it
-learns that a new round has begun or that the group goes on without it.
+A member follows its group's rounds from the outside. It asks to take part (JoinGroup), is told the
+generation and who leads, asks for its share (SyncGroup; the leader brings everyone's), then works and
+heartbeats until it learns that a new round has begun or that the group goes on without it.
 
 ==========  ================================================================  ==========
 State       Meaning                                                           Heartbeats
@@ -137,12 +137,13 @@ def member_diagram() -> str:
 
 def _machine() -> Machine:
     # one machine for all members: without a model it costs nothing per member
+    moves: list[Any] = [[row.trigger.value, row.source, row.target] for row in MEMBER_TRANSITIONS]
     return Machine(
         model=None,
         states=MemberState,
         initial=MemberState.UNJOINED,
         auto_transitions=False,
-        transitions=[[row.trigger.value, row.source, row.target] for row in MEMBER_TRANSITIONS],
+        transitions=moves,
     )
 
 

@@ -1,0 +1,274 @@
+"""What happens in a consumer, as data: one type for each thing that happens.
+
+Nothing of this is needed to consume; all of it is there for whoever asks why. ``str(event)`` is a sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from ..protocol import TopicPartition
+from ..statemachine import MemberState
+
+#: Events kept for a reader that has not come yet; older ones are dropped first.
+KEPT_EVENTS = 1_000
+
+Partitions = tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all events."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged(Event):
+    """The member moved to another state."""
+
+    state: MemberState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceStarted(Event):
+    """This member is about to join a new generation. ``generation`` is the one that ends, -1 for none."""
+
+    generation: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceCompleted(Event):
+    """A generation is agreed. ``assignment`` is all that this member has now."""
+
+    generation: int
+    member_id: str
+    leader: bool
+    protocol: str
+    assignment: Partitions
+    assigned: Partitions
+    revoked: Partitions
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceRetried(Event):
+    """Joining or syncing did not work and is tried again after ``delay_ms``."""
+
+    reason: str
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAssigned(Event):
+    partitions: Partitions
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsRevoking(Event):
+    """Delivery of these partitions has stopped; records delivered and not done are waited for."""
+
+    partitions: Partitions
+    undone: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsRevoked(Event):
+    """Given up in order. ``undone`` counts the records, by partition, that others will see again."""
+
+    partitions: Partitions
+    undone: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsLost(Event):
+    """The group went on without this member; others may have these partitions already."""
+
+    partitions: Partitions
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrainTimedOut(Event):
+    """Records were not done in time at a revocation: ``offsets`` has the first undone of each partition."""
+
+    offsets: Mapping[TopicPartition, int]
+    waited_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset(Event):
+    """A partition goes on elsewhere than asked. ``asked`` is None when nothing was committed."""
+
+    partition: TopicPartition
+    asked: int | None
+    reason: str
+    policy: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSucceeded(Event):
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFailed(Event):
+    """A commit in the background failed; what is still owned is committed again later."""
+
+    partitions: Partitions
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackFailed(Event):
+    """A callback raised or took too long; the consumer went on."""
+
+    callback: str
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class AssignorFailed(Event):
+    """The leader's assignor raised or gave an assignment that breaks the rules; ``used`` took its place."""
+
+    assignor: str
+    error: Exception
+    used: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsUnassigned(Event):
+    """As the leader: the assignor left these partitions to nobody, so nobody reads them."""
+
+    partitions: Partitions
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentRefused(Event):
+    """The leader's answer for this member cannot be used; the member joins again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PollIntervalExceeded(Event):
+    """No poll for longer than max_poll_interval_ms; the member leaves until the next one."""
+
+    age_ms: float
+    partitions: Partitions
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInDoubt(Event):
+    """No heartbeat was answered for a session timeout: nothing is delivered until one is."""
+
+    silent_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResumed(Event):
+    """A heartbeat was answered after doubt; delivery goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopBlocked(Event):
+    """Something held the event loop so long that heartbeats came late; a handler that blocks, most likely."""
+
+    late_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUnavailable(Event):
+    """A request failed because a broker could not be reached or did not answer; it will be tried again."""
+
+    doing: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMissing(Event):
+    """A subscribed topic does not exist, or may not be read; it is looked for again."""
+
+    topic: str
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFailed(Event):
+    """A partition cannot be read; the error is also raised by the next poll where that says so."""
+
+    partition: TopicPartition
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFull(Event):
+    """So many records of a partition are delivered and not done that its delivery pauses."""
+
+    partition: TopicPartition
+    undone: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFailed(Event):
+    """The consumer cannot go on; every call raises this error from now on."""
+
+    error: Exception
+
+
+class EventLog:
+    """The last events, and whoever listens. Iterate it (``async for``) or give ``listen`` a function."""
+
+    def __init__(self, kept: int = KEPT_EVENTS) -> None:
+        self._recent: deque[Event] = deque(maxlen=kept)
+        self._listeners: list[Callable[[Event], None]] = []
+        self._count = 0
+        self._closed = False
+        self._changed = asyncio.Event()
+
+    def __repr__(self) -> str:
+        return f"EventLog({self._count} events)"
+
+    @property
+    def recent(self) -> list[Event]:
+        """The events that are kept, oldest first."""
+        return list(self._recent)
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Call ``listener`` with each event as it happens, on the consumer's loop. It must not block."""
+        self._listeners.append(listener)
+
+    def publish(self, event: Event) -> None:
+        """Add an event (for the consumer)."""
+        self._count += 1
+        self._recent.append(event)
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:  # a listener must not stop the consumer
+                self._recent.append(CallbackFailed(repr(listener), error))
+                self._count += 1
+        self._changed.set()
+
+    def close(self) -> None:
+        """End the iterations, after what has been published."""
+        self._closed = True
+        self._changed.set()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        seen = self._count - len(self._recent)
+        while True:
+            while seen < self._count:
+                first_kept = self._count - len(self._recent)
+                at = max(seen, first_kept)
+                seen = at + 1
+                yield self._recent[at - first_kept]
+            if self._closed:
+                return
+            self._changed.clear()
+            await self._changed.wait()

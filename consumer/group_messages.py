@@ -1,0 +1,101 @@
+"""The group requests as a member sends them. Fields: KIP-62, KIP-345, KIP-559, KIP-800."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..protocol import ApiKey, request_class
+from .effects import Send
+from .pool import Channel
+
+#: Protocol type of consumers.
+CONSUMER = "consumer"
+#: Brokers keep this much of a reason.
+_MAX_REASON = 255
+#: The coordinator holds JoinGroup and SyncGroup back up to the rebalance timeout: wait that and this longer.
+_REBALANCE_SLACK_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipSettings:
+    """As in ConsumerConfig."""
+
+    group: str
+    instance_id: str | None = None
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    rebalance_timeout_ms: int = 300_000
+    request_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    rack: str | None = None
+
+    @property
+    def round_timeout_ms(self) -> int:
+        """How long JoinGroup and SyncGroup may take."""
+        return max(self.request_timeout_ms, self.rebalance_timeout_ms + _REBALANCE_SLACK_MS)
+
+
+def join_group(
+    settings: MembershipSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str
+) -> Send:
+    """``protocols``: name and subscription of each assignor, in the order of preference."""
+    make = request_class(ApiKey.JOIN_GROUP)
+    body = make(
+        group_id=settings.group,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        member_id=member_id,
+        group_instance_id=settings.instance_id,
+        protocol_type=CONSUMER,
+        protocols=[make.JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
+        reason=reason[:_MAX_REASON],
+    )
+    return Send(ApiKey.JOIN_GROUP, body, Channel.GROUP, settings.round_timeout_ms)
+
+
+def sync_group(
+    settings: MembershipSettings,
+    generation: int,
+    member_id: str,
+    protocol: str,
+    assignments: Mapping[str, bytes],
+) -> Send:
+    """``assignments`` is empty but for the leader."""
+    make = request_class(ApiKey.SYNC_GROUP)
+    rows = [
+        make.SyncGroupRequestAssignment(member_id=member, assignment=data)
+        for member, data in assignments.items()
+    ]
+    body = make(
+        group_id=settings.group,
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=settings.instance_id,
+        protocol_type=CONSUMER,
+        protocol_name=protocol,
+        assignments=rows,
+    )
+    return Send(ApiKey.SYNC_GROUP, body, Channel.GROUP, settings.round_timeout_ms)
+
+
+def heartbeat(settings: MembershipSettings, generation: int, member_id: str) -> Send:
+    """Goes by its own connection: an unanswered JoinGroup or SyncGroup must not hold it back."""
+    body = request_class(ApiKey.HEARTBEAT)(
+        group_id=settings.group,
+        generation_id=generation,
+        member_id=member_id,
+        group_instance_id=settings.instance_id,
+    )
+    timeout_ms = min(settings.request_timeout_ms, settings.session_timeout_ms)
+    return Send(ApiKey.HEARTBEAT, body, Channel.HEARTBEAT, timeout_ms)
+
+
+def leave_group(settings: MembershipSettings, member_id: str, reason: str) -> Send:
+    """Goes by the heartbeats' connection: it may have to pass a JoinGroup that is parked."""
+    make = request_class(ApiKey.LEAVE_GROUP)
+    who: Any = make.MemberIdentity(member_id=member_id, group_instance_id=None, reason=reason[:_MAX_REASON])
+    body = make(group_id=settings.group, member_id=member_id, members=[who])
+    return Send(ApiKey.LEAVE_GROUP, body, Channel.HEARTBEAT, settings.request_timeout_ms)

@@ -1,0 +1,80 @@
+"""When heartbeats are due, and when silence puts the session in doubt. No I/O; times are milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .backoff import Backoff
+from .effects import Doubt, Effect, Report, Send
+from .events import SessionInDoubt, SessionResumed
+
+
+@dataclass(slots=True)
+class Heart:
+    """``under_way`` is the heartbeat that waits for its answer, sent with ``generation``."""
+
+    interval_ms: float
+    session_timeout_ms: float
+    backoff: Backoff
+    emit: Callable[[Effect], None]
+    under_way: Send | None = None
+    generation: int = -1
+    doubtful: bool = False
+    _next: float = 0.0
+    _last_heard: float = 0.0
+    _failures: int = 0
+
+    def deadline(self) -> float | None:
+        """When to look again, while the member's state has heartbeats."""
+        times = [] if self.under_way is not None else [self._next]
+        if not self.doubtful:
+            times.append(self._last_heard + self.session_timeout_ms)
+        return min(times, default=None)
+
+    def due(self, now: float) -> bool:
+        return self.under_way is None and now >= self._next
+
+    def sent(self, send: Send, generation: int, now: float) -> None:
+        self.under_way = send
+        self.generation = generation
+        self._next = now + self.interval_ms
+        self.emit(send)
+
+    def heard(self, now: float) -> None:
+        """The coordinator knows us at this moment: the session starts anew."""
+        self._last_heard = now
+        self._failures = 0
+        self._end_doubt()
+
+    def joined(self, now: float) -> None:
+        """A JoinGroup was answered."""
+        self.heard(now)
+        self._next = now + self.interval_ms
+
+    def retry(self, now: float) -> None:
+        """A heartbeat failed: the next one after a pause that grows."""
+        self._next = now + self.backoff.delay_ms(self._failures)
+        self._failures += 1
+
+    def check_session(self, now: float) -> None:
+        """Begin to doubt after a session timeout of silence.
+
+        The coordinator may have given our partitions to others; or it is down, and after its restart every
+        member has its seat and a new session. So nothing is lost yet, but nothing more is delivered.
+        """
+        if not self.doubtful and now >= self._last_heard + self.session_timeout_ms:
+            self.doubtful = True
+            self.emit(Doubt(True))
+            self.emit(Report(SessionInDoubt(now - self._last_heard)))
+
+    def stop(self) -> None:
+        """The generation is gone, and the doubt with it."""
+        self.under_way = None
+        self._end_doubt()
+
+    def _end_doubt(self) -> None:
+        if self.doubtful:
+            self.doubtful = False
+            self.emit(Doubt(False))
+            self.emit(Report(SessionResumed()))

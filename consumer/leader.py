@@ -1,0 +1,111 @@
+"""What a group's leader does between JoinGroup and SyncGroup: run the assignor, check what it says.
+
+An assignor that raises or breaks the rules does not stop the group: one of ours takes its place for this
+generation, chosen so that nobody is given what another still reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..assignors import (
+    Assignor,
+    CooperativeStickyAssignor,
+    Member,
+    RangeAssignor,
+    RebalanceProtocol,
+    TopicInfo,
+    validate_assignment,
+)
+from ..protocol import (
+    KohortError,
+    MalformedMessageError,
+    Subscription,
+    TopicPartition,
+    decode_subscription,
+    encode_assignment,
+)
+
+#: Problems of an assignment that its error names.
+_SHOWN_PROBLEMS = 5
+
+
+@dataclass(slots=True)
+class Led:
+    """The members of a generation as their leader was told of them, by id."""
+
+    members: dict[str, Member] = field(default_factory=dict)
+    #: Members whose subscription could not be read; they get nothing.
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Iterable[Any]) -> Led:
+        """From the member list of a JoinGroup answer."""
+        led = cls()
+        for row in rows:
+            try:
+                subscription = decode_subscription(bytes(row.metadata))
+            except MalformedMessageError as error:
+                led.unreadable[row.member_id] = str(error)
+                subscription = Subscription(topics=())
+            led.members[row.member_id] = Member(row.member_id, subscription, row.group_instance_id)
+        return led
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Every topic that some member wants."""
+        return frozenset(topic for member in self.members.values() for topic in member.topics)
+
+
+class UnsafeAssignmentError(KohortError):
+    """An assignor's answer under which two members would read a partition, or one reads what is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """``failure`` is set when the assignor's own answer could not be used; ``used`` names whose was.
+
+    ``missing`` are partitions that nobody got although somebody wants their topic.
+    """
+
+    assignments: dict[str, bytes]
+    used: str
+    missing: tuple[TopicPartition, ...] = ()
+    failure: Exception | None = None
+
+
+def assign(
+    assignor: Assignor, protocol: RebalanceProtocol, led: Led, topics: Mapping[str, TopicInfo]
+) -> Assigned:
+    """Every member's share as bytes. ``protocol`` is the one the group runs under."""
+    try:
+        return _assigned(assignor, protocol, led, topics)
+    except Exception as error:  # an assignor is anyone's code
+        cooperative = protocol is RebalanceProtocol.COOPERATIVE
+        stand_in = CooperativeStickyAssignor() if cooperative else RangeAssignor()
+        return replace(_assigned(stand_in, protocol, led, topics), failure=error)
+
+
+def _assigned(
+    assignor: Assignor, protocol: RebalanceProtocol, led: Led, topics: Mapping[str, TopicInfo]
+) -> Assigned:
+    given = assignor.assign(topics, led.members)
+    problems = validate_assignment(topics, led.members, given, protocol)
+    if unsafe := [str(problem) for problem in problems if problem.kind.unsafe]:
+        raise UnsafeAssignmentError(f"{assignor.name}: " + "; ".join(unsafe[:_SHOWN_PROBLEMS]))
+    return Assigned(
+        {member: encode_assignment(given.get(member, ())) for member in led.members},
+        assignor.name,
+        tuple(problem.partition for problem in problems if problem.partition is not None),
+    )
+
+
+def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
+    """The highest protocol that all of a consumer's assignors have (KIP-429). ValueError if there is none."""
+    common = frozenset.intersection(*(assignor.rebalance_protocols for assignor in assignors))
+    if not common:
+        names = ", ".join(assignor.name for assignor in assignors)
+        raise ValueError(f"assignors {names} have no rebalance protocol in common: use those that have")
+    return max(common)

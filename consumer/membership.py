@@ -1,0 +1,333 @@
+"""A consumer's membership in its group: join, sync, heartbeat, leave. No I/O, no clock, no randomness.
+
+Requests go out as :class:`~.effects.Send`; answers and time come in. All times are milliseconds of one
+steadily rising clock. After each call take the effects; call ``advance`` when ``next_deadline`` has come.
+
+A round of the group, as this object drives it: *prepare* (give up what the rebalance protocol wants given up
+before joining, see :class:`~.effects.Release`), JoinGroup, at the leader the assignment, SyncGroup, *adopt*
+(start what is new, give up what moved away; then, under COOPERATIVE, once more: KIP-429).
+
+Nothing is owned without a generation. When the group has gone on without this member, everything it owned is
+released as lost, in whatever state that news arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..assignors import RebalanceProtocol, TopicInfo
+from ..protocol import ApiKey, ErrorCode, KafkaError, MalformedMessageError, TopicPartition, decode_assignment
+from ..statemachine import MemberState, MemberTrigger
+from . import group_messages
+from .effects import Adopt, ForgetCoordinator, NeedTopics, Send
+from .events import AssignmentRefused, BrokerUnavailable, RebalanceCompleted, RebalanceStarted
+from .leader import Led
+from .membership_core import MembershipCore
+from .refusals import Reaction, reaction
+
+
+class Membership(MembershipCore):
+    """Call ``subscribe`` to begin. ``assignors`` in the order of preference, each with a name of its own."""
+
+    def __repr__(self) -> str:
+        who = self.member_id or "no member id yet"
+        return f"Membership({self._settings.group}, {self.state.value}, {who}, generation {self.generation})"
+
+    # what the driver asks
+
+    @property
+    def rebalance_protocol(self) -> RebalanceProtocol:
+        """How this member hands partitions over: the highest protocol all its assignors have."""
+        return self._strategies.protocol
+
+    def next_deadline(self) -> float | None:
+        """When to call ``advance`` at the latest; None while only answers can move anything."""
+        times = [self._rejoin_at] if self._may_begin_round() else []
+        if self.state.heartbeats and (beat := self._heart.deadline()) is not None:
+            times.append(beat)
+        return min(times, default=None)
+
+    def can_commit(self) -> bool:
+        """Whether a commit stands a chance now: with a generation, and not between join and sync."""
+        return self.generation >= 0 and self.state in (MemberState.STABLE, MemberState.PREPARING)
+
+    # what the user wants
+
+    def subscribe(self, topics: Iterable[str], now: float) -> None:
+        """Take part in the group for these topics, from now on."""
+        wanted = tuple(sorted(set(topics)))
+        if wanted != self._subscription:
+            self._subscription = wanted
+            self._ask_rejoin("the subscription changed" if self.generation >= 0 else "first join", now, 0.0)
+
+    def rejoin(self, reason: str, now: float) -> None:
+        """Ask the group for a new round."""
+        self._ask_rejoin(reason, now, 0.0)
+
+    def pause(self, reason: str) -> None:
+        """Leave, and stay away until ``resume``. What was owned is lost.
+
+        A static member only forgets its generation: its seat waits for it until the session ends (KIP-345).
+        """
+        self._paused = True
+        self._depart(reason)
+        self._lose(reason)
+        self._rejoin_reason = None
+
+    def resume(self, now: float) -> None:
+        """Come back after ``pause``."""
+        if self._paused:
+            self._paused = False
+            self._ask_rejoin("polled again", now, 0.0)
+
+    def leave(self, reason: str) -> None:
+        """Leave for good; a static member keeps its seat. What is owned must have been released before."""
+        self._paused = True
+        self._depart(reason)
+        self._rejoin_reason = None
+        self.owned = frozenset()
+        self._forget_generation(reason)
+
+    # what happens
+
+    def answered(self, request: Send, response: Any, now: float) -> None:
+        """The answer to a Send. One that has been overtaken by events is ignored."""
+        if request is self._heart.under_way:
+            self._heart.under_way = None
+            self._heartbeat_answered(response.error_code, now)
+        elif request is self._request:
+            self._request = None
+            if request.api_key is ApiKey.JOIN_GROUP:
+                self._join_answered(response, now)
+            else:
+                self._sync_answered(response, now)
+
+    def failed(self, request: Send, error: Exception, now: float) -> None:
+        """A Send had no answer: the coordinator cannot be reached, or the connection broke."""
+        if request is not self._heart.under_way and request is not self._request:
+            return
+        self._emit(ForgetCoordinator())
+        doing = request.api_key.name
+        self._report(BrokerUnavailable(doing, error))
+        if request is self._request:
+            self._request = None
+            self._retry(f"{doing} had no answer: {error}", now)
+        else:
+            self._heart.under_way = None
+            self._heart.retry(now)
+
+    def released(self, now: float) -> None:
+        """A Release has been carried out."""
+        self._releases -= 1
+        assert self._releases >= 0, "released more often than asked"
+        self.advance(now)
+
+    def topics(self, topics: Mapping[str, TopicInfo], now: float) -> None:
+        """The answer to NeedTopics, or news at any time: as leader this member may see need for a new round."""
+        if self._led is None:
+            return
+        known = {name: topics[name] for name in self._led.topics if name in topics}
+        if self.state is MemberState.COMPLETING and self._request is None:
+            self._led_topics = known
+            self._send_sync(self._strategies.assign(self.protocol, self._led, known))
+        elif self.state is MemberState.STABLE:
+            before = self._led_topics
+            self._led_topics = {**(before or {}), **known}
+            changed = sorted(name for name in known if before and known[name] != before.get(name))
+            if changed:
+                self._ask_rejoin(f"topic {changed[0]} has changed", now, 0.0)
+
+    def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
+        """OffsetCommit with ``generation`` was answered with a group error."""
+        if generation != self.generation or self._request is not None:
+            return
+        match reaction(ApiKey.OFFSET_COMMIT, code):
+            case Reaction.NEW_GENERATION | Reaction.NEW_MEMBER as how:
+                self._lost_generation(how, f"a commit was refused: {code.name}", now)
+            case Reaction.REJOIN if self.state is MemberState.STABLE:
+                self._ask_rejoin("a commit was told of a rebalance", now, self._spread())
+            case Reaction.FATAL if code is ErrorCode.FENCED_INSTANCE_ID:
+                self._fail(code)
+
+    def advance(self, now: float) -> None:
+        """Do what is due: begin a round, send a heartbeat, notice that the session may be over."""
+        if self._may_begin_round() and now >= self._rejoin_at:
+            self._begin_round(now)
+        if self.state.heartbeats:
+            if self._heart.due(now):
+                beat = group_messages.heartbeat(self._settings, self.generation, self.member_id)
+                self._heart.sent(beat, self.generation, now)
+            self._heart.check_session(now)
+
+    # joining
+
+    def _may_begin_round(self) -> bool:
+        return (
+            self._rejoin_reason is not None
+            and self._request is None
+            and self._releases == 0
+            and not self._paused
+            and self.state is not MemberState.FAILED
+            and not (self.state is MemberState.COMPLETING and self._led is not None)
+        )
+
+    def _ask_rejoin(self, reason: str, now: float, delay_ms: float) -> None:
+        if self._paused or self.state is MemberState.FAILED:
+            return
+        if self._rejoin_reason is None:
+            self._rejoin_reason = reason
+            self._rejoin_at = now + delay_ms
+        self.advance(now)
+
+    def _begin_round(self, now: float) -> None:
+        reason = self._rejoin_reason or ""
+        if self._round_began is None:
+            self._round_began = now
+            self._report(RebalanceStarted(self.generation, reason))
+        if not self._prepared:
+            self._prepared = True
+            if gone := self._given_up_before_joining():
+                self.owned -= frozenset(gone)
+                self._release(gone, lost=False, reason=reason)
+                return
+        self._send_join(reason)
+
+    def _given_up_before_joining(self) -> tuple[TopicPartition, ...]:
+        if self.rebalance_protocol is RebalanceProtocol.EAGER:
+            return tuple(sorted(self.owned))
+        return tuple(sorted(p for p in self.owned if p.topic not in self._subscription))
+
+    def _send_join(self, reason: str) -> None:
+        self._rejoin_reason = None
+        if self.state is not MemberState.PREPARING:
+            self._fire(MemberTrigger.JOIN, reason)
+        protocols = self._strategies.offer(
+            self._subscription, self.owned, self._owned_generation, self._settings.rack
+        )
+        self._request = group_messages.join_group(self._settings, self.member_id, protocols, reason)
+        self._emit(self._request)
+
+    def _join_answered(self, response: Any, now: float) -> None:
+        if response.error_code:
+            self._join_refused(KafkaError(response.error_code).code, response.member_id, now)
+            return
+        self.member_id = response.member_id
+        self.generation = response.generation_id
+        self.protocol = response.protocol_name or ""
+        self.is_leader = response.leader == response.member_id
+        self._first_refused = None
+        self._led = self._led_topics = None
+        self._heart.joined(now)
+        self._fire(MemberTrigger.JOINED, f"joined generation {self.generation}")
+        if self.protocol not in self._strategies:
+            self._refuse_for_good(
+                f"the group agreed on the protocol {self.protocol!r}, which this member does not have"
+            )
+        elif self.is_leader:
+            self._led = Led.of(response.members)
+            if response.skip_assignment:
+                # the coordinator keeps what it has; we still watch the topics for the group (KIP-814)
+                self._send_sync({})
+            else:
+                self._emit(NeedTopics(self._led.topics))
+        else:
+            self._send_sync({})
+
+    def _join_refused(self, code: ErrorCode, member_id: str, now: float) -> None:
+        if code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = member_id
+            self._send_join("with the member id given (KIP-394)")
+            return
+        if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
+            self._retry("another member holds the instance id", now)
+            return
+        self._refused(ApiKey.JOIN_GROUP, code, now)
+
+    def _may_wait_for_seat(self, now: float) -> bool:
+        """At start-up only, and for one session: the holder may be gone without having said so."""
+        if self._first_refused is None:
+            self._first_refused = now
+        return now < self._first_refused + self._settings.session_timeout_ms
+
+    # syncing
+
+    def _send_sync(self, assignments: Mapping[str, bytes]) -> None:
+        self._request = group_messages.sync_group(
+            self._settings, self.generation, self.member_id, self.protocol, assignments
+        )
+        self._emit(self._request)
+
+    def _sync_answered(self, response: Any, now: float) -> None:
+        if response.error_code:
+            self._refused(ApiKey.SYNC_GROUP, KafkaError(response.error_code).code, now)
+            return
+        self._heart.heard(now)
+        self._fire(MemberTrigger.SYNCED, f"synced generation {self.generation}")
+        self._attempts = 0
+        self._prepared = False
+        try:
+            given = _partitions_in(response.assignment)
+        except MalformedMessageError as error:
+            self._reject(f"the assignment cannot be read: {error}", now)
+            return
+        if outside := sorted(p for p in given if p.topic not in self._subscription):
+            self._reject(f"assigned {outside[0]}, which is not subscribed to", now)
+            return
+        self._adopt(given, now)
+
+    def _reject(self, reason: str, now: float) -> None:
+        self._report(AssignmentRefused(reason))
+        self._retry(reason, now)
+
+    def _adopt(self, given: frozenset[TopicPartition], now: float) -> None:
+        added, revoked = given - self.owned, tuple(sorted(self.owned - given))
+        kept, self.owned = self.owned & given, given
+        self._owned_generation = self.generation
+        self._strategies.adopted(self.protocol, given, self.generation)
+        began = now if self._round_began is None else self._round_began
+        self._round_began = None
+        self._report(
+            RebalanceCompleted(
+                generation=self.generation,
+                member_id=self.member_id,
+                leader=self.is_leader,
+                protocol=self.protocol,
+                assignment=tuple(sorted(given)),
+                assigned=tuple(sorted(added)),
+                revoked=revoked,
+                duration_ms=now - began,
+            )
+        )
+        self._emit(Adopt(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
+        if revoked:
+            self._release(revoked, lost=False, reason="moves to another member")
+            self._ask_rejoin("gave up what moves to another member", now, 0.0)
+        elif self._strategies.worth_another_round(self.protocol):
+            self._ask_rejoin(f"assignor {self.protocol} failed", now, 0.0)
+
+    # heartbeats
+
+    def _heartbeat_answered(self, number: int, now: float) -> None:
+        if self._heart.generation != self.generation or not self.state.heartbeats:
+            return
+        code = KafkaError(number).code
+        how = reaction(ApiKey.HEARTBEAT, code) if number else Reaction.OK
+        if how in (Reaction.OK, Reaction.REJOIN):
+            self._heart.heard(now)
+        match how:
+            case Reaction.REJOIN if self.state is MemberState.STABLE:
+                self._ask_rejoin("the group is rebalancing", now, self._spread())
+            case Reaction.NEW_GENERATION | Reaction.NEW_MEMBER:
+                self._lost_generation(how, f"a heartbeat was refused: {code.name}", now)
+            case Reaction.FATAL:
+                self._fail(code)
+            case Reaction.RETRY | Reaction.FIND_COORDINATOR:
+                if how is Reaction.FIND_COORDINATOR:
+                    self._emit(ForgetCoordinator())
+                self._heart.retry(now)
+
+
+def _partitions_in(data: Any) -> frozenset[TopicPartition]:
+    """A member's share. Some leaders send zero bytes to a member they have nothing for."""
+    return frozenset(decode_assignment(bytes(data)).partitions) if data else frozenset()

@@ -1,0 +1,200 @@
+"""Where each partition is read: how a start offset is found, what is fetched next, what is paused. No I/O.
+
+A partition goes from *seeking* (its committed offset is asked for) over *resetting* (there is none, or it is
+out of range: ask the log by ``auto_offset_reset``) to *reading*; *failed* when the policy is to fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from ..protocol import TopicPartition
+from .errors import NoOffsetError
+from .offset_requests import EARLIEST, LATEST
+
+#: ``auto_offset_reset``: earliest, latest, fail, or a time in milliseconds.
+ResetPolicy = str | int
+
+
+class Phase(Enum):
+    """How far a partition's start is."""
+
+    SEEKING = "seeking"
+    RESETTING = "resetting"
+    READING = "reading"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A reset under way: ``asked`` could not be read because of ``reason``; None when nothing was committed."""
+
+    asked: int | None
+    reason: str
+
+
+@dataclass(slots=True, eq=False)
+class Position:
+    """One partition. ``fetch_offset`` is the next to ask the broker for, ahead of what is delivered.
+
+    ``changed`` counts the times it was set elsewhere than by reading on: an answer from before is stale.
+    ``generation`` stamps what is fetched from now on.
+    """
+
+    partition: TopicPartition
+    generation: int
+    phase: Phase = Phase.SEEKING
+    fetch_offset: int = -1
+    leader_epoch: int = -1
+    committed: int | None = None
+    changed: int = 0
+    paused: bool = False
+    stopping: bool = False
+    retry_at: float = 0.0
+    failures: int = 0
+    error: Exception | None = None
+    reset: Reset | None = None
+    reset_to: int = LATEST
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+
+    @property
+    def readable(self) -> bool:
+        """Whether its records may be fetched and delivered."""
+        return self.phase is Phase.READING and not self.paused and not self.stopping
+
+
+class Positions:
+    """All partitions of a consumer. ``reset_policy`` is its ``auto_offset_reset``."""
+
+    def __init__(self, reset_policy: ResetPolicy) -> None:
+        self._policy = reset_policy
+        self._all: dict[TopicPartition, Position] = {}
+
+    def __repr__(self) -> str:
+        reading = sum(position.phase is Phase.READING for position in self._all.values())
+        return f"Positions({reading} of {len(self._all)} reading)"
+
+    def __iter__(self) -> Iterator[Position]:
+        return iter(list(self._all.values()))
+
+    def get(self, partition: TopicPartition) -> Position | None:
+        return self._all.get(partition)
+
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Every partition, those that are stopping included."""
+        return frozenset(self._all)
+
+    def in_phase(self, phase: Phase, now: float) -> list[Position]:
+        """Partitions of a phase whose pause after an error is over."""
+        return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at and not p.stopping]
+
+    # life
+
+    def add(self, partitions: Iterable[TopicPartition], generation: int) -> None:
+        """New partitions: their committed offsets are asked for first."""
+        for partition in partitions:
+            self._all[partition] = Position(partition, generation)
+
+    def kept(self, partitions: Iterable[TopicPartition], generation: int) -> None:
+        """Partitions that stay go on in a new generation, undisturbed."""
+        for partition in partitions:
+            if (position := self._all.get(partition)) is not None:
+                position.generation = generation
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch and deliver nothing more; they are being given up."""
+        for partition in partitions:
+            if (position := self._all.get(partition)) is not None:
+                position.stopping = True
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self._all.pop(partition, None)
+
+    # start
+
+    def found_committed(self, partition: TopicPartition, offset: int | None, leader_epoch: int = -1) -> None:
+        """The committed offset, or None; ignored when it is no longer asked for."""
+        position = self._all.get(partition)
+        if position is None or position.phase is not Phase.SEEKING:
+            return
+        position.committed = offset
+        if offset is None:
+            self._start_reset(position, Reset(None, "nothing is committed"))
+        else:
+            position.leader_epoch = leader_epoch
+            self._read_from(position, offset)
+
+    def out_of_range(self, position: Position, reason: str) -> None:
+        """What was to be fetched next is not in the log."""
+        if position.phase is Phase.READING:
+            self._start_reset(position, Reset(position.fetch_offset, reason))
+
+    def reset_found(self, position: Position, offset: int) -> Reset | None:
+        """The log's answer to a reset; what was reset, to be reported. None if it is no longer asked for."""
+        reset = position.reset
+        if position.phase is not Phase.RESETTING or reset is None:
+            return None
+        position.leader_epoch = -1
+        self._read_from(position, offset)
+        return reset
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on at an offset; at EARLIEST or LATEST (negative) at that end. KeyError if not assigned."""
+        position = self._all[partition]
+        position.leader_epoch = -1
+        if offset in (EARLIEST, LATEST):
+            position.reset_to = offset
+            self._to_reset(position, Reset(None, "asked for by seek"))
+        else:
+            self._read_from(position, offset)
+
+    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        """Read on at the first record that is not older. KeyError if not assigned."""
+        position = self._all[partition]
+        position.reset_to = timestamp_ms
+        self._to_reset(position, Reset(None, "asked for by seek"))
+
+    def _start_reset(self, position: Position, reset: Reset) -> None:
+        if self._policy == "fail":
+            asked = "nothing is committed" if reset.asked is None else f"offset {reset.asked}: {reset.reason}"
+            position.error = NoOffsetError(
+                position.partition, f"{asked}, and auto_offset_reset is 'fail': seek, or allow a reset"
+            )
+            position.phase = Phase.FAILED
+            position.changed += 1
+            return
+        ends = {"earliest": EARLIEST, "latest": LATEST}
+        position.reset_to = ends[self._policy] if isinstance(self._policy, str) else self._policy
+        self._to_reset(position, reset)
+
+    def _to_reset(self, position: Position, reset: Reset) -> None:
+        position.reset = reset
+        position.phase = Phase.RESETTING
+        position.error = None
+        position.changed += 1
+
+    def _read_from(self, position: Position, offset: int) -> None:
+        position.fetch_offset = offset
+        position.phase = Phase.READING
+        position.reset = None
+        position.error = None
+        position.failures = 0
+        position.retry_at = 0.0
+        position.changed += 1
+
+    # pause
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self._all[partition].paused = True
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self._all[partition].paused = False
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset(p.partition for p in self._all.values() if p.paused)

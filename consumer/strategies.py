@@ -1,0 +1,78 @@
+"""A member's assignors: what it offers when joining, what it runs as leader. They are anyone's code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..assignors import Assignor, TopicInfo
+from ..protocol import Subscription, TopicPartition, encode_subscription
+from .errors import ConfigError
+from .events import AssignmentRefused, AssignorFailed, Event, PartitionsUnassigned
+from .leader import Led, assign, rebalance_protocol
+
+
+class Strategies:
+    """``assignors`` in the order of preference. What they do wrong is reported, and gone around."""
+
+    def __init__(self, assignors: Sequence[Assignor], report: Callable[[Event], None]) -> None:
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        if len(self._assignors) < len(assignors):
+            raise ConfigError("two assignors have the same name: a group tells them apart by it")
+        try:
+            self.protocol = rebalance_protocol(assignors)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        self._broken: set[str] = set()
+        self._report = report
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._assignors
+
+    def offer(
+        self, topics: Sequence[str], owned: Iterable[TopicPartition], generation: int, rack: str | None
+    ) -> list[tuple[str, bytes]]:
+        """Name and subscription for JoinGroup; without the assignors that failed, if others are left."""
+        whole = [name for name in self._assignors if name not in self._broken]
+        claims = tuple(sorted(owned))
+        return [
+            (
+                name,
+                encode_subscription(
+                    Subscription(tuple(topics), self._user_data(name, topics), claims, generation, rack)
+                ),
+            )
+            for name in whole or self._assignors
+        ]
+
+    def worth_another_round(self, name: str) -> bool:
+        """Whether the group's assignor failed here and there is another to agree on."""
+        return name in self._broken and len(self._broken) < len(self._assignors)
+
+    def assign(self, name: str, led: Led, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
+        """As leader: everyone's share."""
+        done = assign(self._assignors[name], self.protocol, led, topics)
+        if done.failure is not None:
+            self._failed(name, done.failure, done.used)
+        if done.missing:
+            self._report(PartitionsUnassigned(done.missing))
+        for member, why in led.unreadable.items():
+            self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))
+        return done.assignments
+
+    def adopted(self, name: str, partitions: Iterable[TopicPartition], generation: int) -> None:
+        """Tell the group's assignor what this member got."""
+        try:
+            self._assignors[name].on_assignment(sorted(partitions), generation)
+        except Exception as error:
+            self._failed(name, error, name)
+
+    def _user_data(self, name: str, topics: Sequence[str]) -> bytes | None:
+        try:
+            return self._assignors[name].user_data(topics)
+        except Exception as error:
+            self._failed(name, error, name)
+            return None
+
+    def _failed(self, name: str, error: Exception, used: str) -> None:
+        self._broken.add(name)
+        self._report(AssignorFailed(name, error, used))
