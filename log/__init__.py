@@ -1,1 +1,39 @@
-"""Room under construction."""
+"""Partition logs in Apache Kafka's own files: segments, indexes, recovery, retention.
+
+Synchronous file I/O without a clock of its own. ``DataFolder`` is a broker's folder, ``PartitionLog`` one
+partition in it.
+"""
+
+from ._checkpoints import encode_uuid
+from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
+from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError
+from ._files import OS_FILES, File, FileSystem, Lock
+from ._folder import DataFolder
+from ._info import AppendInfo, ReadInfo
+from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
+from ._records import MAX_COMPRESSION_RATIO, MAX_DECOMPRESSED_BYTES, decode_records
+from ._recovery import Cut, RecoveryReport
+
+__all__ = [
+    "CREATE_TIME",
+    "LOG_APPEND_TIME",
+    "MAX_COMPRESSION_RATIO",
+    "MAX_DECOMPRESSED_BYTES",
+    "OS_FILES",
+    "UP_TO_HIGH_WATERMARK",
+    "AppendInfo",
+    "CorruptLogError",
+    "Cut",
+    "DataFolder",
+    "DataFolderError",
+    "DataFolderInUseError",
+    "File",
+    "FileSystem",
+    "Lock",
+    "LogConfig",
+    "PartitionLog",
+    "ReadInfo",
+    "RecoveryReport",
+    "decode_records",
+    "encode_uuid",
+]

@@ -1,0 +1,31 @@
+"""Errors of the log that are not answers of the protocol."""
+
+from __future__ import annotations
+
+from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
+
+
+class CorruptLogError(CorruptBatchError):
+    """A log file that holds something else than record batches; ``path`` and ``position`` say where."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path}: {reason}", position)
+        self.path = path
+        self.reason = reason
+
+
+class DataFolderError(KohortError):
+    """A data folder that cannot be used as it is; the text says what to change."""
+
+
+class DataFolderInUseError(DataFolderError):
+    """Another process, or another opener in this one, holds the folder's lock."""
+
+
+class UndoError(OSError):
+    """A failed write could not be taken back: what is on the disk is unknown until it is read again."""
+
+
+def storage_error(path: str, error: OSError) -> KafkaError:
+    """The answer of the protocol to a disk that failed."""
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")

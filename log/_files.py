@@ -1,0 +1,254 @@
+"""The one seam between the log and the operating system: every access to a file goes through it.
+
+``OsFileSystem`` is the real one. A test puts another in its place to lose writes, run out of space or stop in
+the middle of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from typing import Protocol
+
+#: Mode of files and folders that are created: the owner's alone.
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
+
+class File(Protocol):
+    """One file, addressed by position. Every method raises OSError when the disk fails."""
+
+    path: str
+
+    def size(self) -> int:
+        """Bytes in the file; 0 when it does not exist."""
+        ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to ``size`` bytes; fewer only at the end of the file."""
+        ...
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        """Write all of ``data``. When it raises, any part may have been written."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """Return once what was written is on the disk."""
+        ...
+
+    def close(self) -> None:
+        """Give the descriptor back; the next use opens the file again."""
+        ...
+
+
+class Lock(Protocol):
+    """A lock that is held until it is released or the process ends."""
+
+    def release(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """Folders and whole files. Every method raises OSError when the disk fails."""
+
+    def file(self, path: str) -> File:
+        """A handle; the file is opened, and created if missing, at its first use."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """Names in a folder, in no order."""
+        ...
+
+    def make_dirs(self, path: str) -> None: ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename, replacing a file of the new name."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def sync_dir(self, path: str) -> None:
+        """Make renames, creations and removals in a folder durable."""
+        ...
+
+    def lock(self, path: str) -> Lock | None:
+        """Take the lock on a file, or None if somebody holds it."""
+        ...
+
+
+class OsFile:
+    """A file of the operating system, opened at its first use."""
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = -1
+
+    def __repr__(self) -> str:
+        return f"OsFile({self.path!r}, {'open' if self._descriptor >= 0 else 'closed'})"
+
+    def size(self) -> int:
+        if self._descriptor >= 0:
+            return os.fstat(self._descriptor).st_size
+        try:
+            return os.stat(self.path).st_size
+        except FileNotFoundError:
+            return 0
+
+    def read(self, position: int, size: int) -> bytes:
+        data = os.pread(self._open(), size, position)
+        if len(data) == size or not data:
+            return data
+        return self._read_rest(data, position, size)
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        descriptor = self._open()
+        written = os.pwrite(descriptor, data, position)
+        while written < len(data):
+            more = os.pwrite(descriptor, memoryview(data)[written:], position + written)
+            if more == 0:
+                raise OSError(errno.EIO, "nothing could be written", self.path)
+            written += more
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._open(), size)
+
+    def sync(self) -> None:
+        os.fsync(self._open())
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> int:
+        if self._descriptor < 0:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        return self._descriptor
+
+    def _read_rest(self, data: bytes, position: int, size: int) -> bytes:
+        # one read of Linux ends at 2 GiB, and any may be interrupted
+        while len(data) < size and (more := os.pread(self._open(), size - len(data), position + len(data))):
+            data += more
+        return data
+
+
+class OsLock:
+    """A POSIX record lock, the kind that Java's FileChannel takes, so that each sees the other's.
+
+    Such a lock does not keep two openers of one process apart: the inodes held are remembered for that.
+    """
+
+    __slots__ = ("_descriptor", "_inode")
+    _held: set[tuple[int, int]] = set()
+
+    def __init__(self, descriptor: int, inode: tuple[int, int]) -> None:
+        self._descriptor = descriptor
+        self._inode = inode
+
+    @classmethod
+    def take(cls, path: str) -> OsLock | None:
+        try:
+            stat = os.stat(path)
+            # closing any descriptor of the file would give up the lock that this process has on it
+            if (stat.st_dev, stat.st_ino) in cls._held:
+                return None
+        except FileNotFoundError:
+            pass
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                return None
+            raise
+        stat = os.fstat(descriptor)
+        inode = (stat.st_dev, stat.st_ino)
+        cls._held.add(inode)
+        return cls(descriptor, inode)
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._held.discard(self._inode)
+            self._descriptor = -1
+
+
+class OsFileSystem:
+    """The operating system's own."""
+
+    __slots__ = ()
+
+    def file(self, path: str) -> File:
+        return OsFile(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, FOLDER_MODE, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def sync_dir(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> Lock | None:
+        return OsLock.take(path)
+
+
+#: What the log uses unless told otherwise.
+OS_FILES: FileSystem = OsFileSystem()
+
+
+def read_whole(fs: FileSystem, path: str) -> bytes | None:
+    """All of a small file, or None if there is none."""
+    if not fs.exists(path):
+        return None
+    file = fs.file(path)
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = True) -> None:
+    """Replace a small file so that a crash leaves the old one or the new: written aside, synced, renamed."""
+    aside = path + ".tmp"
+    fs.remove(aside)
+    file = fs.file(aside)
+    try:
+        file.write(0, data)
+        file.sync()
+    finally:
+        file.close()
+    fs.rename(aside, path)
+    if sync_folder:
+        fs.sync_dir(os.path.dirname(path))

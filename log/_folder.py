@@ -1,0 +1,194 @@
+"""A data folder: its lock, its identity, its checkpoints, and the partitions in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterable
+
+from ..protocol import TopicPartition
+from ._checkpoints import encode_uuid, read_offsets, read_properties, write_offsets, write_properties
+from ._config import LogConfig
+from ._errors import DataFolderError, DataFolderInUseError, storage_error
+from ._files import OS_FILES, FileSystem, Lock, write_whole
+from ._names import is_deleted_folder, parse_partition_folder, partition_folder
+from ._partition import PartitionLog
+
+META_PROPERTIES = "meta.properties"
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+
+#: Topic of Apache Kafka's own metadata log; its folder is left alone.
+_METADATA_TOPIC = "__cluster_metadata"
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
+_BROKER_EPOCH = -1
+
+
+class DataFolder:
+    """One broker's data folder, locked while it is open.
+
+    Open the logs with ``open_log``, or with ``PartitionLog.open`` and what ``clean_start``,
+    ``recovery_point`` and ``log_start_offset`` say. At the stop: close the logs, ``write_checkpoints``, then
+    ``close``.
+    """
+
+    def __init__(self, path: str, lock: Lock, fs: FileSystem) -> None:
+        self.path = path
+        #: Whether the last stop was clean, so that nothing needs to be verified.
+        self.clean_start = False
+        self.cluster_id = ""
+        self.node_id = 0
+        #: Folders of partitions that were being deleted when the last run stopped, removed at the open.
+        self.removed_folders: list[str] = []
+        self._fs = fs
+        self._lock = lock
+        self._recovery_points: dict[TopicPartition, int] = {}
+        self._log_starts: dict[TopicPartition, int] = {}
+        self._high_watermarks: dict[TopicPartition, int] = {}
+
+    def __repr__(self) -> str:
+        return f"DataFolder({self.path!r}, cluster {self.cluster_id}, node {self.node_id})"
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, node_id: int = 1, fs: FileSystem = OS_FILES) -> DataFolder:
+        """Lock the folder, making it if need be, and read what it says of itself.
+
+        Raises DataFolderInUseError while somebody else has it, DataFolderError if it is another node's or
+        cannot be read, and KafkaError KAFKA_STORAGE_ERROR.
+        """
+        folder_path = os.path.abspath(os.fspath(path))
+        try:
+            fs.make_dirs(folder_path)
+            lock = fs.lock(os.path.join(folder_path, LOCK_FILE))
+            if lock is None:
+                raise DataFolderInUseError(
+                    f"{folder_path} is in use by another broker: stop it, or choose another data folder"
+                )
+            folder = cls(folder_path, lock, fs)
+            try:
+                folder._load(node_id)
+            except BaseException:
+                lock.release()
+                raise
+        except OSError as error:
+            raise storage_error(folder_path, error) from error
+        return folder
+
+    def partitions(self) -> list[tuple[str, int, str]]:
+        """Topic, partition and path of every partition folder, sorted, but for Kafka's own metadata log."""
+        found = []
+        for name in self._fs.list(self.path):
+            parsed = parse_partition_folder(name)
+            if parsed is not None and parsed[0] != _METADATA_TOPIC:
+                found.append((*parsed, os.path.join(self.path, name)))
+        return sorted(found)
+
+    def partition_path(self, topic: str, partition: int) -> str:
+        """Path of a partition's folder. Raises DataFolderError for a name that is no topic's."""
+        if _TOPIC_NAME.fullmatch(topic) is None or topic in (".", ".."):
+            raise DataFolderError(f"{topic!r} is no topic name: 1 to 249 of a-z, A-Z, 0-9, '.', '_', '-'")
+        return os.path.join(self.path, partition_folder(topic, partition))
+
+    def recovery_point(self, topic: str, partition: int) -> int:
+        """Offset below which the last run had flushed everything."""
+        return self._recovery_points.get(TopicPartition(topic, partition), 0)
+
+    def log_start_offset(self, topic: str, partition: int) -> int:
+        return self._log_starts.get(TopicPartition(topic, partition), 0)
+
+    def open_log(
+        self, topic: str, partition: int, config: LogConfig, *, now_ms: int, topic_id: uuid.UUID | None = None
+    ) -> PartitionLog:
+        """Open a partition with what the checkpoints say of it, or make it for ``topic_id``."""
+        return PartitionLog.open(
+            self.partition_path(topic, partition),
+            config,
+            now_ms=now_ms,
+            clean=self.clean_start,
+            recovery_point=self.recovery_point(topic, partition),
+            log_start_offset=self.log_start_offset(topic, partition),
+            topic_id=topic_id,
+            fs=self._fs,
+        )
+
+    def write_checkpoints(self, logs: Iterable[PartitionLog]) -> None:
+        """Write recovery points, log starts and high watermarks of ``logs``, so that a crash keeps them.
+
+        What the files say of partitions that are on the disk but not among ``logs`` stays. Call it after
+        DeleteRecords, every minute or so, and at the stop. Raises KafkaError KAFKA_STORAGE_ERROR.
+        """
+        for log in logs:
+            key = TopicPartition(log.topic, log.partition)
+            self._recovery_points[key] = log.recovery_point
+            self._log_starts[key] = log.log_start_offset
+            self._high_watermarks[key] = log.high_watermark
+        try:
+            present = {TopicPartition(topic, partition) for topic, partition, _ in self.partitions()}
+            for name, offsets in self._checkpoints():
+                for key in offsets.keys() - present:
+                    del offsets[key]
+                write_offsets(self._fs, os.path.join(self.path, name), offsets)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def close(self, clean: bool = True) -> None:
+        """Unlock the folder. ``clean``: every log was closed without an error, checkpoints are written."""
+        try:
+            if clean:
+                text = json.dumps({"version": 0, "brokerEpoch": _BROKER_EPOCH}, separators=(",", ":"))
+                write_whole(self._fs, os.path.join(self.path, CLEAN_SHUTDOWN), text.encode())
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+        finally:
+            self._lock.release()
+
+    def _checkpoints(self) -> list[tuple[str, dict[TopicPartition, int]]]:
+        return [
+            (RECOVERY_POINTS, self._recovery_points),
+            (LOG_STARTS, self._log_starts),
+            (HIGH_WATERMARKS, self._high_watermarks),
+        ]
+
+    def _load(self, node_id: int) -> None:
+        self._identify(node_id)
+        for name, offsets in self._checkpoints():
+            offsets.update(read_offsets(self._fs, os.path.join(self.path, name)))
+        for name in self._fs.list(self.path):
+            if is_deleted_folder(name):
+                self._fs.remove_tree(os.path.join(self.path, name))
+                self.removed_folders.append(name)
+        marker = os.path.join(self.path, CLEAN_SHUTDOWN)
+        self.clean_start = self._fs.exists(marker)
+        if self.clean_start:
+            # from here on only a clean stop may say that the files can be trusted
+            self._fs.remove(marker)
+            self._fs.sync_dir(self.path)
+
+    def _identify(self, node_id: int) -> None:
+        path = os.path.join(self.path, META_PROPERTIES)
+        properties = read_properties(self._fs, path)
+        if properties is None:
+            properties = {
+                "version": "1",
+                "cluster.id": encode_uuid(uuid.uuid4()),
+                "node.id": str(node_id),
+                "directory.id": encode_uuid(uuid.uuid4()),
+            }
+            write_properties(self._fs, path, properties)
+        owner = properties.get("node.id", str(node_id))
+        if owner != str(node_id):
+            raise DataFolderError(
+                f"{self.path} belongs to node {owner}, this is node {node_id}: start with node.id={owner}, "
+                "or choose another data folder"
+            )
+        if not properties.get("cluster.id"):
+            raise DataFolderError(
+                f"{path} has no cluster.id: put it back, or remove the file to get a new one"
+            )
+        self.node_id = node_id
+        self.cluster_id = properties["cluster.id"]

@@ -1,0 +1,35 @@
+"""What an append and a read answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AppendInfo:
+    """What became of an append.
+
+    ``log_append_time_ms`` is -1 unless the log stamps batches; of a duplicate, the time of the batch that was
+    appended before.
+    """
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadInfo:
+    """Whole batches, the first one holding the offset asked for or, after compaction, the next one left.
+
+    ``aborted`` lists (producer id, first offset) of the aborted transactions among the records; it is filled
+    by a read of committed records alone.
+    """
+
+    records: bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: list[tuple[int, int]] = field(default_factory=list)

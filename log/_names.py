@@ -1,0 +1,58 @@
+"""Names of Kafka's files and folders."""
+
+from __future__ import annotations
+
+import re
+
+LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
+
+#: What a segment is made of, in the order in which its files go: the log first, so that a crash in between
+#: leaves files that belong to no segment, and comes last when files get their names.
+SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
+
+#: Put behind a segment file's name: waiting for removal, being written by compaction, and complete but not
+#: yet in the place of its sources.
+DELETED, CLEANED, SWAP = ".deleted", ".cleaned", ".swap"
+
+PARTITION_METADATA = "partition.metadata"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+
+#: Longest name of a folder, in bytes, on the file systems that matter.
+MAX_FOLDER_NAME = 255
+
+_OFFSET_NAME = re.compile(r"(\d{20})\.\w+(\.\w+)?")
+_PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d{1,10})", re.ASCII)
+_DELETED_FOLDER = re.compile(r".+\.[0-9a-f]{32}-delete")
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """``00000000000000000042.log`` for offset 42."""
+    return f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """The offset that a segment or snapshot file's name carries; None for any other file."""
+    match = _OFFSET_NAME.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def partition_folder(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def parse_partition_folder(name: str) -> tuple[str, int] | None:
+    """Topic and partition, or None if the folder holds no partition."""
+    match = _PARTITION_FOLDER.fullmatch(name)
+    if match is None or match[1] in (".", ".."):
+        return None
+    return match[1], int(match[2])
+
+
+def deleted_folder(name: str, unique: str) -> str:
+    """What a partition folder is called while it is being deleted; ``unique`` is 32 hex digits."""
+    tail = f".{unique}-delete"
+    return name[: MAX_FOLDER_NAME - len(tail)] + tail
+
+
+def is_deleted_folder(name: str) -> bool:
+    return _DELETED_FOLDER.fullmatch(name) is not None

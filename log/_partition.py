@@ -1,0 +1,360 @@
+"""The log of one partition: append, read, look up, flush, delete. Synchronous; time is an argument."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+
+from ..protocol import BatchHeader, ErrorCode, KafkaError
+from ._checkpoints import claim_folder
+from ._config import LogConfig
+from ._control import markers_of
+from ._epochs import UNDEFINED
+from ._errors import DataFolderError, UndoError, storage_error
+from ._files import OS_FILES, FileSystem
+from ._info import AppendInfo, ReadInfo
+from ._lifetime import expired_segments, roll_is_due
+from ._lookup import find_newest, find_timestamp
+from ._names import deleted_folder, parse_partition_folder
+from ._recovery import Opened, RecoveryReport, open_files
+from ._segment import Segment
+from ._segments import Segments
+from ._snapshot import write_snapshot
+from ._stamp import stamp
+from ._validation import validate
+
+#: Ask delete_records for everything below the high watermark.
+UP_TO_HIGH_WATERMARK = -1
+
+
+class PartitionLog:
+    """One partition's records on disk, with one writer: methods may not run at the same time, but for
+    ``flush``.
+
+    Every method that meets a failing disk raises KafkaError KAFKA_STORAGE_ERROR. An append that does leaves
+    the log as it was and may be tried again; where that cannot be promised the log goes ``offline`` and
+    answers everything with that error until it is opened, and so read from the disk, again.
+    """
+
+    def __init__(
+        self, path: str, config: LogConfig, topic_id: uuid.UUID, opened: Opened, fs: FileSystem
+    ) -> None:
+        name = parse_partition_folder(os.path.basename(path))
+        assert name is not None
+        self.path = path
+        self.config = config
+        self.topic_id = topic_id
+        self.topic, self.partition = name
+        #: What opening the files found and did; for the caller to tell.
+        self.recovery: RecoveryReport = opened.report
+        self.offline = False
+        self._fs = fs
+        self._segments = Segments(fs, path, opened.segments)
+        self._producers = opened.producers
+        self._epochs = opened.epochs
+        self.log_start_offset = self._segments.first.base_offset
+        self.log_end_offset = opened.log_end_offset
+        #: Offset below which records may be read. One replica is all there is: it follows the log's end.
+        self.high_watermark = opened.log_end_offset
+        #: Offset below which everything is on the disk.
+        self.recovery_point = opened.log_end_offset
+
+    def __repr__(self) -> str:
+        return (
+            f"PartitionLog({self.topic}-{self.partition}, {self.log_start_offset}..{self.log_end_offset}, "
+            f"{len(self._segments)} segments{', offline' if self.offline else ''})"
+        )
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        config: LogConfig,
+        *,
+        now_ms: int,
+        clean: bool,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        topic_id: uuid.UUID | None = None,
+        fs: FileSystem = OS_FILES,
+    ) -> PartitionLog:
+        """Open the folder ``<topic>-<partition>``, or make it for ``topic_id``.
+
+        Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified. Raises
+        CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no partition's,
+        and KafkaError KAFKA_STORAGE_ERROR.
+        """
+        folder = os.path.abspath(os.fspath(path))
+        if parse_partition_folder(os.path.basename(folder)) is None:
+            raise DataFolderError(f"{folder} is no partition: its name must be a topic, '-' and a number")
+        try:
+            known_id = claim_folder(fs, folder, topic_id)
+            opened = open_files(
+                fs,
+                folder,
+                config,
+                now_ms=now_ms,
+                clean=clean,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+            )
+            log = cls(folder, config, known_id, opened, fs)
+            if not clean:
+                log.recovery_point = min(recovery_point, log.log_end_offset)
+            log.log_start_offset = max(log.log_start_offset, log_start_offset)
+            log._epochs.assign(0, log.log_start_offset)
+            log._producers.expire(now_ms, config.producer_id_expiration_ms)
+        except OSError as error:
+            raise storage_error(folder, error) from error
+        return log
+
+    # -- what it holds ---------------------------------------------------------------------------------------
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Offset below which no transaction is open: where a reader of committed records has to stop."""
+        first_open = self._producers.first_open_offset
+        return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
+
+    @property
+    def leader_epoch(self) -> int:
+        return max(self._epochs.latest, 0)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches, those below the log start that lie in a segment with live ones included."""
+        return self._segments.size_bytes
+
+    # -- append ----------------------------------------------------------------------------------------------
+
+    def append(
+        self, records: bytes | bytearray, *, now_ms: int, leader_epoch: int = 0, from_client: bool = True
+    ) -> AppendInfo:
+        """Add batches at the log's end. They are in the page cache when this returns, on the disk after
+        ``flush``.
+
+        A client sends one data batch, and its sequence numbers are checked; others (a coordinator) may send
+        several and control batches. A leader epoch older than the log's own newest counts as that one. Raises
+        KafkaError with the wire code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
+        RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
+        INVALID_TXN_STATE or KAFKA_STORAGE_ERROR.
+        """
+        self._require_online()
+        headers = validate(records, self.config, now_ms=now_ms, from_client=from_client)
+        if from_client and (duplicate := self._producers.duplicate_of(headers[0])) is not None:
+            return AppendInfo(
+                duplicate.base_offset,
+                duplicate.last_offset,
+                duplicate.timestamp_ms,
+                self.log_start_offset,
+                True,
+            )
+        for header in headers:
+            if header.producer_id >= 0:
+                self._producers.check(header, sequence=from_client)
+        epoch = max(leader_epoch, self.leader_epoch)
+        stamp_ms = now_ms if self.config.stamps else None
+        data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms)
+        try:
+            self._epochs.assign(epoch, self.log_end_offset)
+            self._roll_if_due(headers, now_ms)
+            self._write(data, headers)
+        except OSError as error:
+            self.offline = isinstance(error, UndoError)
+            raise storage_error(self.path, error) from error
+        base_offset, self.log_end_offset = self.log_end_offset, headers[-1].next_offset
+        self.high_watermark = self.log_end_offset
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+        time_ms = -1 if stamp_ms is None else stamp_ms
+        return AppendInfo(base_offset, headers[-1].last_offset, time_ms, self.log_start_offset)
+
+    def _write(self, data: bytearray, headers: Sequence[BatchHeader]) -> None:
+        markers = markers_of(data, headers)
+        aborted = None
+        for header, marker in zip(headers, markers, strict=True):
+            if marker is not None:
+                aborted = self._producers.ended_by(header, marker)
+        interval = self.config.index_interval_bytes
+        self._segments.active.append(data, headers, interval_bytes=interval, aborted=aborted)
+        for header, marker in zip(headers, markers, strict=True):
+            self._producers.note(header, marker)
+
+    def _roll_if_due(self, headers: Sequence[BatchHeader], now_ms: int) -> None:
+        if roll_is_due(self._segments.active, self.config, headers, now_ms):
+            self._roll(now_ms)
+
+    def _roll(self, now_ms: int) -> None:
+        """Begin a new segment at the log's end. Until its file is there, the old one stays as it is."""
+        self._segments.active.seal()
+        write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
+        self._segments.add(Segment.create(self._fs, self.path, self.log_end_offset, created_ms=now_ms))
+
+    # -- read ------------------------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, max_bytes: int, *, committed: bool = False, to_log_end: bool = False
+    ) -> ReadInfo:
+        """Whole batches from the one that holds ``offset`` on: up to ``max_bytes``, but at least one if there
+        is any.
+
+        They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
+        the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
+        CorruptLogError.
+        """
+        self._require_online()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.topic}-{self.partition}: it holds {self.log_start_offset} to "
+                f"{self.log_end_offset}",
+            )
+        limit = self.log_end_offset if to_log_end else self.high_watermark
+        if committed:
+            limit = self.last_stable_offset
+        records, end_offset = b"", offset
+        try:
+            if offset < limit:
+                records, end_offset = self._segments.read(offset, limit, self.log_end_offset, max_bytes)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+        aborted = self._segments.aborted(offset, end_offset) if committed and records else []
+        return ReadInfo(records, self.high_watermark, self.last_stable_offset, self.log_start_offset, aborted)
+
+    def locate(self, offset: int) -> tuple[str, int]:
+        """File and position of the batch that holds ``offset`` or follows it: for messages about it."""
+        return self._segments.locate(offset)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+        """Offset, timestamp and leader epoch of the first record that is not older; None if all are."""
+        self._require_online()
+        try:
+            return find_timestamp(self._segments.all, timestamp_ms, self.log_start_offset)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """Offset and timestamp of the newest record; None if no record has a timestamp."""
+        self._require_online()
+        try:
+            return find_newest(self._segments.all)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The newest leader epoch not after ``epoch`` and its end offset; (-1, -1) if that is not known."""
+        return self._epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The leader epoch that wrote ``offset``; -1 if unknown."""
+        epoch = self._epochs.epoch_at(offset)
+        return epoch if epoch != UNDEFINED else -1
+
+    # -- delete ----------------------------------------------------------------------------------------------
+
+    def delete_records(self, before_offset: int, *, now_ms: int = 0) -> int:
+        """Move the log start up to ``before_offset`` and return it; segments that lie below it whole are
+        removed.
+
+        UP_TO_HIGH_WATERMARK is allowed. It is durable once the data folder's checkpoints are written. Raises
+        KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark.
+        """
+        self._require_online()
+        if before_offset == UP_TO_HIGH_WATERMARK:
+            before_offset = self.high_watermark
+        if not 0 <= before_offset <= self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"records before {before_offset} cannot be deleted: high watermark is {self.high_watermark}",
+            )
+        self.log_start_offset = max(self.log_start_offset, before_offset)
+        self._remove_segments(self._segments.count_below(self.log_start_offset), now_ms)
+        return self.log_start_offset
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Remove segments by age and size and below the log start, never the active one; how many.
+
+        Files that wait for removal since ``file.delete.delay.ms`` go, and so do producers that have expired.
+        """
+        self._require_online()
+        count = expired_segments(
+            self._segments.all,
+            self.config,
+            log_start_offset=self.log_start_offset,
+            high_watermark=self.high_watermark,
+            now_ms=now_ms,
+        )
+        self._remove_segments(count, now_ms)
+        self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
+        try:
+            self._segments.purge(now_ms)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+        return count
+
+    def _remove_segments(self, count: int, now_ms: int) -> None:
+        try:
+            self._segments.remove_first(count, now_ms + self.config.file_delete_delay_ms)
+            self.log_start_offset = max(self.log_start_offset, self._segments.first.base_offset)
+            self._epochs.cut_start(self.log_start_offset)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    # -- to the disk -----------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Return once everything appended before the call is on the disk; the recovery point moves up to
+        there.
+
+        May run in another thread than the appends. A failure is a loss: the log goes offline, since what the
+        disk holds is known only after reading it.
+        """
+        self._require_online()
+        end = self.log_end_offset
+        try:
+            for segment in self._segments.since(self.recovery_point):
+                segment.sync()
+            self._fs.sync_dir(self.path)
+        except OSError as error:
+            self.offline = True
+            raise storage_error(self.path, error) from error
+        self.recovery_point = max(self.recovery_point, end)
+
+    def close(self) -> None:
+        """Flush, leave indexes and a producer snapshot that a clean start can trust, and give the files back.
+
+        An offline log only gives its files back. Raises KafkaError KAFKA_STORAGE_ERROR: the stop is not clean
+        then.
+        """
+        try:
+            if not self.offline:
+                self._segments.active.seal()
+                write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
+                self.flush()
+                self._segments.purge(None)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+        finally:
+            self._segments.close()
+            self.offline = True
+
+    def delete(self) -> None:
+        """Remove the partition from the disk; renamed first, so that a stop cannot bring it back."""
+        self.offline = True
+        self._segments.close()
+        parent, name = os.path.split(self.path)
+        doomed = os.path.join(parent, deleted_folder(name, uuid.uuid4().hex))
+        try:
+            self._fs.rename(self.path, doomed)
+            self._fs.sync_dir(parent)
+            self._fs.remove_tree(doomed)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def _require_online(self) -> None:
+        if self.offline:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{self.path} is closed or its disk failed: look at the disk, then restart the broker",
+            )

@@ -1,0 +1,175 @@
+"""Producers of one partition: sequence numbers, duplicates and open transactions (KIP-98, KIP-360).
+
+The last five batches of a producer are remembered. A batch that is one of them is a duplicate and is answered
+as the first time; one that does not follow the last is refused. A producer that is not known here may begin
+with any sequence number: its records may have been deleted by retention. A newer epoch begins at 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..protocol import BatchHeader, ErrorCode, KafkaError
+from ._control import Marker
+from ._txnindex import AbortedTransaction
+
+#: Batches remembered for each producer; clients keep at most five requests under way.
+REMEMBERED_BATCHES = 5
+
+#: Producer id, epoch, offset or sequence number that is not there.
+NONE = -1
+
+_LAST_SEQUENCE = 2**31 - 1
+
+
+class AppendedBatch(NamedTuple):
+    """A batch as remembered: sequence and offset of its last record, and its length in offsets less one."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+@dataclass(slots=True, eq=False)
+class Producer:
+    """What a log knows of one producer; ``transaction_start`` is the first offset of its open transaction."""
+
+    producer_id: int
+    epoch: int = NONE
+    coordinator_epoch: int = NONE
+    last_timestamp_ms: int = NONE
+    transaction_start: int = NONE
+    batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+
+    def find(self, header: BatchHeader) -> AppendedBatch | None:
+        """The remembered batch of the same epoch and sequence numbers."""
+        if header.producer_epoch != self.epoch:
+            return None
+        for batch in self.batches:
+            if batch.last_sequence == header.last_sequence and batch.offset_delta == header.last_offset_delta:
+                return batch
+        return None
+
+    def adopt_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
+
+class Producers:
+    """All producers that wrote to a partition and have not expired."""
+
+    __slots__ = ("_open", "_producers")
+
+    def __init__(self) -> None:
+        self._producers: dict[int, Producer] = {}
+        # producer id: first offset; transactions are added in offset order, so the first is the oldest
+        self._open: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        return f"Producers({len(self._producers)} known, {len(self._open)} in a transaction)"
+
+    def __iter__(self) -> Iterator[Producer]:
+        return iter(self._producers.values())
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def restore(self, producers: Iterable[Producer]) -> None:
+        """Start again from the producers of a snapshot."""
+        self._producers = {producer.producer_id: producer for producer in producers}
+        begun = ((p.transaction_start, p.producer_id) for p in self if p.transaction_start != NONE)
+        self._open = {producer_id: start for start, producer_id in sorted(begun)}
+
+    @property
+    def first_open_offset(self) -> int | None:
+        """First offset of the oldest open transaction."""
+        return next(iter(self._open.values()), None)
+
+    def duplicate_of(self, header: BatchHeader) -> AppendedBatch | None:
+        """The batch that was appended already, if this one repeats it."""
+        producer = self._producers.get(header.producer_id)
+        return producer.find(header) if producer is not None and header.base_sequence >= 0 else None
+
+    def check(self, header: BatchHeader, *, sequence: bool) -> None:
+        """Refuse a batch with a producer id that may not be appended now; ``sequence`` asks for its numbers
+        too.
+
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or INVALID_TXN_STATE.
+        """
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            return
+        if header.producer_epoch < producer.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer.producer_id} is at epoch {producer.epoch}, not {header.producer_epoch}",
+            )
+        if sequence and not header.control:
+            _check_sequence(producer, header)
+        if producer.transaction_start != NONE and not header.transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {producer.producer_id} is in a transaction: end it before writing outside of it",
+            )
+
+    def ended_by(self, header: BatchHeader, marker: Marker) -> AbortedTransaction | None:
+        """The entry for the transaction index if ``marker``, in ``header``'s batch, aborts a transaction."""
+        start = self._open.get(header.producer_id)
+        if start is None or marker.committed:
+            return None
+        others = (first for producer_id, first in self._open.items() if producer_id != header.producer_id)
+        stable = next(others, header.last_offset + 1)
+        return AbortedTransaction(header.producer_id, start, header.last_offset, stable)
+
+    def note(self, header: BatchHeader, marker: Marker | None) -> None:
+        """Take account of a batch that is in the log; ``marker`` is what a control batch says."""
+        producer_id = header.producer_id
+        if producer_id == NONE:
+            return
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            producer = self._producers[producer_id] = Producer(producer_id)
+        producer.adopt_epoch(header.producer_epoch)
+        producer.last_timestamp_ms = header.max_timestamp_ms
+        if marker is not None:
+            producer.coordinator_epoch = marker.coordinator_epoch
+            producer.transaction_start = NONE
+            self._open.pop(producer_id, None)
+        elif not header.control:
+            self._note_data(producer, header)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that wrote nothing for ``expiration_ms`` and have no open transaction."""
+        for producer in list(self):
+            if producer.transaction_start == NONE and now_ms - producer.last_timestamp_ms >= expiration_ms:
+                del self._producers[producer.producer_id]
+
+    def _note_data(self, producer: Producer, header: BatchHeader) -> None:
+        batch = (header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp_ms)
+        producer.batches.append(AppendedBatch(*batch))
+        if header.transactional and producer.transaction_start == NONE:
+            producer.transaction_start = header.base_offset
+            self._open[producer.producer_id] = header.base_offset
+
+
+def _check_sequence(producer: Producer, header: BatchHeader) -> None:
+    if header.producer_epoch != producer.epoch:
+        expected = 0 if producer.epoch != NONE else header.base_sequence
+    else:
+        last = producer.batches[-1].last_sequence if producer.batches else NONE
+        expected = 0 if last == _LAST_SEQUENCE else last + 1
+    if header.base_sequence != expected:
+        raise KafkaError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer.producer_id} of epoch {header.producer_epoch} sent sequence number "
+            f"{header.base_sequence}, {expected} is due: records before it are missing",
+        )

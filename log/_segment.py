@@ -1,0 +1,277 @@
+"""One segment of a log: the .log file with its batches, and the indexes that find them."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
+from ._errors import CorruptLogError, UndoError
+from ._files import FileSystem
+from ._index import OffsetIndex
+from ._names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
+from ._timeindex import NO_TIMESTAMP, TimeIndex
+from ._txnindex import AbortedTransaction, TxnIndex
+
+#: Bytes read at a time when batches are walked; an index interval and its batches mostly fit.
+WALK_BYTES = 16 * 1024
+
+#: Base offset, length, leader epoch .. attributes skipped, last offset delta.
+_STEP = struct.Struct(">qi11xi")
+_PREFIX = 12
+
+
+class Step(NamedTuple):
+    """Where a batch lies and which offsets it holds: all that a look-up needs to know of it."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+
+
+class Segment:
+    """Batches from ``base_offset`` up to the next segment's. Methods raise OSError when the disk fails."""
+
+    __slots__ = (
+        "_bytes_since_entry",
+        "_first_timestamp_ms",
+        "_fs",
+        "_max_timestamp",
+        "base_offset",
+        "created_ms",
+        "file",
+        "index",
+        "size",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(self, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int) -> None:
+        def path(suffix: str) -> str:
+            return os.path.join(folder, file_name(base_offset, suffix))
+
+        self._fs = fs
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.file = fs.file(path(LOG))
+        self.size = self.file.size()
+        self.index = OffsetIndex(fs.file(path(INDEX)), base_offset)
+        self.time_index = TimeIndex(fs.file(path(TIME_INDEX)), base_offset)
+        self.txn_index = TxnIndex(fs.file(path(TXN_INDEX)))
+        self._bytes_since_entry = 0
+        self._max_timestamp: tuple[int, int] | None = None
+        self._first_timestamp_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Segment({self.file.path!r}, {self.size} bytes)"
+
+    @classmethod
+    def create(cls, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int) -> Segment:
+        """A new segment with its three files, all empty."""
+        segment = cls(fs, folder, base_offset, created_ms=created_ms)
+        segment.truncate_all()
+        return segment
+
+    # -- what is in it ---------------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> tuple[int, int]:
+        """Newest timestamp, in milliseconds, and the last offset of its batch; or NO_TIMESTAMP."""
+        if self._max_timestamp is None:
+            self._max_timestamp = self.time_index.last()
+        return self._max_timestamp
+
+    @property
+    def first_timestamp_ms(self) -> int:
+        """Newest timestamp of the first batch, from which a segment's age counts; NO_TIMESTAMP if none."""
+        if self._first_timestamp_ms is None:
+            first = next(self.headers(), None)
+            if first is None:
+                return NO_TIMESTAMP
+            self._first_timestamp_ms = first[1].max_timestamp_ms
+        return self._first_timestamp_ms
+
+    def next_offset(self) -> int:
+        """The offset behind the last batch; the base offset if there is none."""
+        last = self.index.last()
+        end = self.base_offset
+        for step in self.steps(last[1] if last else 0):
+            end = step.last_offset + 1
+        return end
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def steps(self, position: int = 0, end: int | None = None) -> Iterator[Step]:
+        """Walk batches from the one at ``position`` on, without their records. Raises CorruptLogError."""
+        end = self.size if end is None else end
+        while position < end:
+            data = self.file.read(position, min(WALK_BYTES, self.size - position))
+            at = 0
+            while at + _STEP.size <= len(data) and position + at < end:
+                base, length, delta = _STEP.unpack_from(data, at)
+                size = length + _PREFIX
+                if size < BATCH_OVERHEAD or position + at + size > self.size or delta < 0:
+                    raise CorruptLogError(self.file.path, position + at, f"no batch: it claims {size} bytes")
+                yield Step(position + at, size, base, base + delta)
+                at += size
+            if not at:
+                raise CorruptLogError(self.file.path, position, f"{len(data)} bytes are no batch")
+            position += at
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch from ``position`` on. Raises CorruptLogError."""
+        while position < self.size:
+            data = self.file.read(position, min(WALK_BYTES, self.size - position))
+            at = 0
+            while at + BATCH_OVERHEAD <= len(data):
+                header = self._header(data, at, position)
+                yield position + at, header
+                at += header.size
+            if not at:
+                raise CorruptLogError(self.file.path, position, f"{len(data)} bytes are no batch")
+            position += at
+
+    def seek(self, offset: int) -> Step | None:
+        """The first batch that ends at or behind ``offset``; None if all end before it."""
+        for step in self.steps(self.index.position_for(offset)):
+            if step.last_offset >= offset:
+                return step
+        return None
+
+    def run_end(self, first: Step, end: int, max_bytes: int) -> tuple[int, int | None]:
+        """Where a run of whole batches from ``first`` has to stop, and the offset at which the next one
+        begins.
+
+        The run ends at ``end``, or before the batch that would make it longer than ``max_bytes``; it holds
+        ``first`` in any case. The offset is None at ``end``.
+        """
+        limit = first.position + max(max_bytes, first.size)
+        if limit >= end:
+            return end, None
+        known = max(self.index.position_before(limit), first.position)
+        for step in self.steps(known, end):
+            if step.position + step.size > limit:
+                return step.position, step.base_offset
+        return end, None
+
+    def read(self, position: int, end: int) -> bytes:
+        data = self.file.read(position, end - position)
+        if len(data) < end - position:
+            raise CorruptLogError(self.file.path, position, f"{end - position - len(data)} bytes are missing")
+        return data
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        data: bytes | bytearray,
+        headers: Sequence[BatchHeader],
+        *,
+        interval_bytes: int,
+        aborted: AbortedTransaction | None = None,
+    ) -> None:
+        """Write batches and what the indexes have to know of them: all of it or, when it raises, nothing.
+
+        ``aborted`` is the transaction that an abort marker in ``data`` ends. Raises OSError, and UndoError
+        when a part was written that could not be taken back.
+        """
+        before = (self.size, self.index.count, self.time_index.count, self._bytes_since_entry)
+        newest = self.max_timestamp
+        try:
+            self.file.write(self.size, data)
+            for header in headers:
+                self.note_batch(header, self.size, interval_bytes)
+                self.size += header.size
+            if aborted is not None:
+                self.txn_index.append(aborted)
+        except OSError as error:
+            self._max_timestamp = newest
+            self._undo(before, len(self.txn_index.entries) if aborted is not None else None, error)
+            raise
+
+    def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
+        """Keep the indexes and the newest timestamp in step with a batch at ``position``."""
+        if header.max_timestamp_ms > self.max_timestamp[0]:
+            self._max_timestamp = (header.max_timestamp_ms, header.last_offset)
+        if self._bytes_since_entry > interval_bytes:
+            self.index.append(header.last_offset, position)
+            self.time_index.append(*self.max_timestamp)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += header.size
+
+    def seal(self) -> None:
+        """Let the time index end with the segment's newest time."""
+        self.time_index.append(*self.max_timestamp)
+
+    def sync(self) -> None:
+        """Return once the segment is on the disk."""
+        self.file.sync()
+        self.index.file.sync()
+        self.time_index.file.sync()
+        if self.txn_index.file is not None:
+            self.txn_index.file.sync()
+
+    def truncate(self, size: int) -> None:
+        """Cut the .log; the indexes are the caller's to make anew."""
+        self.file.truncate(size)
+        self.size = size
+
+    def truncate_all(self) -> None:
+        """Make the segment and its indexes empty."""
+        self.truncate(0)
+        self.forget_indexes()
+
+    def forget_indexes(self) -> None:
+        """Empty offset and time index, to be filled again by ``note_batch``."""
+        self.index.truncate(0)
+        self.time_index.truncate(0)
+        self._bytes_since_entry = 0
+        self._max_timestamp = self.time_index.last()
+        self._first_timestamp_ms = None
+
+    # -- files -----------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give the descriptors back; the next use opens the files again."""
+        for file in (self.file, self.index.file, self.time_index.file, self.txn_index.file):
+            if file is not None:
+                file.close()
+
+    def mark_deleted(self) -> list[str]:
+        """Close the files and give them names that say so; the new paths. The .log goes first."""
+        self.close()
+        stem = self.file.path.removesuffix(LOG)
+        renamed = []
+        for suffix in SEGMENT_SUFFIXES:
+            if self._fs.exists(stem + suffix):
+                renamed.append(stem + suffix + DELETED)
+                self._fs.rename(stem + suffix, renamed[-1])
+        return renamed
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _header(self, data: bytes, at: int, position: int) -> BatchHeader:
+        try:
+            header = parse_batch_header(data, at)
+        except CorruptBatchError as error:
+            raise CorruptLogError(self.file.path, position + at, str(error)) from error
+        if position + at + header.size > self.size:
+            raise CorruptLogError(self.file.path, position + at, f"batch of {header.size} bytes is cut short")
+        return header
+
+    def _undo(self, before: tuple[int, int, int, int], aborted_count: int | None, cause: OSError) -> None:
+        size, index_count, time_count, self._bytes_since_entry = before
+        try:
+            self.truncate(size)
+            self.index.truncate(index_count)
+            self.time_index.truncate(time_count)
+            if aborted_count is not None:
+                self.txn_index.truncate(aborted_count)
+        except OSError as error:
+            self.size = size
+            raise UndoError(
+                error.errno, f"{error.strerror}, while undoing: {cause}", self.file.path
+            ) from cause

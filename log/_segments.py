@@ -1,0 +1,121 @@
+"""The segments of a partition, in offset order, the last one being written to."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from ._files import FileSystem
+from ._segment import Segment, Step
+
+
+class Segments:
+    """There is always one. Methods raise OSError when the disk fails, and CorruptLogError."""
+
+    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all")
+
+    def __init__(self, fs: FileSystem, path: str, segments: Sequence[Segment]) -> None:
+        self._fs = fs
+        self._path = path
+        self.all = list(segments)
+        self._bases = [segment.base_offset for segment in segments]
+        # files that were renamed for removal, and when that is due
+        self._doomed: list[tuple[int, str]] = []
+
+    def __repr__(self) -> str:
+        return f"Segments({self._bases})"
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @property
+    def first(self) -> Segment:
+        return self.all[0]
+
+    @property
+    def active(self) -> Segment:
+        return self.all[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.all)
+
+    def add(self, segment: Segment) -> None:
+        """Make ``segment`` the active one."""
+        self.active.close()
+        self.all.append(segment)
+        self._bases.append(segment.base_offset)
+
+    def since(self, offset: int) -> list[Segment]:
+        """The segment that holds ``offset`` and those behind it."""
+        return self.all[max(bisect_right(self._bases, offset) - 1, 0) :]
+
+    def count_below(self, offset: int) -> int:
+        """How many segments end at or before ``offset``, the active one left out."""
+        return bisect_right(self._bases, offset, lo=1) - 1
+
+    def read(self, offset: int, limit: int, log_end: int, max_bytes: int) -> tuple[bytes, int]:
+        """A run of whole batches from ``offset`` on, all below ``limit``, and the offset that bounds it.
+
+        A run lies in one segment. Empty if there is no batch.
+        """
+        found = self._find(offset)
+        if found is None or found[1].base_offset >= limit:
+            return b"", offset
+        segment, first = found
+        following = bisect_right(self._bases, segment.base_offset)
+        bound = self._bases[following] if following < len(self._bases) else log_end
+        end = segment.size
+        if limit < bound:
+            bound = limit
+            step = segment.seek(limit)
+            end = step.position if step is not None else end
+        stop, next_base = segment.run_end(first, end, max_bytes)
+        return segment.read(first.position, stop), bound if next_base is None else next_base
+
+    def aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """Producer id and first offset of the aborted transactions that overlap offset .. end offset - 1."""
+        found = []
+        for segment in self.since(offset):
+            for entry in segment.txn_index.entries:
+                if entry.last_offset >= offset and entry.first_offset < end_offset:
+                    found.append((entry.producer_id, entry.first_offset))
+                if entry.last_stable_offset >= end_offset:
+                    return found
+        return found
+
+    def locate(self, offset: int) -> tuple[str, int]:
+        """File and position of the batch that holds ``offset`` or follows it; the log's end if none does."""
+        found = self._find(offset)
+        if found is None:
+            return self.active.file.path, self.active.size
+        return found[0].file.path, found[1].position
+
+    def remove_first(self, count: int, due_ms: int) -> None:
+        """Take the first segments out of the log; their files are renamed now and removed by ``purge``."""
+        assert count < len(self.all), "the active segment stays"
+        for _ in range(count):
+            self._doomed += [(due_ms, path) for path in self.first.mark_deleted()]
+            del self.all[0]
+            del self._bases[0]
+        if count:
+            self._fs.sync_dir(self._path)
+
+    def purge(self, now_ms: int | None) -> None:
+        """Remove files whose removal is due; None: all that wait."""
+        due = len(self._doomed) if now_ms is None else bisect_left(self._doomed, (now_ms + 1, ""))
+        for _, path in self._doomed[:due]:
+            self._fs.remove(path)
+        del self._doomed[:due]
+
+    def close(self) -> None:
+        for segment in self.all:
+            segment.close()
+
+    def _find(self, offset: int) -> tuple[Segment, Step] | None:
+        """The first batch that ends at or behind ``offset``, maybe in a later segment after compaction."""
+        for segment in self.since(offset):
+            step = segment.seek(offset)
+            if step is not None:
+                return segment, step
+        return None
