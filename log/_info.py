@@ -33,3 +33,6 @@ class ReadInfo:
     last_stable_offset: int
     log_start_offset: int
     aborted: list[tuple[int, int]] = field(default_factory=list)
+    #: Where the records lie, for messages about them.
+    file: str = ""
+    position: int = 0

@@ -19,7 +19,7 @@ from ._lookup import find_newest, find_timestamp
 from ._names import deleted_folder, parse_partition_folder
 from ._recovery import Opened, RecoveryReport, open_files
 from ._segment import Segment
-from ._segments import Segments
+from ._segments import EMPTY_RUN, Segments
 from ._snapshot import write_snapshot
 from ._stamp import stamp
 from ._validation import validate
@@ -213,18 +213,21 @@ class PartitionLog:
         limit = self.log_end_offset if to_log_end else self.high_watermark
         if committed:
             limit = self.last_stable_offset
-        records, end_offset = b"", offset
+        run = EMPTY_RUN
         try:
             if offset < limit:
-                records, end_offset = self._segments.read(offset, limit, self.log_end_offset, max_bytes)
+                run = self._segments.read(offset, limit, self.log_end_offset, max_bytes)
         except OSError as error:
             raise storage_error(self.path, error) from error
-        aborted = self._segments.aborted(offset, end_offset) if committed and records else []
-        return ReadInfo(records, self.high_watermark, self.last_stable_offset, self.log_start_offset, aborted)
-
-    def locate(self, offset: int) -> tuple[str, int]:
-        """File and position of the batch that holds ``offset`` or follows it: for messages about it."""
-        return self._segments.locate(offset)
+        return ReadInfo(
+            run.records,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start_offset,
+            self._segments.aborted(offset, run.end_offset) if committed and run.records else [],
+            run.file,
+            run.position,
+        )
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """Offset, timestamp and leader epoch of the first record that is not older; None if all are."""

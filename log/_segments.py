@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ._files import FileSystem
 from ._segment import Segment, Step
+
+
+class Run(NamedTuple):
+    """Whole batches, the offset they end before, and where they lie."""
+
+    records: bytes
+    end_offset: int
+    file: str
+    position: int
+
+
+#: No batch at all.
+EMPTY_RUN = Run(b"", 0, "", 0)
 
 
 class Segments:
@@ -54,14 +68,11 @@ class Segments:
         """How many segments end at or before ``offset``, the active one left out."""
         return bisect_right(self._bases, offset, lo=1) - 1
 
-    def read(self, offset: int, limit: int, log_end: int, max_bytes: int) -> tuple[bytes, int]:
-        """A run of whole batches from ``offset`` on, all below ``limit``, and the offset that bounds it.
-
-        A run lies in one segment. Empty if there is no batch.
-        """
+    def read(self, offset: int, limit: int, log_end: int, max_bytes: int) -> Run:
+        """A run of whole batches of one segment from ``offset`` on, all below ``limit``."""
         found = self._find(offset)
         if found is None or found[1].base_offset >= limit:
-            return b"", offset
+            return EMPTY_RUN
         segment, first = found
         following = bisect_right(self._bases, segment.base_offset)
         bound = self._bases[following] if following < len(self._bases) else log_end
@@ -71,7 +82,8 @@ class Segments:
             step = segment.seek(limit)
             end = step.position if step is not None else end
         stop, next_base = segment.run_end(first, end, max_bytes)
-        return segment.read(first.position, stop), bound if next_base is None else next_base
+        records = segment.read(first.position, stop)
+        return Run(records, bound if next_base is None else next_base, segment.file.path, first.position)
 
     def aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of the aborted transactions that overlap offset .. end offset - 1."""
@@ -83,13 +95,6 @@ class Segments:
                 if entry.last_stable_offset >= end_offset:
                     return found
         return found
-
-    def locate(self, offset: int) -> tuple[str, int]:
-        """File and position of the batch that holds ``offset`` or follows it; the log's end if none does."""
-        found = self._find(offset)
-        if found is None:
-            return self.active.file.path, self.active.size
-        return found[0].file.path, found[1].position
 
     def remove_first(self, count: int, due_ms: int) -> None:
         """Take the first segments out of the log; their files are renamed now and removed by ``purge``."""

@@ -1,4 +1,4 @@
-"""``__consumer_offsets``: its records and which partition holds them."""
+"""``__consumer_offsets``: its records, which partition holds them, and the store of its logs."""
 
 from .partitioner import java_hash, partition_for
 from .records import (
@@ -16,6 +16,7 @@ from .records import (
     group_key,
     offset_key,
 )
+from .store import OffsetsStore, StoredBatch
 
 __all__ = [
     "NONE",
@@ -24,7 +25,9 @@ __all__ = [
     "GroupStored",
     "OffsetCommitted",
     "OffsetDeleted",
+    "OffsetsStore",
     "Record",
+    "StoredBatch",
     "StoredMember",
     "UnknownRecord",
     "decode",

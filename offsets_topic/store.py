@@ -6,9 +6,9 @@ One append is one batch, so its records are in the log together or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from ..log import CorruptLogError, PartitionLog, decode_records
+from ..log import AppendInfo, CorruptLogError, ReadInfo, decode_records
 from ..protocol import (
     BatchHeader,
     CorruptBatchError,
@@ -48,13 +48,26 @@ class StoredBatch(NamedTuple):
         return self.records[-1][0] + 1 if self.records else self.base_offset
 
 
+class Log(Protocol):
+    """What the store needs of a partition's log; ``PartitionLog`` has it."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    def append(self, records: bytes, *, now_ms: int, from_client: bool) -> AppendInfo: ...
+
+    def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> ReadInfo: ...
+
+    def flush(self) -> None: ...
+
+
 class OffsetsStore:
     """Over the open logs of the topic, by partition number; the mapping may grow while the store is used.
 
     ``partition_count`` is the topic's, the number of logs unless given.
     """
 
-    def __init__(self, logs: Mapping[int, PartitionLog], partition_count: int | None = None) -> None:
+    def __init__(self, logs: Mapping[int, Log], partition_count: int | None = None) -> None:
         self._logs = logs
         self._partition_count = partition_count
 
@@ -89,7 +102,7 @@ class OffsetsStore:
             base_sequence=0 if producer_id != NO_PRODUCER else NO_PRODUCER,
             transactional=transactional,
         )
-        return self._log(partition).append(batch, now_ms=now_ms, from_client=False).base_offset
+        return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
 
     def append_marker(
         self, partition: int, now_ms: int, *, producer_id: int, producer_epoch: int, committed: bool
@@ -103,7 +116,7 @@ class OffsetsStore:
             transactional=True,
             control=True,
         )
-        return self._log(partition).append(batch, now_ms=now_ms, from_client=False).base_offset
+        return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
 
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Every batch from the log start to the log end, beyond the high watermark too.
@@ -113,30 +126,29 @@ class OffsetsStore:
         """
         log = self._log(partition)
         offset = log.log_start_offset
-        while records := log.read(offset, LOAD_BYTES, to_log_end=True).records:
-            for position, header in iter_batches(records):
-                yield _stored(log, records, position, header)
+        while (run := log.read(offset, LOAD_BYTES, to_log_end=True)).records:
+            for position, header in iter_batches(run.records):
+                yield _stored(run, position, header)
                 offset = header.next_offset
 
     def flush(self, partition: int) -> None:
         """Return once the partition is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
         self._log(partition).flush()
 
-    def _log(self, partition: int) -> PartitionLog:
+    def _log(self, partition: int) -> Log:
         try:
             return self._logs[partition]
         except KeyError:
             raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"partition {partition} of the offsets topic is not open",
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} of the offsets topic is closed"
             ) from None
 
 
-def _stored(log: PartitionLog, data: bytes, position: int, header: BatchHeader) -> StoredBatch:
+def _stored(run: ReadInfo, position: int, header: BatchHeader) -> StoredBatch:
     try:
-        verify_batch(data, header, position)
-        records = decode_records(data, header, position)
+        verify_batch(run.records, header, position)
+        records = decode_records(run.records, header, position)
     except CorruptBatchError as error:
-        path, at = log.locate(header.base_offset)
-        raise CorruptLogError(path, at, f"the batch at offset {header.base_offset}: {error}") from error
+        reason = f"the batch at offset {header.base_offset}: {error}"
+        raise CorruptLogError(run.file, run.position + position, reason) from error
     return StoredBatch(header.base_offset, records, header.producer_id, header.transactional, header.control)
