@@ -77,11 +77,11 @@ class _Collector:
             yield _family(CounterMetricFamily, name, help_text, ["group", "handler"], samples)
         backlog = [([now.group, h.name], backlog) for h, backlog, _ in now.handlers]
         in_flight = [([now.group, h.name], in_flight) for h, _, in_flight in now.handlers]
-        for name, help_text, samples in (
+        for name, help_text, numbers in (
             ("kohort_handler_backlog", "Records handed over and not finished", backlog),
             ("kohort_handler_in_flight", "Records being handled or waiting for their next try", in_flight),
         ):
-            yield _family(GaugeMetricFamily, name, help_text, ["group", "handler"], samples)
+            yield _family(GaugeMetricFamily, name, help_text, ["group", "handler"], numbers)
 
 
 def _family(kind: Any, name: str, help_text: str, labels: list[str], samples: Samples) -> Any:

@@ -1,0 +1,59 @@
+"""Process: replays the flights, in the order in which they left, into the topic."""
+
+from __future__ import annotations
+
+import argparse
+
+from child_side import end_with_the_demo, say
+from confluent_kafka import KafkaError, Message, Producer
+from data import TOPIC, as_json, load_flights
+
+REPORT_EVERY = 4_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bootstrap")
+    parser.add_argument("flights", type=int)
+    args = parser.parse_args()
+    end_with_the_demo()
+    replay(args.bootstrap, args.flights)
+
+
+def replay(bootstrap: str, limit: int) -> None:
+    """Any Kafka client does; this one is quick. Keys go to partitions as Java's producer would send them."""
+    failures: list[str] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            failures.append(str(error))
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "partitioner": "murmur2_random",
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 20_000,
+            "on_delivery": delivered,
+        }
+    )
+    sent = 0
+    for key, value in as_json(load_flights(limit)):
+        while True:
+            try:
+                producer.produce(TOPIC, value, key)
+                break
+            except BufferError:
+                producer.poll(0.1)  # the queue is full: wait for acknowledgements
+        sent += 1
+        if sent % REPORT_EVERY == 0:
+            producer.poll(0)
+            say(sent=sent - len(producer))
+    producer.flush()
+    if failures:
+        raise SystemExit(f"{len(failures)} flights were not accepted, the first because: {failures[0]}")
+    say(sent=sent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Stage: the closing table. What the services and the Spark job have, beside the data set itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from data import Figures, Table
+from screen import Screen
+
+NOTHING = Figures(0, 0, 0)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+COLUMNS = (
+    "origin",
+    "month",
+    "equal",
+    "flights",
+    "SQLite",
+    "Parquet",
+    "mean delay",
+    "SQLite",
+    "Parquet",
+)
+
+
+def parquet_figures(folder: Path) -> Table:
+    """Flights and delays per origin and month, from what the Spark job has written."""
+    from pyarrow import dataset
+
+    flights = dataset.dataset(folder, format="parquet").to_table(columns=["origin", "month", "dep_delay"])
+    grouped = flights.group_by(["origin", "month"]).aggregate(
+        [([], "count_all"), ("dep_delay", "count"), ("dep_delay", "sum")]
+    )
+    return {
+        (row["origin"], row["month"]): Figures(
+            row["count_all"], row["dep_delay_count"], row["dep_delay_sum"] or 0
+        )
+        for row in grouped.to_pylist()
+    }
+
+
+def closing_table(screen: Screen, expected: Table, sqlite: Table, parquet: Table) -> bool:
+    """Show the three side by side; whether they are equal, to the last minute of delay."""
+    keys = sorted({*expected, *sqlite, *parquet})
+    rows = [_row(key, *(table.get(key, NOTHING) for table in (expected, sqlite, parquet))) for key in keys]
+    rows.append(_row(("all", 0), *(_sum(table) for table in (expected, sqlite, parquet))))
+    screen.table(COLUMNS, rows, text_columns=3)
+    equal = expected == sqlite == parquet
+    screen.result(f"equal: {'yes' if equal else 'no'}")
+    if not equal:
+        for name, table in (("SQLite", sqlite), ("Parquet", parquet)):
+            for key in keys:
+                ours, theirs = table.get(key, NOTHING), expected.get(key, NOTHING)
+                if ours != theirs:
+                    screen.line(f"{name} has {ours} for {key[0]}, month {key[1]}; the data set has {theirs}")
+    return equal
+
+
+def _row(key: tuple[str, int], expected: Figures, sqlite: Figures, parquet: Figures) -> list[str]:
+    origin, month = key
+    three = (expected, sqlite, parquet)
+    return [
+        origin,
+        _MONTHS[month - 1] if month else "",
+        "yes" if expected == sqlite == parquet else "NO",
+        *(f"{each.flights:,}" for each in three),
+        *(f"{each.mean_delay:.2f}" for each in three),
+    ]
+
+
+def _sum(table: Table) -> Figures:
+    rows = table.values()
+    return Figures(
+        sum(row.flights for row in rows),
+        sum(row.departed for row in rows),
+        sum(row.delay_minutes for row in rows),
+    )

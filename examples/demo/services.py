@@ -1,0 +1,98 @@
+"""Stage: three services in one group; one is killed, a fourth joins; nothing is lost or counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from children import Child, Children
+from data import SERVICES_GROUP
+from screen import Screen, Update
+from store import Store
+
+#: At this share of the flights one service is killed.
+KILL_AT = 0.35
+#: Flights a service keeps in one transaction.
+BATCH = 1_000
+#: A run with fewer flights would be over before anything can happen: it takes its time with each batch.
+LONG_RUN = 150_000
+SHORT_RUN_BATCHES = 60
+SHORT_RUN_PAUSE_MS = 300
+#: How long the count of kept flights may stand still before something must be wrong.
+STALLED_S = 60.0
+_LOOK_EVERY_S = 0.1
+
+
+class Rebalances:
+    """Shows the rebalances of the services' group; the broker calls it with each of its notes."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.count = 0
+
+    def __call__(self, note: Any) -> None:
+        if type(note).__name__ != "RebalanceNote" or note.group != SERVICES_GROUP or not note.members:
+            return
+        self.count += 1
+        self._screen.line(
+            f"rebalance: generation {note.generation}, {note.members} members, "
+            f"{note.partitions_moved} of {note.partitions_total} partitions moved, "
+            f"{note.duration_ms / 1000:.1f} s, because {note.cause}"
+        )
+
+
+async def run_services(
+    screen: Screen, children: Children, bootstrap: str, database: Path, flights: int
+) -> None:
+    """Raises ChildFailedError when a service ends too soon, or none keeps a flight for STALLED_S."""
+    store = Store(database)
+    pace = _pace(flights)
+
+    async def start(number: int) -> Child:
+        name = f"service-{number}"
+        return await children.start(name, "service_worker.py", bootstrap, database, name, *pace)
+
+    try:
+        members = [await start(number) for number in (1, 2, 3)]
+        with screen.progress("flights kept", flights) as update:
+            await _kept(store, members, int(flights * KILL_AT), update)
+            victim = members.pop(1)
+            victim.kill()
+            screen.line(f"{victim.name} killed with SIGKILL, service-4 started")
+            members.append(await start(4))
+            await _kept(store, members, flights, update)
+        for member in members:
+            member.terminate()
+        await asyncio.gather(*(member.ended() for member in members))
+        shares = ", ".join(f"{name} {count:,}" for name, count in store.by_service().items())
+        screen.line(f"all flights kept ({shares}); the services stopped with exit code 0")
+        carrier, delay = store.most_delayed_carrier()
+        screen.line(f"most delayed carrier: {carrier}, {delay:.1f} minutes on average")
+    finally:
+        store.close()
+
+
+def _pace(flights: int) -> tuple[str, ...]:
+    if flights >= LONG_RUN:
+        return ("--batch", str(BATCH))
+    batch = max(1, flights // SHORT_RUN_BATCHES)
+    return ("--batch", str(batch), "--pause-ms", str(SHORT_RUN_PAUSE_MS))
+
+
+async def _kept(store: Store, members: list[Child], enough: int, update: Update) -> None:
+    """Wait until so many flights are kept."""
+    last, moved_at = -1, time.monotonic()
+    while True:
+        count = store.count()
+        update(count)
+        if count >= enough:
+            return
+        if count != last:
+            last, moved_at = count, time.monotonic()
+        elif time.monotonic() - moved_at > STALLED_S:
+            raise members[0].failure(f"and the others have kept no flight for {STALLED_S:.0f} s")
+        for member in members:
+            member.check_alive()
+        await asyncio.sleep(_LOOK_EVERY_S)

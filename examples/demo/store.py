@@ -1,0 +1,77 @@
+"""The services' database: one row a flight, keyed by where its record stands in the topic.
+
+A record that is handled twice (its handler's process was killed before the commit) meets its own row: nothing
+counts twice.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from data import Figures, Table
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS delays (
+    partition INTEGER NOT NULL,
+    "offset"  INTEGER NOT NULL,
+    carrier   TEXT    NOT NULL,
+    origin    TEXT    NOT NULL,
+    month     INTEGER NOT NULL,
+    dep_delay INTEGER,
+    service   TEXT    NOT NULL,
+    PRIMARY KEY (partition, "offset")
+) WITHOUT ROWID
+"""
+
+#: partition, offset, carrier, origin, month, departure delay (None: cancelled), name of the service
+Row = tuple[int, int, str, str, int, int | None, str]
+
+
+class Store:
+    """A connection to the database; several processes may have one each."""
+
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(path, timeout=30, check_same_thread=False)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._db.execute(SCHEMA)
+
+    def keep(self, rows: Iterable[Row]) -> None:
+        """Write rows in one transaction; those that are there already stay as they are."""
+        with self._db:
+            self._db.executemany("INSERT OR IGNORE INTO delays VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def count(self) -> int:
+        """How many flights are kept."""
+        (count,) = self._db.execute("SELECT count(*) FROM delays").fetchone()
+        return int(count)
+
+    def by_service(self) -> dict[str, int]:
+        """How many flights each service has kept."""
+        return dict(
+            self._db.execute("SELECT service, count(*) FROM delays GROUP BY service ORDER BY service")
+        )
+
+    def most_delayed_carrier(self) -> tuple[str, float]:
+        """The carrier with the greatest mean delay, and that delay in minutes."""
+        carrier, delay = self._db.execute(
+            "SELECT carrier, avg(dep_delay) AS mean FROM delays GROUP BY carrier ORDER BY mean DESC LIMIT 1"
+        ).fetchone()
+        return str(carrier), float(delay)
+
+    def figures(self) -> Table:
+        """Flights and delays per origin and month."""
+        rows = self._db.execute(
+            "SELECT origin, month, count(*), count(dep_delay), sum(dep_delay) "
+            "FROM delays GROUP BY origin, month"
+        )
+        return {
+            (origin, month): Figures(flights, departed, minutes or 0)
+            for origin, month, flights, departed, minutes in rows
+        }
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
