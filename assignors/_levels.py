@@ -160,7 +160,7 @@ def _walk_back(member: int, giver: dict[int, int], through: dict[int, int]) -> l
 
 
 def water_level(loads: list[int], members: list[int], units: int) -> Iterator[tuple[int, int]]:
-    """Pour ``units`` over ``members``: what each of those that get any gets, so that the loads end level."""
+    """Pour ``units`` over ``members``: what each of those they reach gets, for level loads."""
     order = sorted(members, key=lambda m: loads[m])
     below, wet = 0, 0
     for m in order:
