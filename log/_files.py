@@ -28,14 +28,16 @@ class File(Protocol):
         ...
 
     def read(self, position: int, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer only at the end of the file."""
+        """Up to ``size`` bytes; fewer only at the end of the file. FileNotFoundError if there is no file."""
         ...
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        """Write all of ``data``. When it raises, any part may have been written."""
+        """Write all of ``data``, making the file if need be. When it raises, any part may be written."""
         ...
 
-    def truncate(self, size: int) -> None: ...
+    def truncate(self, size: int) -> None:
+        """Give the file this size, making it if need be."""
+        ...
 
     def sync(self) -> None:
         """Return once what was written is on the disk."""
@@ -56,7 +58,7 @@ class FileSystem(Protocol):
     """Folders and whole files. Every method raises OSError when the disk fails."""
 
     def file(self, path: str) -> File:
-        """A handle; the file is opened, and created if missing, at its first use."""
+        """A handle; the file is opened at its first use."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -113,7 +115,7 @@ class OsFile:
         return self._read_rest(data, position, size)
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        descriptor = self._open()
+        descriptor = self._open(os.O_CREAT)
         written = os.pwrite(descriptor, data, position)
         while written < len(data):
             more = os.pwrite(descriptor, memoryview(data)[written:], position + written)
@@ -122,7 +124,7 @@ class OsFile:
             written += more
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._open(), size)
+        os.ftruncate(self._open(os.O_CREAT), size)
 
     def sync(self) -> None:
         os.fsync(self._open())
@@ -132,9 +134,9 @@ class OsFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _open(self) -> int:
+    def _open(self, create: int = 0) -> int:
         if self._descriptor < 0:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | create, FILE_MODE)
         return self._descriptor
 
     def _read_rest(self, data: bytes, position: int, size: int) -> bytes:

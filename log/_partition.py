@@ -29,8 +29,7 @@ UP_TO_HIGH_WATERMARK = -1
 
 
 class PartitionLog:
-    """One partition's records on disk, with one writer: methods may not run at the same time, but for
-    ``flush``.
+    """One partition's records on disk, with one user at a time.
 
     Every method that meets a failing disk raises KafkaError KAFKA_STORAGE_ERROR. An append that does leaves
     the log as it was and may be tried again; where that cannot be promised the log goes ``offline`` and
@@ -104,7 +103,6 @@ class PartitionLog:
                 log.recovery_point = min(recovery_point, log.log_end_offset)
             log.log_start_offset = max(log.log_start_offset, log_start_offset)
             log._epochs.assign(0, log.log_start_offset)
-            log._producers.expire(now_ms, config.producer_id_expiration_ms)
         except OSError as error:
             raise storage_error(folder, error) from error
         return log
@@ -159,7 +157,7 @@ class PartitionLog:
         try:
             self._epochs.assign(epoch, self.log_end_offset)
             self._roll_if_due(headers, now_ms)
-            self._write(data, headers)
+            self._write(data, headers, now_ms)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
@@ -170,7 +168,7 @@ class PartitionLog:
         time_ms = -1 if stamp_ms is None else stamp_ms
         return AppendInfo(base_offset, headers[-1].last_offset, time_ms, self.log_start_offset)
 
-    def _write(self, data: bytearray, headers: Sequence[BatchHeader]) -> None:
+    def _write(self, data: bytearray, headers: Sequence[BatchHeader], now_ms: int) -> None:
         markers = markers_of(data, headers)
         aborted = None
         for header, marker in zip(headers, markers, strict=True):
@@ -179,7 +177,7 @@ class PartitionLog:
         interval = self.config.index_interval_bytes
         self._segments.active.append(data, headers, interval_bytes=interval, aborted=aborted)
         for header, marker in zip(headers, markers, strict=True):
-            self._producers.note(header, marker)
+            self._producers.note(header, marker, now_ms)
 
     def _roll_if_due(self, headers: Sequence[BatchHeader], now_ms: int) -> None:
         if roll_is_due(self._segments.active, self.config, headers, now_ms):
@@ -310,8 +308,7 @@ class PartitionLog:
         """Return once everything appended before the call is on the disk; the recovery point moves up to
         there.
 
-        May run in another thread than the appends. A failure is a loss: the log goes offline, since what the
-        disk holds is known only after reading it.
+        A failure is a loss: the log goes offline, since what the disk holds is known only after reading it.
         """
         self._require_online()
         end = self.log_end_offset

@@ -40,13 +40,17 @@ class AppendedBatch(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Producer:
-    """What a log knows of one producer; ``transaction_start`` is the first offset of its open transaction."""
+    """What a log knows of one producer; ``transaction_start`` is the first offset of its open transaction.
+
+    ``seen_ms`` is when it last wrote by the broker's clock: its records may carry any time.
+    """
 
     producer_id: int
     epoch: int = NONE
     coordinator_epoch: int = NONE
     last_timestamp_ms: int = NONE
     transaction_start: int = NONE
+    seen_ms: int = NONE
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
 
     def find(self, header: BatchHeader) -> AppendedBatch | None:
@@ -83,9 +87,11 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producers)
 
-    def restore(self, producers: Iterable[Producer]) -> None:
-        """Start again from the producers of a snapshot."""
+    def restore(self, producers: Iterable[Producer], now_ms: int) -> None:
+        """Start again from the producers of a snapshot; they count as seen now."""
         self._producers = {producer.producer_id: producer for producer in producers}
+        for producer in self:
+            producer.seen_ms = now_ms
         begun = ((p.transaction_start, p.producer_id) for p in self if p.transaction_start != NONE)
         self._open = {producer_id: start for start, producer_id in sorted(begun)}
 
@@ -130,7 +136,7 @@ class Producers:
         stable = next(others, header.last_offset + 1)
         return AbortedTransaction(header.producer_id, start, header.last_offset, stable)
 
-    def note(self, header: BatchHeader, marker: Marker | None) -> None:
+    def note(self, header: BatchHeader, marker: Marker | None, now_ms: int) -> None:
         """Take account of a batch that is in the log; ``marker`` is what a control batch says."""
         producer_id = header.producer_id
         if producer_id == NONE:
@@ -140,6 +146,7 @@ class Producers:
             producer = self._producers[producer_id] = Producer(producer_id)
         producer.adopt_epoch(header.producer_epoch)
         producer.last_timestamp_ms = header.max_timestamp_ms
+        producer.seen_ms = now_ms
         if marker is not None:
             producer.coordinator_epoch = marker.coordinator_epoch
             producer.transaction_start = NONE
@@ -150,7 +157,7 @@ class Producers:
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that wrote nothing for ``expiration_ms`` and have no open transaction."""
         for producer in list(self):
-            if producer.transaction_start == NONE and now_ms - producer.last_timestamp_ms >= expiration_ms:
+            if producer.transaction_start == NONE and now_ms - producer.seen_ms >= expiration_ms:
                 del self._producers[producer.producer_id]
 
     def _note_data(self, producer: Producer, header: BatchHeader) -> None:

@@ -42,19 +42,26 @@ def decode_records(data: bytes | bytearray, header: BatchHeader, position: int =
 
 
 def _walk(data: bytes, header: BatchHeader) -> list[Record]:
-    """Varints of one byte, the most common, are read in place; a negative length is null."""
+    """This is where a load of the offsets topic spends its time: varints of one byte are read in place."""
     records: list[Record] = []
-    base_offset = header.base_offset
-    base_timestamp = header.base_timestamp_ms
-    fixed_timestamp = header.max_timestamp_ms if header.log_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp_ms
+    if header.log_append_time:
+        base_timestamp = header.max_timestamp_ms
+    follows_delta = not header.log_append_time
     position, size = 0, len(data)
     while position < size:
         length, position = _varint(data, position)
         end = position + length
         if length < 0 or end > size:
             raise ValueError(f"a record of {length} bytes where {size - position} are left")
-        delta, position = _varint(data, position + 1)
-        timestamp = base_timestamp + delta if fixed_timestamp is None else fixed_timestamp
+        timestamp = base_timestamp
+        position += 1  # attributes
+        if data[position]:
+            delta, position = _varint(data, position)
+            if follows_delta:
+                timestamp += delta
+        else:
+            position += 1
         delta, position = _varint(data, position)
         key, position = _nullable(data, position)
         value, position = _nullable(data, position)
@@ -84,7 +91,12 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = _varint(data, position)
+    length = data[position]
+    if length >= 0x80:
+        length, position = _varint(data, position)
+    else:
+        position += 1
+        length = (length >> 1) ^ -(length & 1)
     if length < 0:
         return None, position
     end = position + length

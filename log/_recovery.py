@@ -227,7 +227,7 @@ class _Opening:
             aborted = producers.ended_by(header, marker)
             if aborted is not None:
                 segment.txn_index.append(aborted)
-        producers.note(header, marker)
+        producers.note(header, marker, self.now_ms)
 
     def _restore(self, producers: Producers, names: Sequence[str], limit: int) -> int:
         """Take the newest snapshot at or below ``limit`` that can be read; the offset to replay from.
@@ -240,7 +240,7 @@ class _Opening:
                 self._remove(file_name(offset, SNAPSHOT))
             elif offset <= limit:
                 try:
-                    producers.restore(read_snapshot(self.fs, self.folder, offset))
+                    producers.restore(read_snapshot(self.fs, self.folder, offset), self.now_ms)
                     return max(offset, start)
                 except CorruptBatchError:
                     self._remove(file_name(offset, SNAPSHOT))

@@ -70,9 +70,14 @@ class Segment:
 
     @classmethod
     def create(cls, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int) -> Segment:
-        """A new segment with its three files, all empty."""
+        """A new segment with its three files, all empty; no file is left when it raises, or UndoError."""
         segment = cls(fs, folder, base_offset, created_ms=created_ms)
-        segment.truncate_all()
+        try:
+            segment.truncate(0)
+            segment.forget_indexes()
+        except OSError as error:
+            segment._remove_files(error)
+            raise
         return segment
 
     # -- what is in it ---------------------------------------------------------------------------------------
@@ -219,11 +224,6 @@ class Segment:
         self.file.truncate(size)
         self.size = size
 
-    def truncate_all(self) -> None:
-        """Make the segment and its indexes empty."""
-        self.truncate(0)
-        self.forget_indexes()
-
     def forget_indexes(self) -> None:
         """Empty offset and time index, to be filled again by ``note_batch``."""
         self.index.truncate(0)
@@ -261,6 +261,16 @@ class Segment:
         if position + at + header.size > self.size:
             raise CorruptLogError(self.file.path, position + at, f"batch of {header.size} bytes is cut short")
         return header
+
+    def _remove_files(self, cause: OSError) -> None:
+        self.close()
+        try:
+            for file in (self.file, self.index.file, self.time_index.file):
+                self._fs.remove(file.path)
+        except OSError as error:
+            raise UndoError(
+                error.errno, f"{error.strerror}, while undoing: {cause}", self.file.path
+            ) from cause
 
     def _undo(self, before: tuple[int, int, int, int], aborted_count: int | None, cause: OSError) -> None:
         size, index_count, time_count, self._bytes_since_entry = before

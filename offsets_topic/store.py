@@ -104,25 +104,11 @@ class OffsetsStore:
         )
         return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
 
-    def append_marker(
-        self, partition: int, now_ms: int, *, producer_id: int, producer_epoch: int, committed: bool
-    ) -> int:
-        """End a producer's transaction; the marker's offset. Raises KafkaError as ``append`` does."""
-        batch = build_batch(
-            [(b"\x00\x00" + int(committed).to_bytes(2, "big"), bytes(6), ())],
-            timestamp_ms=now_ms,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            transactional=True,
-            control=True,
-        )
-        return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
-
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Every batch from the log start to the log end, beyond the high watermark too.
 
-        Raises CorruptBatchError with file and position for a batch that does not match its checksum or cannot be
-        decoded, and KafkaError KAFKA_STORAGE_ERROR.
+        Raises CorruptBatchError with file and position for a batch that does not match its checksum or cannot
+        be decoded, and KafkaError KAFKA_STORAGE_ERROR.
         """
         log = self._log(partition)
         offset = log.log_start_offset
