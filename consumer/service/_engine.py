@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ..consumer import AsyncGroupConsumer
 from ..errors import CommitFailedError, StaleRecordError
 from ._deadletter import DeadLetters
 from ._handlers import Handler
@@ -57,8 +58,6 @@ class Engine:
             for handler in handlers
         ]
         self._by_topic = {topic: each for each in self._running for topic in each.handler.topics}
-        from ..consumer import AsyncGroupConsumer
-
         self._consumer = AsyncGroupConsumer(
             *self._by_topic,
             bootstrap=bootstrap,
@@ -168,14 +167,14 @@ class Engine:
         """Why no record can be handled just now; None when the member has joined and is not ending."""
         if self.ending:
             return "stopping"
-        state = str(self._consumer.state)
-        return None if state == "stable" else f"the member is {state}"
+        state = self._consumer.state.value
+        return None if self._consumer.state is MemberState.STABLE else f"the member is {state}"
 
     def snapshot(self, live: bool) -> Snapshot:
         """Numbers for /metrics."""
         return Snapshot(
             group=self.group,
-            state=str(self._consumer.state),
+            state=self._consumer.state.value,
             assigned=len(self._consumer.assignment()),
             live=live,
             handlers=[(each.handler, each.lanes.backlog, each.lanes.in_flight) for each in self._running],

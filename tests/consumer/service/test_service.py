@@ -1,0 +1,338 @@
+"""The service as a group member, over a consumer that does what the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kohort.consumer.errors import CommitFailedError
+from kohort.consumer.record import Record
+from kohort.consumer.service import ConsumerService, HandlerFailedError, _engine
+from kohort.protocol import TopicPartition
+from kohort.statemachine import MemberState
+
+ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+
+
+class FakeConsumer:
+    """The face of AsyncGroupConsumer that the service uses."""
+
+    made: FakeConsumer
+
+    def __init__(self, *topics: str, **config: Any) -> None:
+        FakeConsumer.made = self
+        self.topics = topics
+        self.config = config
+        self.revoked = config["on_partitions_revoked"]
+        self.lost = config["on_partitions_lost"]
+        self.waiting: asyncio.Queue[list[Record]] = asyncio.Queue()
+        self.done_offsets: list[tuple[str, int, int]] = []
+        self.paused: set[TopicPartition] = set()
+        self.log: list[str] = []
+        self.state = MemberState.STABLE
+        self.commit_error: Exception | None = None
+
+    async def __aenter__(self) -> FakeConsumer:
+        self.log.append("joined")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.log.append("left")
+
+    async def getmany(self, max_records: int, timeout_ms: float) -> list[Record]:
+        assert max_records > 0
+        try:
+            return await asyncio.wait_for(self.waiting.get(), min(timeout_ms, 10) / 1000)
+        except TimeoutError:
+            return []
+
+    def done(self, record: Record) -> None:
+        self.done_offsets.append((record.topic, record.partition, record.offset))
+
+    async def commit(self) -> None:
+        self.log.append(f"committed {len(self.done_offsets)}")
+        if self.commit_error is not None:
+            raise self.commit_error
+
+    def assignment(self) -> list[TopicPartition]:
+        return ORDERS
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self.paused.update(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self.paused.difference_update(partitions)
+
+    def give(self, *offsets: int, topic: str = "orders", partition: int = 0) -> None:
+        self.waiting.put_nowait([Record(topic, partition, offset, 0, None, b"{}") for offset in offsets])
+
+
+@pytest.fixture(autouse=True)
+def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
+
+
+def make_service(**options: Any) -> ConsumerService:
+    return ConsumerService(bootstrap="localhost:9092", group="billing", **options)
+
+
+@asynccontextmanager
+async def serving(service: ConsumerService) -> AsyncIterator[FakeConsumer]:
+    """The service runs within the block, and is stopped at its end."""
+    task = asyncio.create_task(service.serve())
+    await until(lambda: hasattr(FakeConsumer, "made") and "joined" in FakeConsumer.made.log)
+    try:
+        yield FakeConsumer.made
+    finally:
+        service.stop()
+        await asyncio.wait_for(task, 5)
+        del FakeConsumer.made
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(2_000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    pytest.fail("never happened")
+
+
+async def test_records_go_to_the_handler_of_their_topic_and_are_done_after_it() -> None:
+    service = make_service()
+    seen: list[tuple[str, int]] = []
+
+    @service.handler("orders")
+    async def bill(record: Record) -> None:
+        seen.append(("bill", record.offset))
+
+    @service.batch_handler("refunds")
+    async def refund(records: list[Record]) -> None:
+        seen.extend(("refund", record.offset) for record in records)
+
+    async with serving(service) as consumer:
+        consumer.give(0, 1)
+        consumer.give(7, topic="refunds")
+        await until(lambda: len(consumer.done_offsets) == 3)
+
+    assert sorted(seen) == [("bill", 0), ("bill", 1), ("refund", 7)]
+    assert set(consumer.topics) == {"orders", "refunds"}
+
+
+async def test_a_stop_finishes_what_has_begun_then_commits_then_leaves() -> None:
+    service = make_service()
+    go_on = asyncio.Event()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None:
+        await go_on.wait()
+        FakeConsumer.made.log.append("handled")
+
+    async with serving(service) as consumer:
+        consumer.give(0, 1)
+        await until(lambda: consumer.waiting.empty())
+        await asyncio.sleep(0.02)
+        service.stop()
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+
+    assert consumer.log == ["joined", "handled", "committed 1", "left"]
+    assert consumer.done_offsets == [("orders", 0, 0)]
+
+
+async def test_a_last_commit_that_fails_does_not_keep_it_from_leaving() -> None:
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    async with serving(service) as consumer:
+        consumer.commit_error = CommitFailedError("the group rebalances")
+
+    assert consumer.log[-1] == "left"
+
+
+async def test_revoked_partitions_are_given_up_when_their_handlers_have_finished() -> None:
+    service = make_service()
+    gates = {0: asyncio.Event(), 1: asyncio.Event()}
+
+    @service.handler("orders")
+    async def bill(record: Record) -> None:
+        await gates[record.partition].wait()
+
+    async with serving(service) as consumer:
+        consumer.give(0, 1, partition=0)
+        consumer.give(0, 1, partition=1)
+        await until(lambda: consumer.waiting.empty())
+        await asyncio.sleep(0.02)
+        revoked = asyncio.create_task(consumer.revoked([ORDERS[0]]))
+        await asyncio.sleep(0.02)
+        assert not revoked.done()
+
+        gates[0].set()
+        await revoked
+        assert consumer.done_offsets == [("orders", 0, 0)]
+
+        gates[1].set()
+        await until(lambda: ("orders", 1, 1) in consumer.done_offsets)
+
+
+async def test_a_handler_that_does_not_finish_in_time_is_cancelled_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service = make_service(drain_timeout_ms=20)
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None:
+        await asyncio.sleep(60)
+
+    async with serving(service) as consumer:
+        consumer.give(4)
+        await until(lambda: consumer.waiting.empty())
+        await asyncio.sleep(0.02)
+        await consumer.revoked([ORDERS[0]])
+
+    assert consumer.done_offsets == []
+    assert "had not finished orders-0 at offset 4" in caplog.text
+    assert "bill" in caplog.text
+
+
+async def test_handlers_of_lost_partitions_are_cancelled_at_once() -> None:
+    service = make_service()
+    cancelled = asyncio.Event()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async with serving(service) as consumer:
+        consumer.give(4)
+        await until(lambda: consumer.waiting.empty())
+        await asyncio.sleep(0.02)
+        await consumer.lost([ORDERS[0]])
+        await asyncio.wait_for(cancelled.wait(), 1)
+
+
+async def test_a_failure_without_dead_letters_stops_the_service_in_order() -> None:
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(record: Record) -> None:
+        if record.offset == 1:
+            raise ValueError("poison")
+
+    task = asyncio.create_task(service.serve())
+    await until(lambda: hasattr(FakeConsumer, "made"))
+    consumer = FakeConsumer.made
+    consumer.give(0, 1, 2)
+    with pytest.raises(HandlerFailedError, match="orders-0 at offset 1"):
+        await asyncio.wait_for(task, 5)
+    del FakeConsumer.made
+
+    assert consumer.done_offsets == [("orders", 0, 0)]
+    assert consumer.log == ["joined", "committed 1", "left"]
+
+
+async def test_a_handler_that_falls_behind_pauses_its_topic_until_it_has_caught_up() -> None:
+    service = make_service()
+    go_on = threading.Event()
+
+    @service.handler("orders", concurrency=1)
+    def bill(_: Record) -> None:
+        go_on.wait(5)
+
+    async with serving(service) as consumer:
+        consumer.give(*range(3_000))
+        await until(lambda: consumer.paused == set(ORDERS))
+        go_on.set()
+        await until(lambda: not consumer.paused)
+        await until(lambda: len(consumer.done_offsets) == 3_000)
+
+
+async def test_the_drain_is_the_services_own() -> None:
+    service = make_service(drain_timeout_ms=1_234, session_timeout_ms=6_000)
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    async with serving(service) as consumer:
+        assert consumer.config["session_timeout_ms"] == 6_000
+        assert consumer.config["drain_timeout_ms"] == 0
+
+
+async def test_probes_answer_while_it_serves() -> None:
+    service = make_service(health_port=0)
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    async def get(path: str) -> str:
+        assert service.health_port
+        reader, writer = await asyncio.open_connection("127.0.0.1", service.health_port)
+        writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer.decode()
+
+    async with serving(service) as consumer:
+        consumer.give(0, 1, 2)
+        await until(lambda: len(consumer.done_offsets) == 3)
+        assert "200 OK" in await get("/healthz")
+        assert "200 OK" in await get("/readyz")
+        metrics = await get("/metrics")
+        assert 'kohort_handler_records_total{group="billing",handler="' in metrics
+        assert metrics.split("kohort_handler_records_total{")[1].split("\n")[0].endswith("} 3.0")
+        assert 'kohort_consumer_assigned_partitions{group="billing"} 2.0' in metrics
+
+        consumer.state = MemberState.PREPARING
+        assert "503" in await get("/readyz")
+
+
+async def test_a_service_without_handlers_says_so() -> None:
+    with pytest.raises(ValueError, match="no handler"):
+        await make_service().serve()
+
+
+async def test_it_runs_once() -> None:
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    async with serving(service):
+        pass
+    with pytest.raises(RuntimeError, match="make a new one"):
+        await service.serve()
+
+
+def test_a_topic_has_one_handler() -> None:
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    with pytest.raises(ValueError, match=r"'orders' has a handler already \(.*bill\)"):
+        service.handler("payments", "orders")(bill)
+
+
+def test_run_returns_after_sigterm() -> None:
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    killer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM))
+    killer.start()
+    service.run()
+
+    assert FakeConsumer.made.log == ["joined", "committed 0", "left"]
+    del FakeConsumer.made
