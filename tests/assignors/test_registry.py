@@ -1,0 +1,196 @@
+"""Assignors by name, dotted name, class and instance; foreign distributions; what is refused and how."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from kohort.assignors import (
+    Assignor,
+    AssignorError,
+    CooperativeStickyAssignor,
+    GroupAssignment,
+    Member,
+    RangeAssignor,
+    RebalanceProtocol,
+    RoundRobinAssignor,
+    StickyAssignor,
+    TopicInfo,
+    available_assignors,
+    load_assignor,
+)
+
+OWN = {
+    "range": RangeAssignor,
+    "roundrobin": RoundRobinAssignor,
+    "sticky": StickyAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+MODULE = """
+from kohort.assignors import RangeAssignor
+
+class Mine(RangeAssignor):
+    name = "mine"
+
+class Needy(RangeAssignor):
+    name = "needy"
+    def __init__(self, argument):
+        pass
+
+not_a_class = 42
+"""
+
+
+class Good(RangeAssignor):
+    name = "good"
+
+
+def distribution(folder: Path, name: str, entry_points: str) -> None:
+    """An installed distribution, as far as importlib.metadata can tell."""
+    info = folder / f"{name}-1.5.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
+    (info / "entry_points.txt").write_text(f"[kohort.assignors]\n{entry_points}\n")
+    (folder / "foreign_assignors.py").write_text(MODULE)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "foreign_assignors", raising=False)
+    importlib.invalidate_caches()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_each_name_makes_a_new_instance(name: str) -> None:
+    one, other = load_assignor(name), load_assignor(name)
+    assert type(one) is type(other) is OWN[name]
+    assert one is not other
+    assert one.name == name
+
+
+def test_rebalance_protocols_are_those_of_the_java_client() -> None:
+    eager, cooperative = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+    protocols = {name: load_assignor(name).rebalance_protocols for name in OWN}
+    assert protocols.pop("cooperative-sticky") == {eager, cooperative}
+    assert set(protocols.values()) == {frozenset({eager})}
+
+
+def test_a_class_makes_an_instance_and_an_instance_is_used_as_it_is() -> None:
+    assert type(load_assignor(Good)) is Good
+    mine = Good()
+    assert load_assignor(mine) is mine
+
+
+def test_a_dotted_name_is_imported(site: Path) -> None:
+    distribution(site, "acme", "")
+    assert load_assignor("foreign_assignors:Mine").name == "mine"
+    with pytest.raises(AssignorError, match="'foreign_assignors:Nobody' cannot be imported"):
+        load_assignor("foreign_assignors:Nobody")
+    with pytest.raises(AssignorError, match="'nowhere:Mine' cannot be imported: No module named 'nowhere'"):
+        load_assignor("nowhere:Mine")
+
+
+def test_entry_points_of_installed_distributions_are_found(site: Path) -> None:
+    distribution(site, "acme", "mine = foreign_assignors:Mine")
+    assert load_assignor("mine").name == "mine"
+    assert available_assignors() == {**dict.fromkeys(sorted(OWN), "kohort"), "mine": "acme 1.5"}
+
+
+def test_nobody_can_take_over_a_name_of_kohort(site: Path) -> None:
+    distribution(site, "acme", "range = foreign_assignors:Mine")
+    assert type(load_assignor("range")) is RangeAssignor
+    assert available_assignors()["range"] == "kohort"
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(site: Path) -> None:
+    distribution(site, "acme", "mine = foreign_assignors:Mine")
+    with pytest.raises(
+        AssignorError, match=r"'stiky'\. Available: cooperative-sticky, mine, range, roundrobin, sticky"
+    ):
+        load_assignor("stiky")
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "reason"),
+    [
+        ("x = foreign_assignors:Mine", r"from acme 1.5\) calls itself 'mine'"),
+        ("x = foreign_assignors:Needy", r"from acme 1.5\) cannot be made without arguments"),
+        (
+            "x = foreign_assignors:not_a_class",
+            r"42 \(foreign_assignors:not_a_class, from acme 1.5\) is no assignor",
+        ),
+        ("x = foreign_assignors:gone", r"from acme 1.5\) cannot be imported: AttributeError"),
+        ("x = no_such_module:Mine", r"from acme 1.5\) cannot be imported: ModuleNotFoundError"),
+    ],
+)
+def test_a_broken_entry_point_is_named_with_its_distribution(
+    site: Path, entry_point: str, reason: str
+) -> None:
+    distribution(site, "acme", entry_point)
+    with pytest.raises(AssignorError, match=reason):
+        load_assignor("x")
+
+
+def test_two_distributions_with_one_name_are_both_named(site: Path) -> None:
+    distribution(site, "acme", "mine = foreign_assignors:Mine")
+    distribution(site, "zeta", "mine = foreign_assignors:Mine")
+    with pytest.raises(AssignorError, match=r"'mine' comes from acme 1.5 and zeta 1.5: uninstall one"):
+        load_assignor("mine")
+
+
+class NoName(RangeAssignor):
+    name = ""
+
+
+class NoProtocol(RangeAssignor):
+    rebalance_protocols = frozenset()
+
+
+class WrongSignature(RangeAssignor):
+    def assign(self) -> GroupAssignment:  # type: ignore[override]
+        return {}
+
+
+class Asynchronous(RangeAssignor):
+    async def assign(  # type: ignore[override]
+        self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]
+    ) -> GroupAssignment:
+        return super().assign(topics, members)
+
+
+class Unfinished(Assignor):
+    name = "unfinished"
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reason"),
+    [
+        (NoName, "NoName has name = ''"),
+        (NoProtocol, "NoProtocol has rebalance_protocols = frozenset"),
+        (WrongSignature, r"WrongSignature: assign\(\) is called with 2 arguments"),
+        (Asynchronous, r"Asynchronous: assign\(\) is asynchronous"),
+        (Unfinished, r"Unfinished cannot be made without arguments.*Implement assign"),
+        (object(), "is no assignor: derive a class from kohort.assignors.Assignor"),
+    ],
+)
+def test_what_cannot_work_is_refused_when_loaded(candidate: type[Assignor], reason: str) -> None:
+    with pytest.raises(AssignorError, match=reason):
+        load_assignor(candidate)
+
+
+def test_loading_by_a_name_of_kohort_imports_neither_metadata_nor_numpy() -> None:
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        "from kohort.assignors import load_assignor; load_assignor('sticky')\n"
+        "print(*sorted({'numpy', 'pydantic', 'kafka', 'importlib.metadata'} & (set(sys.modules) - before)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
