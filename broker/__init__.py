@@ -1,1 +1,7 @@
-"""Room under construction."""
+"""The broker: sockets, request routing, topics, produce and fetch; hosts the group coordinator."""
+
+from ._broker import Broker
+from ._settings import BrokerSettings
+from ._validation import SettingsError
+
+__all__ = ["Broker", "BrokerSettings", "SettingsError"]

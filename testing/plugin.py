@@ -1,1 +1,35 @@
-"""pytest plug-in: fixtures that give a test a coordinator of its own. Imports nothing heavy."""
+"""pytest plug-in: the fixture ``kohort_broker``.
+
+Loaded by pytest in every project that has kohort installed, so it imports nothing but pytest until the
+fixture is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ._running import RunningBroker
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "kohort_broker(**settings): settings of the fixture's broker, Kafka's names with underscores",
+    )
+
+
+@pytest.fixture
+def kohort_broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
+    """A broker of this test's own: connect any Kafka client to ``kohort_broker.bootstrap``.
+
+    ``@pytest.mark.kohort_broker(num_partitions=3)`` sets its settings.
+    """
+    from ._running import running_broker
+
+    marker = request.node.get_closest_marker("kohort_broker")
+    with running_broker(**(marker.kwargs if marker else {})) as broker:
+        yield broker

@@ -1,0 +1,174 @@
+"""The broker: a data folder, a coordinator and a listener, started and stopped in the right order."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ..coordinator import GroupCoordinator
+from ..log import DataFolder
+from ..offsets_topic import OffsetsStore
+from ._background import Background
+from ._names import OFFSETS_TOPIC
+from ._node import Node
+from ._producer_ids import ProducerIds
+from ._router import Router
+from ._server import Server
+from ._settings import BrokerSettings, broker_settings
+from ._topics import Topics
+from ._warm import warm_up
+from .handlers import HANDLERS
+
+log = logging.getLogger("kohort.broker")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Broker:
+    """One Kafka broker in this process, on the running event loop.
+
+    ``async with Broker() as broker:`` serves until the block ends; ``broker.bootstrap`` is what clients
+    connect to. Without ``data`` the topics live in a temporary folder that goes with the broker.
+    ``settings`` are Kafka's names and values, or a BrokerSettings. ``on_note`` is called with each event of
+    the coordinator.
+
+    Raises SettingsError, DataFolderInUseError, and OSError if the address cannot be had.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        data: str | Path | None = None,
+        settings: Mapping[str, Any] | BrokerSettings | None = None,
+        on_note: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.settings = broker_settings(settings or {})
+        self.host = host
+        self.port = port
+        self.temporary = data is None
+        #: The data folder; of a temporary one only while it serves.
+        self.data = None if data is None else Path(data)
+        self._on_note = on_note or _ignore
+        self._parts: _Parts | None = None
+
+    def __repr__(self) -> str:
+        return f"Broker({self.bootstrap if self._parts else 'not started'}, {self.data})"
+
+    @property
+    def bootstrap(self) -> str:
+        """``HOST:PORT`` for clients."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def cluster_id(self) -> str:
+        return self._running().node.cluster_id
+
+    @property
+    def topics(self) -> Topics:
+        return self._running().node.topics
+
+    async def __aenter__(self) -> Broker:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Open the data folder, load the groups, listen."""
+        assert self._parts is None, "a broker is started once"
+        if self.data is None:
+            self.data = Path(tempfile.mkdtemp(prefix="kohort-"))
+        parts = _Parts(self.data, self.settings, self._on_note)
+        try:
+            await parts.start()
+            self.port = await parts.server.start(self.host, self.port)
+        except BaseException:
+            await parts.stop()
+            self._remove_temporary()
+            raise
+        self._parts = parts
+        warm_up(HANDLERS)
+
+    async def stop(self) -> None:
+        """Stop listening, then the coordinator, then close the logs; waits until all is on disk."""
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            await parts.stop()
+            self._remove_temporary()
+
+    def _running(self) -> _Parts:
+        assert self._parts is not None, "the broker is not started"
+        return self._parts
+
+    def _remove_temporary(self) -> None:
+        if self.temporary and self.data is not None:
+            shutil.rmtree(self.data, ignore_errors=True)
+
+
+class _Parts:
+    """What a broker consists of while it runs."""
+
+    def __init__(self, data: Path, settings: BrokerSettings, on_note: Callable[[Any], None]) -> None:
+        self._folder = DataFolder.open(data, node_id=settings.node_id)
+        try:
+            topics = Topics(self._folder, settings, _now_ms)
+            topics.open()
+        except BaseException:
+            self._folder.close(clean=False)
+            raise
+        offsets = topics.get(OFFSETS_TOPIC)
+        assert offsets is not None, "Topics.open creates it"
+        store = OffsetsStore({partition.index: partition for partition in offsets.partitions})
+        self.coordinator = GroupCoordinator(
+            settings=settings,
+            store=store,
+            partition_count_of=topics.count_of,
+            topic_of_id=topics.name_of,
+            id_of_topic=topics.id_of,
+            on_note=on_note,
+        )
+        self.node = Node(
+            settings=settings,
+            cluster_id=self._folder.cluster_id,
+            topics=topics,
+            coordinator=self.coordinator,
+            producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
+            now_ms=_now_ms,
+        )
+        self.server = Server(Router(self.node, HANDLERS), settings)
+        self._background = Background(topics, settings, _now_ms)
+
+    async def start(self) -> None:
+        await self.coordinator.start()
+        self._background.start()
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        await self.coordinator.stop()
+        await self._background.stop()
+        clean = False
+        try:
+            self.node.topics.close()
+            clean = True
+        finally:
+            self._folder.close(clean=clean)
+
+
+def _ignore(note: Any) -> None:
+    """Nobody asked for notes."""

@@ -1,0 +1,110 @@
+"""Configs as DescribeConfigs and CreateTopics show them: text, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._settings import BrokerSettings
+from ._topic_config import BROKER_NAMES, TopicConfig, topic_defaults
+from ._validation import Setting, as_text, settings_of
+
+if TYPE_CHECKING:
+    from ._node import Node
+
+#: Sources of a value, Kafka's numbers.
+TOPIC_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
+
+#: Kafka's numbers of config types.
+_BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST = 1, 2, 3, 5, 6, 7
+_LISTS = frozenset(
+    {
+        "cleanup_policy",
+        "log_cleanup_policy",
+        "advertised_listeners",
+        "follower_replication_throttled_replicas",
+        "leader_replication_throttled_replicas",
+    }
+)
+_MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRow:
+    """One config. ``synonyms`` are (name, value, source), the one in force first."""
+
+    name: str
+    value: str | None
+    source: int
+    read_only: bool
+    type: int
+    doc: str
+    synonyms: tuple[tuple[str, str | None, int], ...]
+
+
+def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
+    """All configs of a topic for which ``configs`` were set."""
+    settings = node.settings
+    defaults = topic_defaults(settings)
+    broker = settings_of(BrokerSettings)
+    rows = []
+    for name, setting in settings_of(TopicConfig).items():
+        synonyms = [] if name not in configs else [(setting.kafka_name, as_text(configs[name]), TOPIC_SOURCE)]
+        source_name = BROKER_NAMES.get(name)
+        if source_name is not None:
+            synonyms += _broker_synonyms(settings, broker[source_name])
+        value = configs.get(name, defaults.get(name, setting.default))
+        if synonyms:
+            source = synonyms[0][2]
+        else:
+            source = DEFAULT_SOURCE if value == setting.default else STATIC_BROKER_SOURCE
+        rows.append(
+            ConfigRow(
+                setting.kafka_name,
+                as_text(value),
+                source,
+                False,
+                _type(setting),
+                setting.doc,
+                tuple(synonyms),
+            )
+        )
+    return rows
+
+
+def broker_rows(node: Node) -> list[ConfigRow]:
+    """All settings of the broker; none can be changed while it runs."""
+    rows = []
+    for name, setting in settings_of(BrokerSettings).items():
+        value = getattr(node.settings, name)
+        synonyms = _broker_synonyms(node.settings, setting)
+        source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
+        rows.append(
+            ConfigRow(
+                setting.kafka_name, as_text(value), source, True, _type(setting), setting.doc, tuple(synonyms)
+            )
+        )
+    return rows
+
+
+def _broker_synonyms(settings: BrokerSettings, setting: Setting) -> list[tuple[str, str | None, int]]:
+    value = getattr(settings, setting.name)
+    found = []
+    if value != setting.default:
+        found.append((setting.kafka_name, as_text(value), STATIC_BROKER_SOURCE))
+    if setting.default is not None:
+        found.append((setting.kafka_name, as_text(setting.default), DEFAULT_SOURCE))
+    return found
+
+
+def _type(setting: Setting) -> int:
+    if setting.name in _LISTS:
+        return _LIST
+    if setting.type is bool:
+        return _BOOLEAN
+    if setting.type is float:
+        return _DOUBLE
+    if setting.type is int:
+        return _INT if setting.most is not None and setting.most <= _MAX_INT else _LONG
+    return _STRING

@@ -1,0 +1,218 @@
+"""One connection: bytes in, requests one at a time and in order, answers out.
+
+As in Apache Kafka a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
+connection, not the broker. Requests that a client sent before it went away are still carried out (a producer
+with acks=0 sends and closes); only those that would wait are dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+from ..protocol import FrameReader, ProtocolError
+
+if TYPE_CHECKING:
+    from ._router import Peer
+    from ._server import Server
+
+log = logging.getLogger("kohort.broker")
+
+#: Requests of one connection that may wait; over it its reading pauses.
+MAX_WAITING_REQUESTS = 32
+
+#: Bytes of one connection's waiting requests; over it its reading pauses.
+MAX_WAITING_BYTES = 1_048_576
+
+#: Longest text of a peer's making in a log line, in characters.
+MAX_LOGGED_TEXT = 200
+
+
+class Connection(asyncio.Protocol):
+    """asyncio's face of a connection, and the task that answers its requests."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._reader = FrameReader(server.max_frame_bytes)
+        self._waiting: deque[bytes | ProtocolError] = deque()
+        self._waiting_bytes = 0
+        self._wakeup: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._can_write = True
+        self._reading = True
+        self._gone = False
+        self._handling = False
+        self._task: asyncio.Task[None] | None = None
+        self.transport: asyncio.Transport
+        self.peer: Peer
+        self.peer_name = "an unknown address"
+        #: When the last byte arrived or the last answer left, on the loop's clock.
+        self.last_active = server.now()
+        #: When the first byte of the frame that is incomplete arrived; None if none is.
+        self.frame_since: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Connection({self.peer_name}, {len(self._waiting)} requests waiting)"
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not (self._handling or self._waiting)
+
+    @property
+    def reading(self) -> bool:
+        return self._reading
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of requests that wait, the incomplete one included."""
+        return self._waiting_bytes + self._reader.buffered
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.peer, self.peer_name = self._server.introduce(self)
+        self._task = self._server.spawn(self._serve())
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiting and isinstance(self._waiting[-1], ProtocolError):
+            return
+        before = self.held_bytes
+        self.last_active = self._server.now()
+        try:
+            for frame in self._reader.feed(data):
+                self._waiting.append(frame)
+                self._waiting_bytes += len(frame)
+                self.frame_since = None
+        except ProtocolError as error:
+            self._waiting.append(error)
+        if self._reader.buffered and self.frame_since is None:
+            self.frame_since = self.last_active
+        self._server.hold(self, self.held_bytes - before)
+        self._wake()
+        self.regulate()
+
+    def eof_received(self) -> bool:
+        self._leave()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._leave()
+        self._can_write = True
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._server.forget(self)
+
+    def pause_writing(self) -> None:
+        self._can_write = False
+
+    def resume_writing(self) -> None:
+        self._can_write = True
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    # the rest
+
+    def end(self, reason: str) -> None:
+        """Close with one log line."""
+        log.warning("connection from %s closed: %s", self.peer_name, printable(reason))
+        self.transport.close()
+
+    def regulate(self) -> None:
+        """Stop or resume reading, by what waits here and in the whole broker."""
+        full = len(self._waiting) >= MAX_WAITING_REQUESTS or self._waiting_bytes >= MAX_WAITING_BYTES
+        wanted = not (full or self._server.must_wait(self))
+        if wanted == self._reading or self.transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self.transport.resume_reading()
+            if self.frame_since is not None:
+                self.frame_since = self._server.now()
+        else:
+            self.transport.pause_reading()
+
+    def _leave(self) -> None:
+        """The peer is gone: what waits is given up, what is queued is still done."""
+        if self._gone:
+            return
+        self._gone = True
+        self._wake()
+        if self._handling and self._task is not None:
+            self._task.cancel()
+
+    def _wake(self) -> None:
+        if self._wakeup is not None and not self._wakeup.done():
+            self._wakeup.set_result(None)
+
+    async def _serve(self) -> None:
+        try:
+            while (frame := await self._next()) is not None:
+                if isinstance(frame, ProtocolError):
+                    raise frame
+                await self._answer(frame)
+                self._release(frame)
+        except ProtocolError as error:
+            self.end(str(error))
+        except Exception:
+            log.exception("connection from %s closed: its requests cannot be answered", self.peer_name)
+        finally:
+            self._server.hold(self, -self.held_bytes)
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            self.transport.close()
+
+    async def _next(self) -> bytes | ProtocolError | None:
+        while not self._waiting:
+            if self._gone:
+                return None
+            self._wakeup = self._server.loop.create_future()
+            await self._wakeup
+        return self._waiting.popleft()
+
+    async def _answer(self, frame: bytes) -> None:
+        self._handling = True
+        try:
+            if self._gone:
+                # time for its first step, which is where a request takes effect; none to wait for an answer
+                async with asyncio.timeout(0):
+                    await self._server.router.answer(frame, self.peer)
+                return
+            response = await self._server.router.answer(frame, self.peer)
+        except TimeoutError:
+            return
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._gone or self._server.stopping or task is None:
+                raise
+            task.uncancel()
+            return
+        finally:
+            self._handling = False
+        if response is not None:
+            await self._send(response)
+
+    async def _send(self, response: bytes | bytearray) -> None:
+        if self.transport.is_closing():
+            return
+        self.transport.write(response)
+        self.last_active = self._server.now()
+        if not self._can_write:
+            self._drained = self._server.loop.create_future()
+            await self._drained
+            self._drained = None
+
+    def _release(self, frame: bytes) -> None:
+        self._waiting_bytes -= len(frame)
+        self._server.hold(self, -len(frame))
+        if not self._reading:
+            self.regulate()
+
+
+def printable(text: str) -> str:
+    """Text of a peer's making, fit for one log line: control characters escaped, cut to length."""
+    escaped = text.encode("unicode_escape").decode("ascii")
+    return escaped if len(escaped) <= MAX_LOGGED_TEXT else escaped[:MAX_LOGGED_TEXT] + "..."

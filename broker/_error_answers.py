@@ -1,0 +1,123 @@
+"""An error in the shape of the API it answers: at the top where the schema has a place, else each leaf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..protocol import ApiKey, ErrorCode, response_class
+from ._requests import Request
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One array of the request and the array of the response that mirrors it.
+
+    ``copied`` maps request fields to response fields; "" is the element itself. ``fixed`` are other values of
+    an element that stands for an error.
+    """
+
+    request: str
+    response: str
+    copied: dict[str, str]
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+_TOPICS_BY_NAME = _Level("topics", "topics", _same("name"))
+_PARTITIONS = _Level("partitions", "partitions", _same("partition_index"))
+
+_MIRRORS: dict[int, tuple[_Level, ...]] = {
+    ApiKey.PRODUCE: (
+        _Level("topic_data", "responses", _same("name", "topic_id")),
+        _Level("partition_data", "partition_responses", _same("index"), {"base_offset": -1}),
+    ),
+    ApiKey.FETCH: (
+        _Level("topics", "responses", _same("topic", "topic_id")),
+        _Level("partitions", "partitions", {"partition": "partition_index"}, {"high_watermark": -1}),
+    ),
+    ApiKey.LIST_OFFSETS: (_TOPICS_BY_NAME, _PARTITIONS),
+    ApiKey.METADATA: (_Level("topics", "topics", _same("name", "topic_id")),),
+    ApiKey.OFFSET_COMMIT: (_Level("topics", "topics", _same("name", "topic_id")), _PARTITIONS),
+    ApiKey.DESCRIBE_GROUPS: (_Level("groups", "groups", {"": "group_id"}),),
+    ApiKey.CREATE_TOPICS: (_TOPICS_BY_NAME,),
+    ApiKey.DELETE_RECORDS: (
+        _TOPICS_BY_NAME,
+        _Level("partitions", "partitions", _same("partition_index"), {"low_watermark": -1}),
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (
+        _Level("topics", "topics", _same("topic")),
+        _Level("partitions", "partitions", _same("partition")),
+    ),
+    ApiKey.DESCRIBE_CONFIGS: (_Level("resources", "results", _same("resource_type", "resource_name")),),
+    ApiKey.CREATE_PARTITIONS: (_Level("topics", "results", _same("name")),),
+    ApiKey.DELETE_GROUPS: (_Level("groups_names", "results", {"": "group_id"}),),
+}
+
+_FIND_COORDINATOR_MANY = (
+    _Level("coordinator_keys", "coordinators", {"": "key"}, {"node_id": -1, "host": "", "port": -1}),
+)
+_OFFSET_FETCH_MANY = (_Level("groups", "groups", _same("group_id")),)
+_OFFSET_FETCH_V1 = (
+    _TOPICS_BY_NAME,
+    _Level(
+        "partition_indexes", "partitions", {"": "partition_index"}, {"committed_offset": -1, "metadata": ""}
+    ),
+)
+_DELETE_TOPICS_NAMES = (_Level("topic_names", "responses", {"": "name"}),)
+_DELETE_TOPICS_IDS = (_Level("topics", "responses", _same("name", "topic_id")),)
+
+
+def error_answer(request: Request, code: ErrorCode) -> Any:
+    """The response body that says ``code`` to all of a request; None if the API has no answer to give."""
+    if request.api.key == ApiKey.PRODUCE and request.body.acks == 0:
+        return None
+    message = response_class(request.api.key)
+    top = message._struct.fields.get("error_code")
+    if top is not None and top.for_version_q(request.version):
+        return request.answer(error_code=code, **_top_extras(request))
+    levels = _levels(request)
+    return request.answer(**_mirrored(message, request.body, levels, request.version, code))
+
+
+def _levels(request: Request) -> tuple[_Level, ...]:
+    key, version = request.api.key, request.version
+    if key == ApiKey.FIND_COORDINATOR:
+        return _FIND_COORDINATOR_MANY
+    if key == ApiKey.OFFSET_FETCH:
+        return _OFFSET_FETCH_MANY if version >= 8 else _OFFSET_FETCH_V1
+    if key == ApiKey.DELETE_TOPICS:
+        return _DELETE_TOPICS_IDS if version >= 6 else _DELETE_TOPICS_NAMES
+    return _MIRRORS[key]
+
+
+def _top_extras(request: Request) -> dict[str, Any]:
+    key = request.api.key
+    if key == ApiKey.FIND_COORDINATOR:
+        return {"node_id": -1, "host": "", "port": -1}
+    if key == ApiKey.INIT_PRODUCER_ID:
+        return {"producer_epoch": -1}
+    if key == ApiKey.JOIN_GROUP:
+        # null is a protocol name from v7 on
+        return {"member_id": request.body.member_id, "protocol_name": None if request.version >= 7 else ""}
+    return {}
+
+
+def _mirrored(
+    message: Any, source: Any, levels: tuple[_Level, ...], version: int, code: ErrorCode
+) -> dict[str, Any]:
+    level, rest = levels[0], levels[1:]
+    element_class = message._struct.fields[level.response].data_class
+    elements = []
+    for item in getattr(source, level.request) or ():
+        values = {to: getattr(item, name) if name else item for name, to in level.copied.items()}
+        values |= level.fixed
+        if rest:
+            values |= _mirrored(element_class, item, rest, version, code)
+        else:
+            values["error_code"] = code
+        elements.append(element_class(version=version, **values))
+    return {level.response: elements}

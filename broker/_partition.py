@@ -1,0 +1,147 @@
+"""A partition as the broker sees it: its log, who leads it, and who waits for it to grow.
+
+The files of a partition are made when it is first written: a topic of many partitions is created by one small
+write, and ``__consumer_offsets`` with its fifty costs a start nothing. Until then the log is read as empty.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..log import AppendInfo, PartitionLog, ReadInfo
+from ..protocol import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from ._topics import Topic
+
+#: No epoch, no offset.
+_NONE = -1
+
+_EMPTY = ReadInfo(b"", 0, 0, 0)
+
+
+class Partition:
+    """One partition. ``waiters`` are futures of Fetch requests, woken by the next append and at deletion."""
+
+    __slots__ = ("_create", "_log", "dirty_since_ms", "index", "leader_epoch", "topic", "waiters")
+
+    def __init__(
+        self, topic: Topic, index: int, log: PartitionLog | None, create: Callable[[Partition], PartitionLog]
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        # each start is a new reign: clients that read ahead of a crash see that the log may have been cut
+        self.leader_epoch = log.leader_epoch + 1 if log is not None and log.log_end_offset else 0
+        self.waiters: set[asyncio.Future[None]] = set()
+        #: When the oldest record that is not yet synced was appended; None if all are.
+        self.dirty_since_ms: int | None = None
+        self._log = log
+        self._create = create
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic.name}-{self.index}, {self._log}, {len(self.waiters)} waiting)"
+
+    @property
+    def log(self) -> PartitionLog | None:
+        """The files, None if nothing was ever written."""
+        return self._log
+
+    @property
+    def log_start_offset(self) -> int:
+        return 0 if self._log is None else self._log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return 0 if self._log is None else self._log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return 0 if self._log is None else self._log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return 0 if self._log is None else self._log.last_stable_offset
+
+    def append(
+        self,
+        records: bytes | bytearray,
+        *,
+        now_ms: int,
+        leader_epoch: int | None = None,
+        from_client: bool = True,
+    ) -> AppendInfo:
+        """Append batches and wake who waits for them. Raises KafkaError."""
+        if self._log is None:
+            self._log = self._create(self)
+        info = self._log.append(
+            records,
+            now_ms=now_ms,
+            leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
+            from_client=from_client,
+        )
+        if self.dirty_since_ms is None:
+            self.dirty_since_ms = now_ms
+        self.wake()
+        return info
+
+    def read(
+        self, offset: int, max_bytes: int, *, committed: bool = False, to_log_end: bool = False
+    ) -> ReadInfo:
+        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE."""
+        if self._log is not None:
+            return self._log.read(offset, max_bytes, committed=committed, to_log_end=to_log_end)
+        if offset != 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
+        return _EMPTY
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+        return None if self._log is None else self._log.offset_for_timestamp(timestamp_ms)
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        return None if self._log is None else self._log.max_timestamp()
+
+    def delete_records(self, before_offset: int, *, now_ms: int) -> int:
+        """The new log start. Raises KafkaError OFFSET_OUT_OF_RANGE."""
+        if self._log is not None:
+            return self._log.delete_records(before_offset, now_ms=now_ms)
+        if before_offset not in (0, _NONE):
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
+        return 0
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch that wrote an offset, or will write the next one; -1 if unknown."""
+        if offset == self.log_end_offset:
+            return self.leader_epoch
+        return _NONE if self._log is None else self._log.epoch_for_offset(offset)
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The newest epoch up to ``epoch`` that is known and where it ended; (-1, -1) if there is none."""
+        if epoch == self.leader_epoch:
+            return epoch, self.log_end_offset
+        return (_NONE, _NONE) if self._log is None else self._log.end_offset_for_epoch(epoch)
+
+    def apply_retention(self, now_ms: int) -> None:
+        if self._log is not None:
+            self._log.apply_retention(now_ms)
+
+    def flush(self) -> None:
+        if self._log is not None:
+            self._log.flush()
+        self.dirty_since_ms = None
+
+    def delete(self) -> None:
+        """Remove the files; who waits finds the topic gone."""
+        if self._log is not None:
+            self._log.delete()
+        self.wake()
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+    def wake(self) -> None:
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,120 @@
+"""From a frame to its answer: header, version, authorisation, body, handler, response."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..protocol import (
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    MalformedMessageError,
+    ProtocolError,
+    RequestContext,
+    UnsupportedVersionError,
+    api_for,
+    decode_request,
+    decode_request_header,
+    encode_response,
+    request_class,
+)
+from ._error_answers import error_answer
+from ._requests import Handler, Request
+from .handlers import api_versions
+
+if TYPE_CHECKING:
+    from ._node import Node
+
+log = logging.getLogger("kohort.broker")
+
+
+@dataclass(slots=True)
+class Peer:
+    """The other end of a connection. ``endpoint`` is the address of ours that it is to be told."""
+
+    host: str
+    endpoint: tuple[str, int]
+    _contexts: dict[str, RequestContext] = field(default_factory=dict)
+
+    def context(self, client_id: str | None) -> RequestContext:
+        """The context of a request; one object while the client id stays the same."""
+        name = client_id or ""
+        known = self._contexts.get(name)
+        if known is None:
+            self._contexts.clear()
+            known = self._contexts[name] = RequestContext(client_id=name, client_host=f"/{self.host}")
+        return known
+
+
+class Router:
+    """Answers frames. What has no handler is not offered: clients see it neither in ApiVersions nor here."""
+
+    __slots__ = ("_handlers", "_node", "_offered")
+
+    def __init__(self, node: Node, handlers: Mapping[ApiKey, Handler]) -> None:
+        self._node = node
+        self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
+        self._offered = (*self._handlers, int(ApiKey.API_VERSIONS))
+
+    async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | None:
+        """The response frame to a request frame, None where the request asked for none.
+
+        Raises ProtocolError when the connection cannot go on.
+        """
+        header = decode_request_header(frame)
+        if header.api_key == ApiKey.API_VERSIONS:
+            return api_versions.answer(header, frame, self._offered)
+        handler = self._handlers.get(header.api_key)
+        if handler is None:
+            raise UnsupportedVersionError(f"API number {header.api_key} is not offered")
+        body = decode_request(frame, header)
+        request = Request(
+            api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
+        )
+        response = await self._handled(handler, request)
+        if response is None:
+            return None
+        return encode_response(header.api_key, header.api_version, header.correlation_id, response)
+
+    async def _handled(self, handler: Handler, request: Request) -> Any:
+        try:
+            self._node.authorize(request)
+            return await handler(self._node, request)
+        except ProtocolError:
+            raise
+        except KafkaError as error:
+            return error_answer(request, error.code)
+        except Exception:
+            if path := null_in(request):
+                raise MalformedMessageError(
+                    f"{request.api.name} v{request.version}: {path} is null"
+                ) from None
+            log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
+            return error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def null_in(request: Request) -> str | None:
+    """The first field of a request that is null and may not be.
+
+    The decoder lets such nulls through; they are looked for when a handler has tripped, not in every request.
+    """
+    struct = request_class(request.api.key)._struct
+    return _null_in(struct, request.body, request.version, "")
+
+
+def _null_in(struct: Any, value: Any, version: int, path: str) -> str | None:
+    for entry in struct.untagged_fields(version):
+        here = f"{path}{entry.name}"
+        item = getattr(value, entry.name)
+        if item is None:
+            if not entry.nullable_for_version_q(version):
+                return here
+            continue
+        if entry.is_struct_array():
+            for index, element in enumerate(item):
+                if found := _null_in(entry.array_of, element, version, f"{here}[{index}]."):
+                    return found
+    return None

@@ -1,0 +1,179 @@
+"""The broker's settings: Kafka's ``server.properties`` names with underscores for dots.
+
+A :class:`BrokerSettings` is also the coordinator's :class:`~kohort.coordinator.GroupSettings`: one object,
+one table in docs/broker.md, one place where ``--set`` looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
+
+from ..coordinator import GroupSettings
+from ._topic_config import MAX_INT, MAX_LONG, CleanupPolicy, TimestampType
+from ._validation import Doc, SettingsError, read_settings
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 3_600_000
+
+
+@dataclass(slots=True)
+class BrokerSettings(GroupSettings):
+    """Settings of a broker, defaults as Kafka's."""
+
+    node_id: Annotated[int, Ge(0), Le(MAX_INT), Doc("number of this broker")] = 1
+    advertised_listeners: Annotated[
+        str, Doc("PLAINTEXT://HOST:PORT told to clients; empty: the host and port listened on")
+    ] = ""
+    auto_create_topics_enable: Annotated[
+        bool, Doc("a Metadata request that allows it creates the topics it names")
+    ] = True
+    delete_topic_enable: Annotated[bool, Doc("DeleteTopics is obeyed")] = True
+    num_partitions: Annotated[
+        int, Ge(1), Le(100_000), Doc("partitions of a topic created without a number")
+    ] = 1
+    default_replication_factor: Annotated[
+        int, Ge(1), Le(1), Doc("replicas of a new topic; there is one broker")
+    ] = 1
+    offsets_topic_num_partitions: Annotated[
+        int, Ge(1), Le(10_000), Doc("partitions of __consumer_offsets, fixed when it is created")
+    ] = 50
+    offsets_topic_replication_factor: Annotated[
+        int, Ge(1), Le(1), Doc("replicas of __consumer_offsets; there is one broker")
+    ] = 1
+    offsets_topic_segment_bytes: Annotated[
+        int, Ge(1), Le(MAX_INT), Doc("size at which __consumer_offsets begins a new segment")
+    ] = 104_857_600
+
+    message_max_bytes: Annotated[int, Ge(0), Le(MAX_INT), Doc("largest record batch, compressed")] = 1_048_588
+    fetch_max_bytes: Annotated[int, Ge(1024), Le(MAX_INT), Doc("most record bytes in one Fetch answer")] = (
+        57_671_680
+    )
+    min_insync_replicas: Annotated[int, Ge(1), Le(MAX_INT), Doc("replicas that acks=all asks for")] = 1
+    compression_type: Annotated[
+        Literal["producer"], Doc("batches are stored as the producer packed them")
+    ] = "producer"
+
+    socket_request_max_bytes: Annotated[int, Ge(1), Le(MAX_INT), Doc("largest request")] = 104_857_600
+    socket_listen_backlog_size: Annotated[
+        int, Ge(1), Le(65_535), Doc("connections waiting to be accepted")
+    ] = 50
+    connections_max_idle_ms: Annotated[
+        int, Ge(-1), Le(MAX_LONG), Doc("a connection silent for this long is closed; -1: never")
+    ] = 600_000
+    queued_max_request_bytes: Annotated[
+        int, Ge(1), Le(MAX_LONG), Doc("request bytes of all connections that wait; over it reading stops")
+    ] = 268_435_456
+
+    log_segment_bytes: Annotated[int, Ge(14), Le(MAX_INT), Doc("size at which a new segment is begun")] = (
+        1_073_741_824
+    )
+    log_roll_hours: Annotated[int, Ge(1), Le(MAX_INT), Doc("age at which a new segment is begun")] = 168
+    log_roll_ms: Annotated[int | None, Ge(1), Le(MAX_LONG), Doc("as log.roll.hours, before it when set")] = (
+        None
+    )
+    log_roll_jitter_ms: Annotated[int, Ge(0), Le(MAX_LONG), Doc("random time taken off log.roll")] = 0
+    log_retention_hours: Annotated[int, Ge(-1), Le(MAX_INT), Doc("age at which segments go; -1: never")] = 168
+    log_retention_minutes: Annotated[
+        int | None, Ge(-1), Le(MAX_INT), Doc("as log.retention.hours, before it when set")
+    ] = None
+    log_retention_ms: Annotated[
+        int | None, Ge(-1), Le(MAX_LONG), Doc("as log.retention.minutes, before it when set")
+    ] = None
+    log_retention_bytes: Annotated[
+        int, Ge(-1), Le(MAX_LONG), Doc("a partition over this size loses its oldest segments; -1: no limit")
+    ] = -1
+    log_retention_check_interval_ms: Annotated[
+        int, Ge(1), Le(MAX_LONG), Doc("time between two looks for segments to remove")
+    ] = 300_000
+    log_cleanup_policy: Annotated[CleanupPolicy, Doc("cleanup.policy of topics that set none")] = "delete"
+    log_cleaner_delete_retention_ms: Annotated[
+        int, Ge(0), Le(MAX_LONG), Doc("how long compaction keeps a tombstone")
+    ] = 86_400_000
+    log_cleaner_min_cleanable_ratio: Annotated[
+        float, Ge(0), Le(1), Doc("share of a log that must be new before it is compacted")
+    ] = 0.5
+    log_cleaner_min_compaction_lag_ms: Annotated[
+        int, Ge(0), Le(MAX_LONG), Doc("a record younger than this is not compacted away")
+    ] = 0
+    log_cleaner_max_compaction_lag_ms: Annotated[
+        int, Ge(1), Le(MAX_LONG), Doc("a record waits no longer than this for compaction")
+    ] = MAX_LONG
+    log_index_interval_bytes: Annotated[
+        int, Ge(0), Le(MAX_INT), Doc("bytes of log between two index entries")
+    ] = 4_096
+    log_index_size_max_bytes: Annotated[int, Ge(4), Le(MAX_INT), Doc("largest index of a segment")] = (
+        10_485_760
+    )
+    log_segment_delete_delay_ms: Annotated[
+        int, Ge(0), Le(MAX_LONG), Doc("how long a deleted segment stays on disk for readers")
+    ] = 60_000
+    log_message_timestamp_type: Annotated[TimestampType, Doc("whose time a record carries")] = "CreateTime"
+    log_message_timestamp_before_max_ms: Annotated[
+        int, Ge(0), Le(MAX_LONG), Doc("how far behind the broker's clock a record's time may be")
+    ] = MAX_LONG
+    log_message_timestamp_after_max_ms: Annotated[
+        int, Ge(0), Le(MAX_LONG), Doc("how far ahead of the broker's clock a record's time may be")
+    ] = 3_600_000
+    log_flush_interval_messages: Annotated[int, Ge(1), Le(MAX_LONG), Doc("fsync after this many records")] = (
+        MAX_LONG
+    )
+    log_flush_interval_ms: Annotated[
+        int | None, Ge(0), Le(MAX_LONG), Doc("fsync what is older than this; empty: left to the system")
+    ] = None
+    log_flush_offset_checkpoint_interval_ms: Annotated[
+        int, Ge(0), Le(MAX_INT), Doc("time between two writings of the recovery points")
+    ] = 60_000
+
+    @property
+    def retention_ms(self) -> int:
+        """The default of topics: the finest of ms, minutes and hours that is set; -1 is no limit."""
+        if self.log_retention_ms is not None:
+            chosen = self.log_retention_ms
+        elif self.log_retention_minutes is not None:
+            chosen = self.log_retention_minutes * _MINUTE_MS
+        else:
+            chosen = self.log_retention_hours * _HOUR_MS
+        return max(chosen, -1)
+
+    @property
+    def segment_ms(self) -> int:
+        return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
+
+    @property
+    def segment_jitter_ms(self) -> int:
+        return self.log_roll_jitter_ms
+
+    @property
+    def flush_ms(self) -> int:
+        return MAX_LONG if self.log_flush_interval_ms is None else self.log_flush_interval_ms
+
+
+def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:
+    """The settings a user gave, checked. Raises SettingsError."""
+    if isinstance(given, BrokerSettings):
+        return given
+    settings = read_settings(BrokerSettings, given)
+    low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if low > high:
+        raise SettingsError(
+            f"group.min.session.timeout.ms={low} is over group.max.session.timeout.ms={high}: "
+            "set it to that or less"
+        )
+    if settings.advertised_listeners:
+        parse_listener(settings.advertised_listeners)
+    return settings
+
+
+def parse_listener(text: str) -> tuple[str, int]:
+    """Host and port of ``PLAINTEXT://HOST:PORT``. Raises SettingsError."""
+    scheme, separator, rest = text.partition("://")
+    host, colon, port = rest.rpartition(":")
+    if scheme != "PLAINTEXT" or not separator or not colon or not host or not port.isdigit():
+        raise SettingsError(f"advertised.listeners={text} is not allowed: it must be PLAINTEXT://HOST:PORT")
+    if not 1 <= int(port) <= 65_535:
+        raise SettingsError(f"advertised.listeners={text} is not allowed: a port is 1 to 65535")
+    return host.strip("[]"), int(port)

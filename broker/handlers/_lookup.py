@@ -1,0 +1,53 @@
+"""Finding topics and partitions for requests, and the checks that several APIs share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ...protocol import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from .._node import Node
+    from .._partition import Partition
+    from .._topics import Topic
+
+#: No epoch known or given.
+NO_EPOCH = -1
+
+
+def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> Topic:
+    """A topic by what the request's version names it with.
+
+    Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    if by_id:
+        topic = None if topic_id is None else node.topics.by_id(topic_id)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
+        return topic
+    topic = node.topics.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return topic
+
+
+def find_partition(
+    node: Node, name: str, topic_id: UUID | None, index: int, *, by_id: bool = False
+) -> Partition:
+    """A partition. Raises KafkaError as find_topic does."""
+    topic = find_topic(node, name, topic_id, by_id=by_id)
+    if not 0 <= index < len(topic.partitions):
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
+        )
+    return topic.partitions[index]
+
+
+def check_leader_epoch(partition: Partition, known: int) -> None:
+    """Compare the epoch a client believes in with ours (KIP-320); NO_EPOCH is not compared."""
+    if known == NO_EPOCH or known == partition.leader_epoch:
+        return
+    code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+    raise KafkaError(code, f"the leader epoch is {partition.leader_epoch}, the request says {known}")

@@ -1,0 +1,56 @@
+"""DeleteTopics (20), v1-6: by name, from v6 also by id (KIP-516). Offsets of groups go with the topic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from ...protocol import ErrorCode, KafkaError
+from .._requests import Request
+from .._topics import NO_TOPIC_ID, Topic
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+_IDS_FROM = 6
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    if request.version >= _IDS_FROM:
+        wanted = [(item.name, item.topic_id or NO_TOPIC_ID) for item in body.topics]
+    else:
+        wanted = [(name, NO_TOPIC_ID) for name in body.topic_names]
+    make = request.part("DeletableTopicResult")
+    deleted: list[str] = []
+    responses = []
+    times = Counter(wanted)
+    for name, topic_id in times:
+        try:
+            if times[name, topic_id] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request twice")
+            topic = _find(node, name, topic_id)
+            if not node.settings.delete_topic_enable:
+                raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+            node.topics.delete(topic)
+            deleted.append(topic.name)
+            responses.append(make(name=topic.name, topic_id=topic.id, error_code=ErrorCode.NONE))
+        except KafkaError as error:
+            responses.append(
+                make(name=name, topic_id=topic_id, error_code=error.code, error_message=str(error))
+            )
+    if deleted:
+        node.coordinator.topics_deleted(deleted)
+    return request.answer(responses=responses)
+
+
+def _find(node: Node, name: str | None, topic_id: UUID) -> Topic:
+    if (name is None) == (topic_id == NO_TOPIC_ID):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
+    topic = node.topics.by_id(topic_id) if name is None else node.topics.get(name)
+    if topic is None:
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return topic

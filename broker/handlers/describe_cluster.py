@@ -1,0 +1,40 @@
+"""DescribeCluster (60), v0-2: the brokers and the cluster's id (KIP-700, KIP-919, KIP-1073)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ErrorCode
+from .._requests import Request
+from ._operations import CLUSTER_OPERATIONS
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+_BROKERS = 1
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    if request.version >= 1 and body.endpoint_type != _BROKERS:
+        return _refused(request)
+    host, port = request.endpoint
+    broker = request.part("DescribeClusterBroker")(broker_id=node.node_id, host=host, port=port)
+    return request.answer(
+        cluster_id=node.cluster_id,
+        controller_id=node.node_id,
+        brokers=[broker],
+        authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
+    )
+
+
+def _refused(request: Request) -> Any:
+    return request.answer(
+        error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        if request.body.endpoint_type == _CONTROLLERS
+        else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+        error_message=f"endpoint type {request.body.endpoint_type}: this is a broker, ask for type 1",
+    )
+
+
+_CONTROLLERS = 2

@@ -1,0 +1,77 @@
+"""DescribeConfigs (32), v1-4: the configs of topics and of this broker (KIP-133, KIP-226, KIP-569)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ErrorCode, KafkaError
+from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._requests import Request
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+_TOPIC, _BROKER = 2, 4
+
+
+async def handle(node: Node, request: Request) -> Any:
+    make = request.part("DescribeConfigsResult")
+    results = []
+    for resource in request.body.resources:
+        code, message, configs = ErrorCode.NONE, None, []
+        try:
+            rows = _rows(node, resource)
+            keys = resource.configuration_keys
+            configs = [_shown(request, row) for row in rows if keys is None or row.name in keys]
+        except KafkaError as error:
+            code, message = error.code, str(error)
+        results.append(
+            make(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=configs,
+            )
+        )
+    return request.answer(results=results)
+
+
+def _rows(node: Node, resource: Any) -> list[ConfigRow]:
+    name = resource.resource_name
+    if resource.resource_type == _TOPIC:
+        node.topics.check_name(name)
+        topic = node.topics.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic_rows(node, topic.configs)
+    if resource.resource_type == _BROKER:
+        if name == "":
+            return []  # the defaults of all brokers that were set while they run: none can be
+        if name != str(node.node_id):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"broker {name!r} is not this one, which is {node.node_id}"
+            )
+        return broker_rows(node)
+    raise KafkaError(
+        ErrorCode.INVALID_REQUEST,
+        f"resource type {resource.resource_type}: topics (2) and brokers (4) have configs",
+    )
+
+
+def _shown(request: Request, row: ConfigRow) -> Any:
+    make_synonym = request.part(
+        "DescribeConfigsResult", "DescribeConfigsResourceResult", "DescribeConfigsSynonym"
+    )
+    body = request.body
+    synonyms = row.synonyms if body.include_synonyms else ()
+    return request.part("DescribeConfigsResult", "DescribeConfigsResourceResult")(
+        name=row.name,
+        value=row.value,
+        read_only=row.read_only,
+        config_source=row.source,
+        is_sensitive=False,
+        synonyms=[make_synonym(name=name, value=value, source=source) for name, value, source in synonyms],
+        config_type=row.type,
+        documentation=row.doc if body.include_documentation else None,
+    )

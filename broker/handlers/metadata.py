@@ -1,0 +1,103 @@
+"""Metadata (3), v0-13: the broker, topics and their partitions; creates what it may (KIP-4, KIP-516)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from ...protocol import ErrorCode, KafkaError
+from .._requests import Request
+from .._topics import NO_TOPIC_ID, Topic
+from ._operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+#: Answers carry topic ids from v10, questions may from v12 (KIP-516).
+_IDS_ASKED_FROM = 12
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    if request.version < _IDS_ASKED_FROM and any(item.topic_id for item in body.topics or ()):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"topics cannot be asked for by id before v{_IDS_ASKED_FROM}"
+        )
+    host, port = request.endpoint
+    broker = request.part("MetadataResponseBroker")(node_id=node.node_id, host=host, port=port)
+    return request.answer(
+        brokers=[broker],
+        cluster_id=node.cluster_id,
+        controller_id=node.node_id,
+        topics=_topics(node, request),
+        authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
+    )
+
+
+def _topics(node: Node, request: Request) -> list[Any]:
+    wanted = request.body.topics
+    if wanted is None or (request.version == 0 and not wanted):
+        return [_described(node, request, topic) for topic in node.topics.all()]
+    once = {(item.name, item.topic_id): item for item in wanted}
+    return [_asked_for(node, request, item) for item in once.values()]
+
+
+def _asked_for(node: Node, request: Request, item: Any) -> Any:
+    topic_id = item.topic_id or NO_TOPIC_ID
+    if topic_id != NO_TOPIC_ID:
+        topic = node.topics.by_id(topic_id)
+        if topic is None:
+            return _missing(request, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _described(node, request, topic)
+    try:
+        return _described(node, request, _by_name(node, request, item.name))
+    except KafkaError as error:
+        return _missing(request, item.name, NO_TOPIC_ID, error.code)
+
+
+def _by_name(node: Node, request: Request, name: str | None) -> Topic:
+    if name is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
+    topic = node.topics.get(name)
+    if topic is not None:
+        return topic
+    if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
+        node.topics.check_name(name)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return node.topics.create(name, node.settings.num_partitions, {})
+
+
+def _described(node: Node, request: Request, topic: Topic) -> Any:
+    make = request.part("MetadataResponseTopic", "MetadataResponsePartition")
+    here = [node.node_id]
+    partitions = [
+        make(
+            error_code=ErrorCode.NONE,
+            partition_index=partition.index,
+            leader_id=node.node_id,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=here,
+            isr_nodes=here,
+        )
+        for partition in topic.partitions
+    ]
+    return request.part("MetadataResponseTopic")(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=partitions,
+        authorized_operations=_operations(request),
+    )
+
+
+def _missing(request: Request, name: str | None, topic_id: UUID, code: ErrorCode) -> Any:
+    # a null name is new in v12
+    return request.part("MetadataResponseTopic")(
+        error_code=code, name=name if name is not None or request.version >= 12 else "", topic_id=topic_id
+    )
+
+
+def _operations(request: Request) -> frozenset[int] | None:
+    return TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else None

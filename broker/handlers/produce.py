@@ -1,0 +1,125 @@
+"""Produce (0), v3-13: appends record batches. v13 names topics by id (KIP-516).
+
+acks=0 has no answer: an error closes the connection, as Apache Kafka does, so that the client looks again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import (
+    BATCH_OVERHEAD,
+    CorruptBatchError,
+    ErrorCode,
+    KafkaError,
+    ProtocolError,
+    parse_batch_header,
+)
+from .._requests import Request
+from ._lookup import find_partition
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+_ACKS = (-1, 0, 1)
+_TOPIC_IDS_FROM = 13
+_MAGIC = 2
+_MAGIC_AT = 16
+_ZSTD = 4
+_ZSTD_FROM = 7
+
+#: Errors of an append after which Apache Kafka names no log start.
+_WITHOUT_START = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+@dataclass(slots=True)
+class _Outcome:
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    error: KafkaError | None = None
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    make_topic = request.part("TopicProduceResponse")
+    make_partition = request.part("TopicProduceResponse", "PartitionProduceResponse")
+    responses = []
+    failed: KafkaError | None = None
+    for topic in body.topic_data:
+        partitions = []
+        for data in topic.partition_data:
+            outcome = _append(node, request, topic, data)
+            failed = failed or outcome.error
+            partitions.append(
+                make_partition(
+                    index=data.index,
+                    error_code=outcome.error.code if outcome.error else ErrorCode.NONE,
+                    error_message=_text(outcome.error),
+                    base_offset=outcome.base_offset,
+                    log_append_time_ms=outcome.log_append_time_ms,
+                    log_start_offset=outcome.log_start_offset,
+                )
+            )
+        responses.append(make_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions))
+    if body.acks == 0:
+        if failed is not None:
+            raise ProtocolError(f"a Produce with acks=0 failed: {failed}")
+        return None
+    return request.answer(responses=responses)
+
+
+def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
+    try:
+        if request.body.acks not in _ACKS:
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
+        by_id = request.version >= _TOPIC_IDS_FROM
+        partition = find_partition(node, topic.name, topic.topic_id, data.index, by_id=by_id)
+        if partition.topic.internal:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone"
+            )
+        _check(request, data.records)
+    except KafkaError as error:
+        return _Outcome(error=error)
+    try:
+        info = partition.append(data.records, now_ms=node.now_ms())
+    except KafkaError as error:
+        start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
+        return _Outcome(log_start_offset=start, error=error)
+    return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset)
+
+
+def _check(request: Request, records: bytes | None) -> None:
+    """One batch of magic 2 and nothing that only a coordinator may write; the log checks the rest."""
+    if records is None or len(records) < BATCH_OVERHEAD or records[_MAGIC_AT] < _MAGIC:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, "each partition must bring a whole record batch of magic 2"
+        )
+    try:
+        header = parse_batch_header(records)
+    except CorruptBatchError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if header.size < len(records):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "each partition may bring one record batch only")
+    if header.codec == _ZSTD and request.version < _ZSTD_FROM:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
+    if header.transactional:
+        named = request.body.transactional_id is not None
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE if named else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "transactions are not offered by this broker",
+        )
+
+
+def _text(error: KafkaError | None) -> str | None:
+    return None if error is None else str(error)

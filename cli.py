@@ -1,0 +1,120 @@
+"""The ``kohort`` command.
+
+Only the standard library is imported until a command runs: ``kohort broker`` must serve within 0.3 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from . import __version__
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+#: Exit codes, as shells know them: all went well, and "you asked for something I cannot do".
+OK, WRONG_USE = 0, 2
+
+_READY = "kohort broker ready on"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; gives the exit code."""
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.command is None:
+        parser.print_help()
+        return OK
+    return _broker(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="kohort", description="Kafka's consumer-group coordinator in Python.")
+    parser.add_argument("--version", action="version", version=f"kohort {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    broker = commands.add_parser(
+        "broker",
+        help="run a broker that speaks Kafka's protocol",
+        description=f"Run a broker. It prints '{_READY} HOST:PORT' when it serves and ends on SIGTERM.",
+    )
+    broker.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    broker.add_argument(
+        "--port", type=_port, default=9092, help="port to listen on, 0 for a free one (default: %(default)s)"
+    )
+    broker.add_argument(
+        "--data", metavar="DIR", help="data folder; without it a temporary one, removed at the end"
+    )
+    broker.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        dest="settings",
+        action="append",
+        type=_setting,
+        default=[],
+        help="a setting by Kafka's name, such as num.partitions=6; may be given many times",
+    )
+    broker.add_argument(
+        "--log-level",
+        type=str.upper,
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        default="INFO",
+        help="what to say on standard error (default: %(default)s)",
+    )
+    return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
+    return int(text)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is no setting: give KEY=VALUE, such as num.partitions=6")
+    return name.strip(), value.strip()
+
+
+def _broker(options: argparse.Namespace) -> int:
+    import asyncio
+    import logging
+
+    from .broker import Broker
+    from .protocol import KohortError
+
+    logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        broker = Broker(
+            host=options.host, port=options.port, data=options.data, settings=dict(options.settings)
+        )
+        asyncio.run(_serve(broker))
+    except (KohortError, OSError) as error:
+        print(f"kohort broker: {error}", file=sys.stderr)
+        return WRONG_USE
+    return OK
+
+
+async def _serve(broker: Broker) -> None:
+    import asyncio
+    import signal
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    async with broker:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        if broker.temporary:
+            print(f"kohort broker: data in {broker.data}, removed at the end", file=sys.stderr)
+        print(_READY, broker.bootstrap, flush=True)
+        await stop.wait()
