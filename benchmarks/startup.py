@@ -1,0 +1,89 @@
+"""How long from the start of the process until a broker serves; Apache Kafka beside it where it is installed.
+
+``python -m benchmarks.startup [--runs 10] [--kafka-runs 3]``
+
+*ready* is the ready line on standard output (for Apache Kafka: the first connection accepted), *answered* the
+answer to a first ApiVersions request on a new connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+KAFKA_PORT = 19392
+
+
+def answered(host: str, port: int) -> None:
+    """Ask for the API versions once, waiting for the listener if need be."""
+    while True:
+        try:
+            with socket.create_connection((host, port), timeout=60) as connection:
+                connection.sendall(API_VERSIONS_V0)
+                if connection.recv(4):
+                    return
+        except ConnectionRefusedError:
+            time.sleep(0.005)
+
+
+def kohort_once() -> tuple[float, float]:
+    """Seconds to the ready line and to the first answer of one start on an empty data folder."""
+    with tempfile.TemporaryDirectory() as data:
+        command = [sys.executable, "-m", "kohort", "broker", "--port", "0", "--data", data]
+        start = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            line = next(line for line in process.stdout if line.startswith("kohort broker ready on "))
+            ready = time.perf_counter() - start
+            host, port = line.split()[-1].rsplit(":", 1)
+            answered(host, int(port))
+            first = time.perf_counter() - start
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+    return ready, first
+
+
+def kafka_once() -> tuple[float, float]:
+    """The same for Apache Kafka, formatted folder to accepted connection, as the project's script starts it."""
+    script = Path(__file__).resolve().parent.parent / "scripts" / "apache-kafka"
+    start = time.perf_counter()
+    subprocess.run([script, "start", str(KAFKA_PORT)], check=True, capture_output=True)
+    ready = time.perf_counter() - start
+    answered("127.0.0.1", KAFKA_PORT)
+    first = time.perf_counter() - start
+    subprocess.run([script, "stop", str(KAFKA_PORT)], check=True, capture_output=True)
+    return ready, first
+
+
+def show(name: str, times: list[tuple[float, float]]) -> None:
+    for label, values in zip(("ready", "answered"), zip(*times, strict=True), strict=True):
+        low, middle, high = min(values), statistics.median(values), max(values)
+        print(f"{name:<22} {label:<9} {low:8.3f} {middle:8.3f} {high:8.3f}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument(
+        "--kafka-runs", type=int, default=0, help="starts of Apache Kafka (needs Java and Maven)"
+    )
+    options = parser.parse_args()
+    print(f"{'seconds':<32} {'min':>8} {'median':>8} {'max':>8}")
+    kohort_once()  # the first start of all compiles the byte code
+    show("kohort broker", [kohort_once() for _ in range(options.runs)])
+    if options.kafka_runs:
+        show("Apache Kafka (script)", [kafka_once() for _ in range(options.kafka_runs)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
