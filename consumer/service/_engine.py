@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ...statemachine import MemberState
 from ..consumer import AsyncGroupConsumer
 from ..errors import CommitFailedError, StaleRecordError
 from ._deadletter import DeadLetters
@@ -167,8 +168,8 @@ class Engine:
         """Why no record can be handled just now; None when the member has joined and is not ending."""
         if self.ending:
             return "stopping"
-        state = self._consumer.state.value
-        return None if self._consumer.state is MemberState.STABLE else f"the member is {state}"
+        state = self._consumer.state
+        return None if state is MemberState.STABLE else f"the member is {state.value}"
 
     def snapshot(self, live: bool) -> Snapshot:
         """Numbers for /metrics."""

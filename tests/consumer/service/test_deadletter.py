@@ -1,0 +1,128 @@
+"""Dead letters: what is written where, and what happens when it cannot be."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kohort.consumer import Cluster
+from kohort.consumer.record import Record
+from kohort.consumer.service import _deadletter
+from kohort.consumer.service._deadletter import DeadLetterError, DeadLetters, error_headers
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, parse_batch_header, verify_batch
+
+RECORD = Record("orders", 7, 42, 1_000, b"key", b"value", [("trace", b"abc")])
+
+
+class FakeCluster(Cluster):
+    """Answers Produce with the error codes it was given, then with success."""
+
+    def __init__(self, *codes: int, partitions: int = 3, topic_error: int = 0) -> None:
+        super().__init__("localhost:9092", retry_backoff_ms=1, retry_backoff_max_ms=1)
+        self.codes = list(codes)
+        self.partitions = partitions
+        self.topic_error = topic_error
+        self.produced: list[Any] = []
+        self.asked: list[str] = []
+
+    def topic(self, name: str) -> Any:
+        return (
+            SimpleNamespace(partitions=dict.fromkeys(range(self.partitions))) if name in self.asked else None
+        )
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        return 1 if partition.partition < self.partitions else None
+
+    async def metadata(self, topics: Any, *, create: bool = False) -> Any:
+        assert create, "brokers that create topics by themselves may do so"
+        self.asked += list(topics)
+        errors = {name: self.topic_error for name in topics if self.topic_error}
+        return SimpleNamespace(errors=errors, topics={name: self.topic(name) for name in topics})
+
+    async def request(self, node_id: int | None, api_key: int, body: Any, **_: Any) -> Any:
+        assert (node_id, api_key) == (1, ApiKey.PRODUCE)
+        self.produced.append(body)
+        code = self.codes.pop(0) if self.codes else 0
+        row = SimpleNamespace(error_code=code, error_message=None, base_offset=5)
+        return SimpleNamespace(responses=[SimpleNamespace(partition_responses=[row])])
+
+
+def letters(cluster: FakeCluster) -> DeadLetters:
+    return DeadLetters(lambda: cast(Cluster, cluster), "billing")
+
+
+async def test_a_letter_is_acknowledged_by_all_and_goes_to_its_origins_number() -> None:
+    cluster = FakeCluster()
+    await letters(cluster).send("orders.dlt", RECORD, ValueError("poison"), 3)
+
+    (body,) = cluster.produced
+    assert body.acks == -1
+    (topic,) = body.topic_data
+    (data,) = topic.partition_data
+    assert (topic.name, data.index) == ("orders.dlt", 7 % 3)
+    header = parse_batch_header(data.records)
+    verify_batch(data.records, header)
+    assert header.record_count == 1
+    for text in (b"key", b"value", b"trace", b"abc", b"kohort.origin.offset", b"42", b"poison"):
+        assert text in bytes(data.records)
+
+
+async def test_it_is_sent_again_after_an_error_that_passes() -> None:
+    cluster = FakeCluster(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS)
+    await letters(cluster).send("orders.dlt", RECORD, ValueError("poison"), 1)
+
+    assert len(cluster.produced) == 3
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        FakeCluster(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        FakeCluster(topic_error=ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        FakeCluster(topic_error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+async def test_one_that_cannot_be_written_is_an_error_that_names_record_and_topic(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_deadletter, "SEND_TIMEOUT_MS", 20)
+    with pytest.raises(
+        DeadLetterError, match=r"orders-7 at offset 42 .* 'orders.dlt'.* topic exists"
+    ) as caught:
+        await letters(cluster).send("orders.dlt", RECORD, ValueError("poison"), 1)
+    assert isinstance(caught.value.__cause__, KafkaError)
+
+
+def test_headers_tell_origin_group_and_error() -> None:
+    try:
+        try:
+            raise KeyError("amount")
+        except KeyError as cause:
+            raise ValueError("no order") from cause
+    except ValueError as error:
+        headers = dict(error_headers(RECORD, error, 3, "billing"))
+
+    stack = headers.pop("kohort.error.stack")
+    assert stack is not None
+    assert b"KeyError: 'amount'" in stack
+    assert headers == {
+        "kohort.origin.topic": b"orders",
+        "kohort.origin.partition": b"7",
+        "kohort.origin.offset": b"42",
+        "kohort.origin.timestamp_ms": b"1000",
+        "kohort.group": b"billing",
+        "kohort.attempts": b"3",
+        "kohort.error.class": b"builtins.KeyError",
+        "kohort.error.message": b"no order",
+    }
+
+
+def test_long_errors_are_cut_so_that_the_letter_still_fits() -> None:
+    headers = dict(error_headers(RECORD, ValueError("ä" * 1_000_000), 1, "billing"))
+    sizes = {name: len(value or b"") for name, value in headers.items()}
+
+    assert sizes["kohort.error.message"] == _deadletter.MAX_ERROR_BYTES
+    assert 0 < sizes["kohort.error.stack"] <= _deadletter.MAX_STACK_BYTES
+    assert sum(sizes.values()) < 10_000
