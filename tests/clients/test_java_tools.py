@@ -1,0 +1,151 @@
+"""Apache Kafka's own tools. Skipped where there is no Java 17+, or ``scripts/apache-kafka`` never ran."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import kafka
+import pytest
+
+from tests.clients.drivers import DRIVERS
+from tests.clients.members import Member, wait_for_records
+
+pytestmark = [pytest.mark.clients, pytest.mark.kafka]
+
+TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
+GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
+GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+TOOL_TIMEOUT_S = 60.0
+
+#: A tool's life is short: compile little, take little memory.
+JAVA_OPTIONS = ["-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
+
+Tool = Callable[..., str]
+
+
+def find_java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        return None
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', said)
+    return java if version and int(version[1]) >= 17 else None
+
+
+@pytest.fixture(scope="module")
+def run_tool(bootstrap: str) -> Tool:
+    """``run_tool(TOPIC_COMMAND, "--list")``: what it printed; AssertionError when it failed."""
+    java = find_java()
+    if java is None:
+        pytest.skip("needs Java 17 or newer in JAVA_HOME or on PATH")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    libraries = sorted(cache.glob("kohort/apache-kafka/*/lib"))
+    if not libraries:
+        pytest.skip("needs Apache Kafka's jars: scripts/apache-kafka classpath fetches them")
+
+    def run(main_class: str, *arguments: str) -> str:
+        command = [java, *JAVA_OPTIONS, "-cp", f"{libraries[-1]}/*", main_class]
+        done = subprocess.run(
+            [*command, "--bootstrap-server", bootstrap, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, f"{main_class} {' '.join(arguments)} failed:\n{said}"
+        # Some tools print the failure of one group or topic and still end with 0.
+        assert not re.search(r"^Error|Exception", said, re.MULTILINE), said
+        return done.stdout
+
+    return run
+
+
+def table(printed: str) -> list[dict[str, str]]:
+    """The rows of a printed table by their column headings."""
+    lines = [line.split() for line in printed.splitlines() if line.strip()]
+    [at] = [index for index, line in enumerate(lines) if line[0] == "GROUP"]
+    return [dict(zip(lines[at], line, strict=False)) for line in lines[at + 1 :]]
+
+
+def test_topic_command(run_tool: Tool, topic: Callable[[str], str]) -> None:
+    name = topic("tool")
+    made = run_tool(
+        TOPIC_COMMAND, "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=3600000"
+    )
+    assert f"Created topic {name}." in made
+
+    described = run_tool(TOPIC_COMMAND, "--describe", "--topic", name)
+    assert re.search(r"PartitionCount: 2\s+ReplicationFactor: 1", described)
+    assert "retention.ms=3600000" in described
+    assert len(re.findall(r"Partition: \d+\s+Leader: \d+\s+Replicas: \d+\s+Isr: \d+", described)) == 2
+
+    run_tool(TOPIC_COMMAND, "--alter", "--topic", name, "--partitions", "4")
+    assert "PartitionCount: 4" in run_tool(TOPIC_COMMAND, "--describe", "--topic", name)
+
+    run_tool(TOPIC_COMMAND, "--delete", "--topic", name)
+    assert name not in run_tool(TOPIC_COMMAND, "--list").split()
+
+
+def test_get_offset_shell(run_tool: Tool, bootstrap: str, new_topic: Callable[..., str]) -> None:
+    name = new_topic("tool", partitions=2)
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
+    for number in range(5):
+        producer.send(name, b"value", partition=1, timestamp_ms=1_700_000_000_000 + number).get(20)
+    producer.close()
+
+    def offsets(time: str) -> list[str]:
+        printed = run_tool(GET_OFFSETS, "--topic-partitions", f"{name}:0,{name}:1", "--time", time)
+        return sorted(printed.split())
+
+    assert offsets("latest") == [f"{name}:0:0", f"{name}:1:5"]
+    assert offsets("earliest") == [f"{name}:0:0", f"{name}:1:0"]
+    assert f"{name}:1:4" in offsets("max-timestamp")
+    assert f"{name}:1:2" in offsets("1700000000002")
+
+
+def test_consumer_group_command(
+    run_tool: Tool, bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    name, group_id = new_topic("tool", partitions=2), group("tool")
+    client = DRIVERS["kafka-python"]
+    values = [b"value-%02d" % number for number in range(20)]
+    client.produce(bootstrap, name, values)
+
+    with Member(client, bootstrap, group_id, name) as member:
+        wait_for_records([member], len(values))
+        member.commit()
+
+        rows = table(run_tool(GROUP_COMMAND, "--describe", "--group", group_id))
+        assert sorted(row["PARTITION"] for row in rows) == ["0", "1"]
+        assert sum(int(row["CURRENT-OFFSET"]) for row in rows) == len(values)
+        assert {(row["LAG"], row["HOST"]) for row in rows} == {("0", "/127.0.0.1")}
+        [shown] = table(run_tool(GROUP_COMMAND, "--describe", "--group", group_id, "--members", "--verbose"))
+        assert (shown["#PARTITIONS"], shown["HOST"]) == ("2", "/127.0.0.1")
+        printed = run_tool(GROUP_COMMAND, "--describe", "--group", group_id, "--state")
+        assert re.search(rf"{group_id}\s+127\.0\.0\.1:\d+\s+\(\d+\)\s+range\s+Stable\s+1\b", printed)
+
+    stable = run_tool(GROUP_COMMAND, "--list", "--state", "stable")
+    empty = run_tool(GROUP_COMMAND, "--list", "--state", "empty")
+    assert group_id not in stable.split()
+    assert group_id in empty.split()
+    assert group_id in run_tool(GROUP_COMMAND, "--list").split()
+
+    to_earliest = ("--reset-offsets", "--group", group_id, "--topic", name, "--to-earliest", "--execute")
+    assert {row["NEW-OFFSET"] for row in table(run_tool(GROUP_COMMAND, *to_earliest))} == {"0"}
+    rows = table(run_tool(GROUP_COMMAND, "--describe", "--group", group_id))
+    assert {row["CURRENT-OFFSET"] for row in rows} == {"0"}
+    assert sum(int(row["LAG"]) for row in rows) == len(values)
+
+    run_tool(GROUP_COMMAND, "--delete-offsets", "--group", group_id, "--topic", f"{name}:1")
+    rows = table(run_tool(GROUP_COMMAND, "--describe", "--group", group_id))
+    assert [row["PARTITION"] for row in rows] == ["0"]
+
+    assert "successful" in run_tool(GROUP_COMMAND, "--delete", "--group", group_id)
+    assert group_id not in run_tool(GROUP_COMMAND, "--list").split()
