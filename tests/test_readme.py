@@ -1,0 +1,77 @@
+"""The README's three examples, run as they stand there, but for the address of the broker."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+EXAMPLES: dict[str, str] = dict(re.findall(r"```python\n# (\w+)\n(.*?)```", README, flags=re.DOTALL))
+Names = Callable[[str], str]
+ORDERS = [b'{"id": %d, "amount": 9.5}' % number for number in range(20)]
+
+
+def example(name: str, bootstrap: str, topic: str, group: str, folder: Path) -> Path:
+    """The example in a file of its own, on this broker, with a topic and a group of its own."""
+    code = EXAMPLES[name].replace("localhost:9092", bootstrap)
+    code = re.sub(r'"orders(\.dlt)?"', rf'"{topic}\1"', code)
+    code = re.sub(r'group="\w+"', f'group="{group}"', code)
+    path = folder / f"{name}.py"
+    path.write_text(code)
+    return path
+
+
+@pytest.fixture
+def orders(bootstrap: str, new_topic: Callable[..., str]) -> str:
+    topic = new_topic("orders", partitions=2)
+    with KafkaProducer(bootstrap_servers=bootstrap) as producer:
+        for number, order in enumerate(ORDERS):
+            producer.send(topic, order, partition=number % 2)
+    return topic
+
+
+def test_the_readme_has_an_example_for_each_way_of_use() -> None:
+    assert set(EXAMPLES) == {"service", "assignor", "spark"}
+
+
+@pytest.mark.kafka
+def test_the_service_handles_every_order_and_stops_on_sigterm(
+    bootstrap: str, orders: str, group: Names, tmp_path: Path
+) -> None:
+    script = example("service", bootstrap, orders, group("readme"), tmp_path)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in ORDERS]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert sorted(int(line.split()[1]) for line in lines) == list(range(len(ORDERS)))
+
+
+@pytest.mark.kafka
+def test_the_assignor_conforms_and_is_used(bootstrap: str, orders: str, group: Names, tmp_path: Path) -> None:
+    script = example("assignor", bootstrap, orders, group("readme"), tmp_path)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"topic='{orders}', partition=1" in done.stdout
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_the_spark_job_reads_what_the_group_has_not(
+    bootstrap: str, orders: str, group: Names, tmp_path: Path
+) -> None:
+    script = example("spark", bootstrap, orders, group("readme"), tmp_path)
+    environment = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=110, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"{orders}\s*\|\s*20", done.stdout), done.stdout
