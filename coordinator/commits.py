@@ -1,0 +1,209 @@
+"""OffsetCommit (key 8), v2-10: a member, or anyone for a group without members, stores how far it is.
+
+v2-4 may carry a retention of their own; v6 leader epoch, v7 instance id (KIP-345), v9 GROUP_ID_NOT_FOUND for
+a group that does not exist, v10 topic ids. Which topics and partitions exist is settled before the core is
+asked (:func:`resolve_commit`).
+
+All offsets of a request are written together and the answer waits for them. While members are being asked to
+rejoin, the generation that just ended may still commit: otherwise its work would be done twice.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ..offsets_topic import NONE, OffsetCommitted
+from ..protocol import ErrorCode
+from ..statemachine import GroupState
+from .errors import append_error
+from .insight import AppendRefused, CommitRefused
+from .members import check_member, restart_session
+from .replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
+from .settings import MAX_COMMIT_PARTITIONS
+
+if TYPE_CHECKING:
+    from .effects import Request
+    from .model import Group
+    from .shard import Shard
+    from .topics import TopicDirectory
+
+_GROUP_NOT_FOUND_VERSION: Final = 9
+_TOPIC_ID_VERSION: Final = 10
+
+
+class CommitTopic(NamedTuple):
+    """A topic of a commit. ``partitions`` are those of the request (schema's field names), ``errors`` what is
+    wrong with each, 0 for nothing.
+    """
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: Sequence[Any]
+    errors: list[int]
+
+
+@dataclass(slots=True)
+class CommitRequest:
+    """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's own."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+    retention_time_ms: int
+    topics: list[CommitTopic]
+
+    def is_refused(self) -> bool:
+        """Whether no partition is left to commit."""
+        return not any(error == 0 for topic in self.topics for error in topic.errors)
+
+
+def resolve_commit(version: int, body: Any, directory: TopicDirectory) -> CommitRequest:
+    """Read an OffsetCommit body, and mark the topics and partitions that do not exist."""
+    too_many = sum(len(topic.partitions) for topic in body.topics) > MAX_COMMIT_PARTITIONS
+    topics = []
+    for topic in body.topics:
+        if version >= _TOPIC_ID_VERSION:
+            name, topic_id = directory.topic_of_id(topic.topic_id), topic.topic_id
+            missing = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            name, topic_id = topic.name, NO_TOPIC_ID
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        count = None if name is None else directory.partition_count_of(name)
+        if too_many:
+            errors = [int(ErrorCode.INVALID_REQUEST)] * len(topic.partitions)
+        elif count is None:
+            errors = [int(missing)] * len(topic.partitions)
+        else:
+            unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            errors = [0 if 0 <= p.partition_index < count else unknown for p in topic.partitions]
+        topics.append(CommitTopic(name or "", topic_id, topic.partitions, errors))
+    return CommitRequest(
+        body.group_id,
+        body.generation_id_or_member_epoch,
+        body.member_id,
+        body.group_instance_id,
+        body.retention_time_ms,
+        topics,
+    )
+
+
+def handle_commit(shard: Shard, request: Request, now_ms: int) -> None:
+    """Kafka's checks in their order, then one record for each partition that is good."""
+    commit: CommitRequest = request.body
+    if commit.is_refused():
+        shard.reply(request, commit_reply(commit))
+        return
+    group = shard.find(commit.group_id)
+    error = _unacceptable(group, commit, request.version)
+    if error:
+        shard.note(CommitRefused(commit.group_id, commit.member_id, commit.generation, error))
+        shard.reply(request, refusal(request, error))
+        return
+    if group is not None and group.state is not GroupState.EMPTY:
+        restart_session(shard, group, group.members[commit.member_id], now_ms)
+    records = _records(commit, shard.settings.offset_metadata_max_bytes, now_ms)
+    if records:
+        shard.append(tuple(records), AfterCommit(commit.group_id, request))
+    else:
+        shard.reply(request, commit_reply(commit))
+
+
+def commit_reply(commit: CommitRequest) -> CommitReply:
+    """The outcome of every partition as it is marked."""
+    return CommitReply(
+        [
+            TopicErrors(
+                topic.name,
+                topic.topic_id,
+                [
+                    PartitionError(partition.partition_index, error)
+                    for partition, error in zip(topic.partitions, topic.errors, strict=True)
+                ],
+            )
+            for topic in commit.topics
+        ]
+    )
+
+
+def refusal(request: Request, error: int) -> CommitReply:
+    """The answer when the whole commit is refused: the error on each partition that had none."""
+    for topic in request.body.topics:
+        topic.errors[:] = [marked or int(error) for marked in topic.errors]
+    return commit_reply(request.body)
+
+
+@dataclass(slots=True)
+class AfterCommit:
+    """Waits for the records of a commit, then answers it."""
+
+    group_id: str
+    request: Request
+
+    def done(self, shard: Shard, _now_ms: int) -> None:
+        shard.reply(self.request, commit_reply(self.request.body))
+
+    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
+        shard.note(AppendRefused(self.group_id, error))
+        shard.reply(self.request, refusal(self.request, append_error(error)))
+
+
+def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:
+    generation, member_id, instance_id = commit.generation, commit.member_id, commit.instance_id
+    if group is None:
+        if generation < 0:
+            # the first offset of a group without members makes the group
+            return ErrorCode.NONE
+        if version >= _GROUP_NOT_FOUND_VERSION:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    if generation < 0 and not member_id and instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, member_id, instance_id)
+    if error:
+        return error
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
+    expire_ms = NONE if commit.retention_time_ms == -1 else now_ms + commit.retention_time_ms
+    records = []
+    for topic in commit.topics:
+        errors = topic.errors
+        for index, partition in enumerate(topic.partitions):
+            if errors[index]:
+                continue
+            metadata = partition.committed_metadata or ""
+            if _utf16_length(metadata, metadata_limit) > metadata_limit:
+                errors[index] = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            records.append(
+                OffsetCommitted(
+                    commit.group_id,
+                    topic.name,
+                    partition.partition_index,
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    now_ms,
+                    expire_ms,
+                )
+            )
+    return records
+
+
+def _utf16_length(text: str, limit: int) -> int:
+    """Length as Java counts it, in UTF-16 units; exact only where the limit is in doubt."""
+    length = len(text)
+    if length > limit or length * 2 <= limit or text.isascii():
+        return length
+    return length + sum(character > "\uffff" for character in text)

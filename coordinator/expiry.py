@@ -1,0 +1,117 @@
+"""Offsets and groups that nobody needs any more (KIP-211): the retention pass, and deleted topics.
+
+An offset expires when its group has not used it for ``offsets.retention.minutes``, counted from what the
+group's state allows to count from. In a rebalance nothing expires: what members subscribe to is not known for
+sure then (KAFKA-13636).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..offsets_topic import NONE, GroupDeleted, OffsetDeleted, Record
+from ..protocol import ErrorCode, TopicPartition
+from ..statemachine import GroupState
+from .insight import AppendRefused, GroupRemoved, OffsetsRemoved
+from .model import CONSUMER, Group
+from .timers import RETENTION
+
+if TYPE_CHECKING:
+    from .durable import OffsetEntry
+    from .shard import Shard
+
+# groups looked at in one go; the pass goes on a millisecond later
+_SLICE: Final = 1_000
+
+
+def on_retention_timer(shard: Shard, now_ms: int) -> None:
+    """A pass over all groups of the shard, a slice at a time so that nobody waits for it.
+
+    Groups with a write under way wait for the next pass.
+    """
+    if not shard.retention_queue:
+        shard.retention_queue = shard.group_ids()
+    slice_, shard.retention_queue = shard.retention_queue[:_SLICE], shard.retention_queue[_SLICE:]
+    for group_id in slice_:
+        group = shard.find(group_id)
+        if group is not None and not shard.is_busy(group_id):
+            _expire(shard, group, now_ms)
+    pause_ms = 1 if shard.retention_queue else shard.settings.offsets_retention_check_interval_ms
+    shard.timers.start((RETENTION,), now_ms + pause_ms)
+
+
+def remove_topics(shard: Shard, names: Collection[str]) -> None:
+    """Topics were deleted: so are their offsets, in every group."""
+    for group_id in shard.group_ids():
+        partitions = [key for key in shard.durable.partitions_of(group_id) if key.topic in names]
+        if partitions:
+            records = tuple(OffsetDeleted(group_id, *key) for key in partitions)
+            shard.append(records, AfterExpiry(group_id, len(records), "their topic was deleted"))
+
+
+@dataclass(slots=True)
+class AfterExpiry:
+    """Waits for tombstones nobody asked for; a failed write is made up for by the next pass."""
+
+    group_id: str
+    count: int
+    reason: str
+    with_group: bool = False
+
+    def done(self, shard: Shard, _now_ms: int) -> None:
+        if self.count:
+            shard.note(OffsetsRemoved(self.group_id, self.count, self.reason))
+        if self.with_group:
+            shard.forget(self.group_id)
+            shard.note(GroupRemoved(self.group_id, self.reason))
+
+    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
+        shard.note(AppendRefused(self.group_id, error))
+        shard.unblock(self.group_id)
+
+
+def group_tombstones(shard: Shard, group_id: str) -> tuple[Record, ...]:
+    """What removes a group from the log: its offsets first, then itself."""
+    partitions = shard.durable.partitions_of(group_id)
+    return (*(OffsetDeleted(group_id, *key) for key in partitions), GroupDeleted(group_id))
+
+
+def _expire(shard: Shard, group: Group, now_ms: int) -> None:
+    durable, group_id = shard.durable, group.group_id
+    expired = [
+        key
+        for key, entry in durable.offsets.get(group_id, {}).items()
+        if _is_expired(shard, group, key, entry, now_ms) and not durable.is_pending(group_id, key)
+    ]
+    everything = len(expired) == len(durable.offsets.get(group_id, ()))
+    # an id that was handed out a moment ago will come back: such a group is not abandoned
+    idle = group.state is GroupState.EMPTY and not group.pending_join
+    removable = everything and idle and group_id not in durable.open_producers
+    if removable:
+        reason = "its offsets expired" if expired else "it has no members and no offsets"
+        records = group_tombstones(shard, group_id)
+        shard.block(group_id)
+        shard.append(records, AfterExpiry(group_id, len(expired), reason, with_group=True))
+    elif expired:
+        records = tuple(OffsetDeleted(group_id, *key) for key in expired)
+        shard.append(records, AfterExpiry(group_id, len(expired), "they expired"))
+
+
+def _is_expired(shard: Shard, group: Group, key: TopicPartition, entry: OffsetEntry, now_ms: int) -> bool:
+    base_ms = entry.commit_timestamp_ms
+    if group.protocol_type is None:
+        pass  # a simple group: each offset by its own age
+    elif group.state is GroupState.EMPTY:
+        # a commit of an administrator into an empty group is younger than its state
+        base_ms = max(base_ms, group.state_timestamp_ms)
+    elif (
+        group.state is not GroupState.STABLE
+        or group.protocol_type != CONSUMER
+        or group.subscribes_to(key.topic)
+    ):
+        return False
+    if entry.expire_timestamp_ms != NONE:
+        return now_ms >= entry.expire_timestamp_ms
+    return now_ms - base_ms >= shard.settings.offsets_retention_ms

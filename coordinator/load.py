@@ -1,0 +1,84 @@
+"""Reading a shard back from its log: every batch, in order, the last word on each key wins.
+
+What cannot be read is left out and reported; the rest is loaded. One broker has nobody to hand the shard to,
+so a single bad record must not take all groups with it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ..offsets_topic import NONE, CorruptRecordError, decode
+from ..protocol import KohortError
+from .effects import Note
+from .insight import RecordSkipped
+from .shard import Shard
+
+_CONTROL_KEY = struct.Struct(">hh")
+_ABORT, _COMMIT = 0, 1
+
+
+class LoadedBatch(Protocol):
+    """One batch of the log; ``records`` are (offset, timestamp in ms, key, value)."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def records(self) -> Sequence[tuple[int, int, bytes | None, bytes | None]]: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def transactional(self) -> bool: ...
+    @property
+    def control(self) -> bool: ...
+
+
+class Loader:
+    """Replays the batches of one partition into its shard and counts."""
+
+    def __init__(self, shard: Shard, partition: int, on_note: Callable[[Note], None]) -> None:
+        self.records = 0
+        self.skipped = 0
+        self._shard = shard
+        self._partition = partition
+        self._on_note = on_note
+
+    def run(self, batches: Iterable[LoadedBatch]) -> Iterator[int]:
+        """Replay all; gives way after each batch, with the number of its records."""
+        offset = 0
+        try:
+            for batch in batches:
+                offset = batch.base_offset
+                if batch.control:
+                    self._marker(batch)
+                else:
+                    self._records(batch)
+                self.records += len(batch.records)
+                yield len(batch.records)
+        except KohortError as error:
+            self._skip(offset, f"the log cannot be read beyond the batch at offset {offset}: {error}")
+
+    def _records(self, batch: LoadedBatch) -> None:
+        producer_id = batch.producer_id if batch.transactional else NONE
+        for offset, _, key, value in batch.records:
+            try:
+                record = decode(key, value)
+            except CorruptRecordError as error:
+                self._skip(offset, str(error))
+            else:
+                self._shard.replay(record, offset, producer_id)
+
+    def _marker(self, batch: LoadedBatch) -> None:
+        for offset, _, key, _ in batch.records:
+            if key is None or len(key) < _CONTROL_KEY.size:
+                self._skip(offset, "a control record without its type")
+                continue
+            _, kind = _CONTROL_KEY.unpack_from(key)
+            if kind in (_ABORT, _COMMIT):
+                self._shard.replay_marker(batch.producer_id, committed=kind == _COMMIT)
+
+    def _skip(self, offset: int, reason: str) -> None:
+        self.skipped += 1
+        self._on_note(RecordSkipped("", self._partition, offset, reason))

@@ -1,0 +1,178 @@
+"""The coordinator of a broker: finds the shard of each request, takes requests about many groups apart.
+
+Only this file and ``runner`` know asyncio; all shards belong to one event loop. Time comes from a clock that
+never jumps: the wall clock of the start, carried on by the monotonic one.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Any, Final
+
+from ..offsets_topic import partition_for
+from ..protocol import ApiKey, ErrorCode, RequestContext
+from .admin import list_request
+from .commits import resolve_commit
+from .effects import Note, Request
+from .errors import Unready, unready_error
+from .fanout import FAN_OUT
+from .offsets import resolve_offset_delete
+from .replies import GroupsReply
+from .runner import Call, OffsetsLog, ShardRunner
+from .settings import GroupSettings
+from .shard import Shard, refuse
+from .topics import TopicDirectory
+
+#: How long an OffsetFetch is held while its shard loads: below every client's own timeout.
+_FETCH_PARK_SECONDS: Final = 5.0
+
+
+class GroupCoordinator:
+    """All shards of one broker, for one event loop.
+
+    ``partition_count_of``, ``topic_of_id`` and ``id_of_topic`` look topics up (None: no such topic).
+    ``clock_ms`` must not go backwards. ``on_note`` is told what happens, in order. ``fsync`` puts each batch
+    on the disk before it is acknowledged; without it an acknowledged commit survives the end of the process,
+    not that of the machine.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: GroupSettings,
+        store: OffsetsLog,
+        partition_count_of: Callable[[str], int | None],
+        topic_of_id: Callable[[uuid.UUID], str | None],
+        id_of_topic: Callable[[str], uuid.UUID | None],
+        clock_ms: Callable[[], int] | None = None,
+        new_id: Callable[[], str] | None = None,
+        on_note: Callable[[Note], None] | None = None,
+        fsync: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._topics = TopicDirectory(partition_count_of, topic_of_id, id_of_topic)
+        self._clock_ms = clock_ms or steady_clock_ms()
+        self._new_id = new_id or (lambda: str(uuid.uuid4()))
+        self._on_note = on_note or _ignore
+        self._fsync = fsync
+        self._runners: dict[int, ShardRunner] = {}
+        self._started = False
+        self._partition_of = lru_cache(maxsize=100_000)(partition_for)
+
+    def __repr__(self) -> str:
+        loading = sum(runner.loading for runner in self._runners.values())
+        return f"<GroupCoordinator: {len(self._runners)} shards, {loading} of them loading>"
+
+    async def start(self) -> None:
+        """Load every shard; requests that come meanwhile get the answers for a loading coordinator."""
+        self._started = True
+        partitions = range(self._store.partition_count)
+        for partition in partitions:
+            self._runners[partition] = self._runner(partition)
+        for partition in partitions:
+            await self._runners[partition].load()
+
+    async def stop(self) -> None:
+        """Write what is still to be written, then send everyone who waits to look for another coordinator."""
+        self._started = False
+        for runner in self._runners.values():
+            runner.close()
+        self._runners.clear()
+
+    async def load(self, partition: int) -> None:
+        """Take on one partition: this broker now leads it."""
+        self.unload(partition)
+        runner = self._runners[partition] = self._runner(partition)
+        await runner.load()
+
+    def unload(self, partition: int) -> None:
+        """Give one partition up: another broker leads it, or it is gone."""
+        runner = self._runners.pop(partition, None)
+        if runner is not None:
+            runner.close()
+
+    async def handle(self, api_key: int, version: int, body: Any, context: RequestContext) -> Any:
+        """The response body to a decoded request body, when it is due: JoinGroup and SyncGroup may be held
+        for minutes. Cancelling the call gives the answer up, not what was asked for.
+        """
+        fan_out = FAN_OUT.get(api_key)
+        if fan_out is not None:
+            requests = [
+                Request(api_key, version, part, context, Call())
+                for part in fan_out.split(version, body, self._topics)
+            ]
+            for request in requests:
+                await self._submit(request)
+            answers = [await request.handle.answer() for request in requests]
+            return fan_out.join(version, answers, self._topics)
+        if api_key == ApiKey.LIST_GROUPS:
+            return self._list(version, body, context)
+        if api_key == ApiKey.OFFSET_COMMIT:
+            body = resolve_commit(version, body, self._topics)
+        elif api_key == ApiKey.OFFSET_DELETE:
+            body = resolve_offset_delete(body, self._topics)
+        call = Call()
+        await self._submit(Request(api_key, version, body, context, call))
+        return await call.answer()
+
+    def topics_deleted(self, names: Collection[str]) -> None:
+        """Remove the offsets of these topics from every group."""
+        for runner in self._runners.values():
+            runner.topics_deleted(set(names))
+
+    async def _submit(self, request: Request) -> None:
+        partition = self._partition_of(request.body.group_id or "", self._store.partition_count)
+        runner = self._runners.get(partition)
+        if runner is not None and runner.loading and request.api_key == ApiKey.OFFSET_FETCH:
+            await runner.wait_loaded(_FETCH_PARK_SECONDS)
+        unready = self._unready(runner)
+        if runner is not None and unready is None:
+            runner.step(request)
+        else:
+            assert unready is not None
+            error = unready_error(request.api_key, unready)
+            request.handle.set(refuse(request, error))
+
+    def _unready(self, runner: ShardRunner | None) -> Unready | None:
+        if not self._started:
+            return Unready.INACTIVE
+        if runner is None:
+            return Unready.NOT_HERE
+        return Unready.LOADING if runner.loading else None
+
+    def _list(self, version: int, body: Any, context: RequestContext) -> GroupsReply:
+        if not self._started:
+            return GroupsReply(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if any(runner.loading for runner in self._runners.values()):
+            return GroupsReply(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        reply = GroupsReply()
+        wanted = list_request(body)
+        for runner in self._runners.values():
+            call = Call()
+            runner.step(Request(ApiKey.LIST_GROUPS, version, wanted, context, call))
+            reply.groups += call.body
+        return reply
+
+    def _runner(self, partition: int) -> ShardRunner:
+        return ShardRunner(
+            partition,
+            Shard(self._settings, self._new_id),
+            self._store,
+            self._clock_ms,
+            self._on_note,
+            self._fsync,
+        )
+
+
+def steady_clock_ms() -> Callable[[], int]:
+    """A clock in ms since the epoch that does not follow later changes of the wall clock."""
+    offset_ns = time.time_ns() - time.monotonic_ns()
+    return lambda: (time.monotonic_ns() + offset_ns) // 1_000_000
+
+
+def _ignore(note: Note) -> None:
+    """Nobody asked for notes."""

@@ -1,0 +1,119 @@
+"""All timers of a shard in one heap: when to wake next, and which are due, always in the same order.
+
+Most timers are sessions that every heartbeat pushes further away, so restarting one to a later time only
+changes a number; its place in the heap is corrected when it comes to the top. Starting, restarting earlier
+and firing are O(log n). Equal deadlines fire in the order in which they were last started.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+#: A timer is known by the tuple it was started with: its kind, then whom it concerns.
+TimerKey: TypeAlias = tuple[str, ...]
+
+SESSION: Final = "session"
+JOIN: Final = "join"
+SYNC: Final = "sync"
+RETENTION: Final = "retention"
+
+# below this many dead heap entries a sweep is not worth it
+_SWEEP_FLOOR: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class _Timer:
+    key: TimerKey
+    deadline_ms: int
+    order: int
+    queued: tuple[int, int]  # deadline and order of its one valid entry in the heap
+    live: bool = True
+
+
+class Timers:
+    """Timers by key; times are whatever the caller's clock says, in ms."""
+
+    __slots__ = ("_by_key", "_heap", "_order")
+
+    def __init__(self) -> None:
+        self._by_key: dict[TimerKey, _Timer] = {}
+        self._heap: list[tuple[int, int, _Timer]] = []
+        self._order = 0
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __contains__(self, key: TimerKey) -> bool:
+        return key in self._by_key
+
+    def deadline(self, key: TimerKey) -> int | None:
+        """When that timer fires; None if it is not running."""
+        timer = self._by_key.get(key)
+        return None if timer is None else timer.deadline_ms
+
+    def start(self, key: TimerKey, deadline_ms: int) -> None:
+        """Start a timer, or restart it if it runs."""
+        self._order += 1
+        timer = self._by_key.get(key)
+        if timer is None:
+            timer = _Timer(key, deadline_ms, self._order, (deadline_ms, self._order))
+            self._by_key[key] = timer
+            heapq.heappush(self._heap, (deadline_ms, self._order, timer))
+            return
+        timer.deadline_ms = deadline_ms
+        timer.order = self._order
+        if deadline_ms < timer.queued[0]:
+            self._queue(timer)
+            self._sweep()
+
+    def cancel(self, key: TimerKey) -> None:
+        """Stop a timer; nothing happens if it does not run."""
+        timer = self._by_key.pop(key, None)
+        if timer is not None:
+            timer.live = False
+            self._sweep()
+
+    def clear(self) -> None:
+        """Stop all."""
+        self._by_key.clear()
+        self._heap.clear()
+
+    def next_deadline(self) -> int | None:
+        """When the next timer fires; None if none runs."""
+        timer = self._first()
+        return None if timer is None else timer.deadline_ms
+
+    def pop_due(self, now_ms: int) -> TimerKey | None:
+        """Take out the first timer with ``deadline <= now``; None if none is due."""
+        timer = self._first()
+        if timer is None or timer.deadline_ms > now_ms:
+            return None
+        heapq.heappop(self._heap)
+        del self._by_key[timer.key]
+        timer.live = False
+        return timer.key
+
+    def _first(self) -> _Timer | None:
+        heap = self._heap
+        while heap:
+            deadline_ms, order, timer = heap[0]
+            if timer.live and timer.order == order:
+                return timer
+            heapq.heappop(heap)
+            if timer.live and timer.queued == (deadline_ms, order):
+                self._queue(timer)
+        return None
+
+    def _queue(self, timer: _Timer) -> None:
+        timer.queued = (timer.deadline_ms, timer.order)
+        heapq.heappush(self._heap, (timer.deadline_ms, timer.order, timer))
+
+    def _sweep(self) -> None:
+        if len(self._heap) <= 2 * len(self._by_key) + _SWEEP_FLOOR:
+            return
+        for timer in self._by_key.values():
+            timer.queued = (timer.deadline_ms, timer.order)
+        self._heap = [(*timer.queued, timer) for timer in self._by_key.values()]
+        heapq.heapify(self._heap)
