@@ -263,5 +263,14 @@ def _header_column(data: bytes, raw: Bytes, at: Ints) -> pa.Array:
         items = pa.array([], _HEADER)
     else:
         names, contents = _pieces(data, [keys, values], [pa.binary(), pa.binary()])
-        items = pa.StructArray.from_arrays([names.cast(pa.string()), contents], fields=list(_HEADER))
+        items = pa.StructArray.from_arrays([_text(names), contents], fields=list(_HEADER))
     return pa.ListArray.from_arrays(pa.array(ends), items, type=pa.list_(_HEADER))
+
+
+def _text(names: pa.Array) -> pa.Array:
+    """Header names as strings; bytes that are no UTF-8 are replaced, as Java's clients do."""
+    try:
+        return names.cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = (name if name is None else name.decode("utf-8", "replace") for name in names.to_pylist())
+        return pa.array(decoded, pa.string())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -74,6 +75,15 @@ class GroupBatchesOptions(BaseModel):
                 parse_offsets(text)
             except OffsetsFormatError as error:
                 raise ValueError(f"neither one of {', '.join(_NAMED_STARTS)} nor offsets: {error}") from error
+        return text
+
+    @field_validator("topic_pattern")
+    @classmethod
+    def _pattern(cls, text: str | None) -> str | None:
+        try:
+            re.compile(text or "")
+        except re.error as error:
+            raise ValueError(f"no regular expression: {error}") from error
         return text
 
     @model_validator(mode="after")

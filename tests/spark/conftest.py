@@ -1,0 +1,99 @@
+"""A cluster to drive batches from, as seen by others; one Spark session for all tests that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kohort.consumer import LATEST, Cluster, CommittedOffset
+from kohort.protocol import TopicPartition
+from kohort.spark._client import Client, ConnectionOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Side:
+    """What producers, operators and tools do to the cluster while a driver runs."""
+
+    def __init__(self, bootstrap: str) -> None:
+        from kafka import KafkaProducer
+
+        self.bootstrap = bootstrap
+        self.client = Client(ConnectionOptions(bootstrap, "test-side"))
+        self._producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
+
+    def close(self) -> None:
+        self._producer.close()
+        self.client.close()
+
+    def produce(
+        self, topic: str, counts: Mapping[int, int], value: Callable[[int], bytes] = b"%d".__mod__
+    ) -> None:
+        """Append so many records to each partition; the n-th has key ``n`` and ``value(n)``."""
+        sent = [
+            self._producer.send(topic, key=b"%d" % n, value=value(n), partition=partition)
+            for partition, count in counts.items()
+            for n in range(count)
+        ]
+        self._producer.flush()
+        for future in sent:
+            future.get(timeout=30)
+
+    def send(self, topic: str, **record: Any) -> None:
+        self._producer.send(topic, **record).get(timeout=30)
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = "") -> None:
+        """As an operator's reset does: without metadata unless given."""
+        values = {
+            TopicPartition(topic, p): CommittedOffset(at, metadata=metadata) for p, at in offsets.items()
+        }
+        self.client.run(lambda cluster: cluster.commit(group, values))
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        found = self.client.run(lambda cluster: cluster.committed(group))
+        return {partition.partition: at.offset for partition, at in found.items() if partition.topic == topic}
+
+    def lag(self, group: str, topic: str) -> int:
+        async def ask(cluster: Cluster) -> int:
+            await cluster.metadata([topic])
+            ends = await cluster.list_offsets(dict.fromkeys(cluster.known.partitions(topic), LATEST))
+            commits = await cluster.committed(group)
+            return sum(end.offset - commits[partition].offset for partition, end in ends.items())
+
+        return self.client.run(ask)
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """As retention does."""
+        from kafka import KafkaAdminClient
+        from kafka.structs import TopicPartition as KafkaPartition
+
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap) as admin:
+            admin.delete_records({KafkaPartition(topic, p): before for p, before in offsets.items()})
+
+
+@pytest.fixture(scope="session")
+def side(bootstrap: str) -> Iterator[Side]:
+    side = Side(bootstrap)
+    yield side
+    side.close()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from kohort.spark import spark_session
+
+    session = spark_session(
+        "kohort tests",
+        master="local[2]",
+        **{
+            "spark.log.level": "OFF",
+            "spark.sql.shuffle.partitions": "2",
+            # not UTC: times must not move with the session
+            "spark.sql.session.timeZone": "America/New_York",
+        },
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kohort.protocol import TopicPartition
+from kohort.spark import OffsetRange
+from kohort.spark._intent import (
+    Mark,
+    format_mark,
+    intents,
+    next_number,
+    outcomes,
+    parse_mark,
+    pending,
+    positions,
+)
+from kohort.spark._ranges import Committed, Plan
+
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+RANGES = (OffsetRange("orders", 0, 500, 1000), OffsetRange("orders", 1, 700, 900))
+
+
+@given(st.integers(0, 2**40), st.none() | st.integers(0, 2**62))
+def test_reads_back_what_it_writes(batch: int, end: int | None) -> None:
+    assert parse_mark(format_mark(Mark(batch, end))) == Mark(batch, end)
+
+
+def test_an_intent_is_written_as_documented() -> None:
+    assert intents(3, RANGES[:1]) == {P0: Committed(500, '{"b":3,"e":1000}')}
+    assert outcomes(3, RANGES[:1]) == {P0: Committed(1000, '{"b":3}')}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        "",
+        "flink checkpoint 17",
+        "{",
+        "[3]",
+        "3",
+        "{}",
+        '{"b":"3"}',
+        '{"b":true}',
+        '{"b":-1}',
+        '{"b":3,"e":"x"}',
+        '{"b":3,"e":-5}',
+        '{"b":3,"host":"x"}',
+        "[" * 100_000,
+    ],
+)
+def test_metadata_of_others_is_no_mark(metadata: str | None) -> None:
+    assert parse_mark(metadata) is None
+
+
+def test_nothing_is_pending_after_a_commit_or_before_the_first_batch() -> None:
+    assert pending({}) is None
+    assert pending(outcomes(3, RANGES)) is None
+    assert pending({P0: Committed(5, "by hand")}) is None
+
+
+def test_an_announced_batch_is_pending_with_its_ranges() -> None:
+    assert pending(intents(3, RANGES)) == (3, RANGES)
+
+
+def test_a_reset_of_a_partition_takes_it_out_of_the_announced_batch() -> None:
+    reset = {**intents(3, RANGES), P0: Committed(0, "")}
+    assert pending(reset) == (3, RANGES[1:])
+
+
+def test_an_intent_left_behind_by_newer_batches_is_not_pending() -> None:
+    # its number has been used for other ranges since: a sink that skips numbers would skip its records
+    assert pending({**intents(3, RANGES[:1]), **outcomes(7, RANGES[1:])}) is None
+    assert pending({**intents(3, RANGES[:1]), **intents(7, RANGES[1:])}) == (7, RANGES[1:])
+
+
+@pytest.mark.parametrize(
+    ("committed", "number"),
+    [
+        ({}, 0),
+        ({P0: Committed(5, "by hand")}, 0),
+        (outcomes(0, RANGES), 1),
+        ({**outcomes(9, RANGES[:1]), **outcomes(4, RANGES[1:])}, 10),
+        (intents(3, RANGES), 4),
+    ],
+)
+def test_numbers_go_on_from_the_highest_one_known(
+    committed: dict[TopicPartition, Committed], number: int
+) -> None:
+    assert next_number(committed) == number
+
+
+def test_a_position_without_a_batch_keeps_the_last_number() -> None:
+    assert positions(Plan(8, (), moves={P0: 800})) == {P0: Committed(800, '{"b":7}')}
+    assert positions(Plan(0, (), moves={P0: 800})) == {P0: Committed(800, "")}
+
+
+def test_a_position_beside_a_batch_has_its_number_and_is_no_intent() -> None:
+    plan = Plan(8, RANGES[1:], moves={P0: 800})
+    state = {**intents(8, plan.ranges), **positions(plan)}
+    assert pending(state) == (8, RANGES[1:])
+    assert next_number({P0: state[P0]}) == 9
