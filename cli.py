@@ -93,7 +93,8 @@ def _broker(options: argparse.Namespace) -> int:
     from .broker import Broker
     from .protocol import KohortError
 
-    logging.basicConfig(level=options.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("kohort").setLevel(options.log_level)
     try:
         broker = Broker(
             host=options.host, port=options.port, data=options.data, settings=dict(options.settings)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._settings import BrokerSettings
+from ._settings import BrokerSettings, documented
 from ._topic_config import BROKER_NAMES, TopicConfig, topic_defaults
 from ._validation import Setting, as_text, settings_of
 
@@ -76,8 +76,8 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
 def broker_rows(node: Node) -> list[ConfigRow]:
     """All settings of the broker; none can be changed while it runs."""
     rows = []
-    for name, setting in settings_of(BrokerSettings).items():
-        value = getattr(node.settings, name)
+    for setting in documented():
+        value = getattr(node.settings, setting.name)
         synonyms = _broker_synonyms(node.settings, setting)
         source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
         rows.append(

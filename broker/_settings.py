@@ -7,17 +7,31 @@ one table in docs/broker.md, one place where ``--set`` looks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
 from ..coordinator import GroupSettings
 from ._topic_config import MAX_INT, MAX_LONG, CleanupPolicy, TimestampType
-from ._validation import Doc, SettingsError, read_settings
+from ._validation import Doc, Setting, SettingsError, read_settings, settings_of
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
+
+#: Descriptions of the coordinator's settings.
+_GROUP_DOCS = {
+    "group_min_session_timeout_ms": "shortest session a member may ask for",
+    "group_max_session_timeout_ms": "longest session a member may ask for",
+    "group_initial_rebalance_delay_ms": "how long a new group waits for more members",
+    "group_max_size": "most members of a group",
+    "offset_metadata_max_bytes": "longest metadata of a committed offset",
+    "offsets_load_buffer_size": "bytes read at a time when groups are loaded",
+    "offsets_retention_minutes": "how long the offsets of a group without members are kept",
+    "offsets_retention_check_interval_ms": "time between two looks for offsets to expire",
+    "offsets_topic_compression_codec": "codec of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd",
+    "offsets_commit_timeout_ms": "how long a write of the coordinator may take",
+}
 
 
 @dataclass(slots=True)
@@ -150,6 +164,14 @@ class BrokerSettings(GroupSettings):
     @property
     def flush_ms(self) -> int:
         return MAX_LONG if self.log_flush_interval_ms is None else self.log_flush_interval_ms
+
+
+def documented() -> list[Setting]:
+    """Every setting with its description, the coordinator's among them."""
+    return [
+        setting if setting.doc else replace(setting, doc=_GROUP_DOCS[setting.name])
+        for setting in settings_of(BrokerSettings).values()
+    ]
 
 
 def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:

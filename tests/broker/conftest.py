@@ -1,0 +1,29 @@
+"""A broker for the tests of its room, shared while they only add topics of their own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from kohort.testing import RunningBroker, running_broker
+from tests.broker.wire import Wire
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[RunningBroker]:
+    with running_broker() as running:
+        yield running
+
+
+@pytest.fixture
+def wire(broker: RunningBroker) -> Iterator[Wire]:
+    with Wire(broker.bootstrap) as connection:
+        yield connection
+
+
+@pytest.fixture
+def name() -> str:
+    """A topic name of the test's own."""
+    return f"t-{uuid.uuid4().hex[:10]}"

@@ -1,0 +1,88 @@
+"""The broker's settings and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from kohort.broker import BrokerSettings, SettingsError
+from kohort.broker._settings import broker_settings, documented, parse_listener
+from kohort.broker._topic_config import MAX_LONG
+from kohort.broker._validation import settings_of
+from kohort.coordinator import GroupSettings
+
+
+def test_it_is_the_coordinators_settings_too() -> None:
+    settings = broker_settings({"group.max.size": "7"})
+    assert isinstance(settings, GroupSettings)
+    assert settings.group_max_size == 7
+
+
+def test_a_settings_object_is_taken_as_it_is() -> None:
+    settings = BrokerSettings(num_partitions=3)
+    assert broker_settings(settings) is settings
+
+
+def test_every_setting_has_a_description() -> None:
+    assert [setting.name for setting in documented() if not setting.doc] == []
+    assert {setting.name for setting in documented()} == {field.name for field in fields(BrokerSettings)}
+
+
+def test_every_default_is_allowed() -> None:
+    given = {name: setting.default for name, setting in settings_of(BrokerSettings).items()}
+    assert (
+        broker_settings({name: value for name, value in given.items() if value is not None})
+        == BrokerSettings()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "retention_ms"),
+    [
+        ({}, 168 * 3_600_000),
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.ms": "-1", "log.retention.hours": "5"}, -1),
+    ],
+)
+def test_the_finest_unit_of_retention_wins(given: dict[str, str], retention_ms: int) -> None:
+    assert broker_settings(given).retention_ms == retention_ms
+
+
+def test_rolling_and_flushing_by_time() -> None:
+    assert broker_settings({}).segment_ms == 168 * 3_600_000
+    assert broker_settings({"log.roll.ms": "5"}).segment_ms == 5
+    assert broker_settings({}).flush_ms == MAX_LONG
+    assert broker_settings({"log.flush.interval.ms": "9"}).flush_ms == 9
+
+
+def test_session_bounds_must_not_cross() -> None:
+    with pytest.raises(SettingsError, match=r"group\.min\.session\.timeout\.ms=20.*set it to that or less"):
+        broker_settings({"group.min.session.timeout.ms": "20", "group.max.session.timeout.ms": "10"})
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("PLAINTEXT://localhost:9092", ("localhost", 9092)), ("PLAINTEXT://[::1]:1", ("::1", 1))],
+)
+def test_a_listener_is_a_scheme_a_host_and_a_port(text: str, address: tuple[str, int]) -> None:
+    assert parse_listener(text) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "localhost:9092",
+        "SSL://localhost:9092",
+        "PLAINTEXT://localhost",
+        "PLAINTEXT://:9092",
+        "PLAINTEXT://h:0",
+        "PLAINTEXT://h:70000",
+    ],
+)
+def test_any_other_listener_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"advertised\.listeners="):
+        broker_settings({"advertised.listeners": text})
