@@ -15,7 +15,7 @@ from ..statemachine import GroupState
 from .errors import append_error
 from .expiry import group_tombstones
 from .insight import AppendRefused, GroupRemoved
-from .replies import DeletedGroup, DescribedGroup, DescribedMember, ListedGroup
+from .replies import GROUP_OPERATIONS, DeletedGroup, DescribedGroup, DescribedMember, ListedGroup
 
 if TYPE_CHECKING:
     from .effects import Request
@@ -32,6 +32,7 @@ class GroupRequest:
     """A DescribeGroups or DeleteGroups for one group."""
 
     group_id: str
+    with_operations: bool = False
 
 
 @dataclass(slots=True)
@@ -44,7 +45,8 @@ class ListRequest:
 
 def split_describe(body: Any) -> list[GroupRequest]:
     """One request for each group of a DescribeGroups body."""
-    return [GroupRequest(group_id or "") for group_id in body.groups]
+    with_operations = bool(body.include_authorized_operations)
+    return [GroupRequest(group_id or "", with_operations) for group_id in body.groups]
 
 
 def split_delete(body: Any) -> list[GroupRequest]:
@@ -79,6 +81,8 @@ def handle_describe(shard: Shard, request: Request, _now_ms: int) -> None:
     described = DescribedGroup(
         0, group.group_id, group.state.value, group.protocol_type or "", protocol, members
     )
+    if request.body.with_operations:
+        described.authorized_operations = GROUP_OPERATIONS
     shard.reply(request, described)
 
 

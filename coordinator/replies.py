@@ -12,8 +12,9 @@ from typing import Any, Final
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
 
-#: "Not asked for, or not allowed to know" in DescribeGroups.
-NO_OPERATIONS: Final = -(2**31)
+#: What may be done to a group where there are no access rules, as numbers of Kafka's AclOperation (KIP-430):
+#: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+GROUP_OPERATIONS: Final = frozenset({3, 6, 8, 10, 11})
 
 
 @dataclass(slots=True)
@@ -169,7 +170,7 @@ class DescribedMember:
 
 @dataclass(slots=True)
 class DescribedGroup:
-    """A group in DescribeGroups."""
+    """A group in DescribeGroups; ``authorized_operations`` is None where they were not asked for."""
 
     error_code: int
     group_id: str
@@ -178,7 +179,7 @@ class DescribedGroup:
     protocol_data: str = ""
     members: list[DescribedMember] = field(default_factory=list)
     error_message: str | None = None
-    authorized_operations: int = NO_OPERATIONS
+    authorized_operations: frozenset[int] | None = None
 
 
 @dataclass(slots=True)
