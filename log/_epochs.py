@@ -55,9 +55,11 @@ class LeaderEpochs:
     def cut_start(self, log_start_offset: int) -> None:
         """Forget epochs that end at or before ``log_start_offset``. Raises OSError."""
         after = bisect_right(self._entries, log_start_offset, key=lambda entry: entry[1])
-        if after and self._entries[after - 1][1] < log_start_offset:
-            kept = (self._entries[after - 1][0], log_start_offset)
-            self._replace([kept, *self._entries[after:]])
+        if not after:
+            return
+        oldest = (self._entries[after - 1][0], log_start_offset)
+        if self._entries[0] != oldest:
+            self._replace([oldest, *self._entries[after:]])
 
     def cut_end(self, log_end_offset: int) -> None:
         """Forget epochs that begin behind the log's end. Raises OSError."""

@@ -305,8 +305,7 @@ class PartitionLog:
     # -- to the disk -----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Return once everything appended before the call is on the disk; the recovery point moves up to
-        there.
+        """Return once everything appended is on the disk; the recovery point moves up to there.
 
         A failure is a loss: the log goes offline, since what the disk holds is known only after reading it.
         """

@@ -1,0 +1,93 @@
+"""The real file system behind the seam."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kohort.log._files import OS_FILES, read_whole, write_whole
+
+
+def test_a_file_is_made_by_its_first_write_and_for_its_owner_alone(tmp_path: Path) -> None:
+    file = OS_FILES.file(str(tmp_path / "a.log"))
+    assert file.size() == 0
+    with pytest.raises(FileNotFoundError):
+        file.read(0, 1)
+    assert not (tmp_path / "a.log").exists()
+    file.write(0, b"abcdef")
+    assert (tmp_path / "a.log").stat().st_mode & 0o777 == 0o600
+    assert file.read(2, 3) == b"cde"
+    assert file.read(4, 100) == b"ef"
+    file.truncate(3)
+    assert file.size() == 3
+    file.sync()
+    file.close()
+
+
+def test_a_closed_file_opens_again(tmp_path: Path) -> None:
+    file = OS_FILES.file(str(tmp_path / "a"))
+    file.write(0, b"x")
+    file.close()
+    file.close()
+    assert file.read(0, 1) == b"x"
+    file.close()
+
+
+def test_short_writes_of_the_system_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: whole(fd, bytes(data[:3]), at))
+    file = OS_FILES.file(str(tmp_path / "a"))
+    file.write(5, b"0123456789")
+    assert (tmp_path / "a").read_bytes() == b"\0" * 5 + b"0123456789"
+    file.close()
+
+
+def test_a_write_that_makes_no_progress_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
+    file = OS_FILES.file(str(tmp_path / "a"))
+    with pytest.raises(OSError, match="nothing could be written"):
+        file.write(0, b"x")
+    file.close()
+
+
+def test_short_reads_of_the_system_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(b"0123456789")
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: whole(fd, min(size, 3), at))
+    file = OS_FILES.file(str(tmp_path / "a"))
+    assert file.read(1, 8) == b"12345678"
+    assert file.read(6, 50) == b"6789"
+    file.close()
+
+
+def test_a_whole_file_is_replaced_or_left(tmp_path: Path) -> None:
+    path = str(tmp_path / "checkpoint")
+    assert read_whole(OS_FILES, path) is None
+    write_whole(OS_FILES, path, b"old content")
+    write_whole(OS_FILES, path, b"new")
+    assert read_whole(OS_FILES, path) == b"new"
+    assert os.listdir(tmp_path) == ["checkpoint"]
+
+
+def test_a_lock_keeps_out_this_process_and_others(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    lock = OS_FILES.lock(path)
+    assert lock is not None
+    assert OS_FILES.lock(path) is None
+    probe = (
+        "import fcntl, os, sys\n"
+        "fd = os.open(sys.argv[1], os.O_RDWR)\n"
+        "try: fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "except OSError: sys.exit(3)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", probe, path], check=False).returncode == 3
+    lock.release()
+    assert subprocess.run([sys.executable, "-c", probe, path], check=False).returncode == 0
+    again = OS_FILES.lock(path)
+    assert again is not None
+    again.release()
+    again.release()
