@@ -93,6 +93,9 @@ def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> S
     """
     from pyspark.sql import SparkSession
 
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
     os.environ["JAVA_HOME"] = str(java_home().path)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import kohort.spark
+
+HEAVY = ("pyspark", "pyarrow", "numpy", "pandas", "pydantic")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Which of the heavy packages a fresh interpreter has loaded after this."""
+    code += f"\nimport sys; print(*(name for name in {HEAVY} if name in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [
+        ("import kohort.spark", set()),
+        ("from kohort.spark import java_home, parse_offsets, OffsetRange, DataLossError", set()),
+        ("from kohort.spark._fetch import read_task", set()),
+        ("from kohort.spark._frames import frame_by_tasks", set()),
+        ("from kohort.spark import GroupBatches", {"pydantic"}),
+        ("import kohort.consumer.arrow", {"pyarrow", "numpy"}),
+    ],
+)
+def test_each_part_loads_only_what_it_needs(code: str, allowed: set[str]) -> None:
+    assert loaded_by(code) <= allowed
+
+
+@pytest.mark.parametrize("name", kohort.spark.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(kohort.spark, name) is not None
+    assert name in dir(kohort.spark)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Batches'"):
+        kohort.spark.Batches  # noqa: B018
