@@ -1,4 +1,10 @@
-"""Consumers: the group consumer in its async and blocking faces, and the cluster client under them."""
+"""Consumers: the group consumer in its async and blocking faces, and the cluster client under them.
+
+The faces are loaded when they are first asked for, so that this package is cheap to import.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from .cluster import Cluster
 from .errors import (
@@ -16,11 +22,32 @@ from .fetch_requests import AbortedTransaction, FetchedPartition, FetchFrom
 from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from .offset_requests import EARLIEST, LATEST, CommittedOffset, OffsetAndTimestamp
 from .pool import Channel
+from .record import Headers, Record
+
+if TYPE_CHECKING:
+    from .blocking import GroupConsumer
+    from .config import ConsumerConfig
+    from .consumer import AsyncGroupConsumer, ConsumerStatus
+
+_LAZY = {
+    "AsyncGroupConsumer": "consumer",
+    "ConsumerConfig": "config",
+    "ConsumerStatus": "consumer",
+    "GroupConsumer": "blocking",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "EARLIEST",
     "LATEST",
     "AbortedTransaction",
+    "AsyncGroupConsumer",
     "BrokerConnectionError",
     "BrokerTimeoutError",
     "Channel",
@@ -30,14 +57,19 @@ __all__ = [
     "CommittedOffset",
     "ConfigError",
     "ConsumerClosedError",
+    "ConsumerConfig",
     "ConsumerError",
+    "ConsumerStatus",
     "FatalGroupError",
     "FetchFrom",
     "FetchedPartition",
+    "GroupConsumer",
+    "Headers",
     "NoOffsetError",
     "Node",
     "OffsetAndTimestamp",
     "PartitionMetadata",
+    "Record",
     "StaleRecordError",
     "TopicMetadata",
 ]

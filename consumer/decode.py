@@ -160,3 +160,18 @@ def _reader() -> Callable[[bytes], Iterable[Any]]:
         from kafka.record.default_records import DefaultRecordBatch
     reader: Callable[[bytes], Iterable[Any]] = DefaultRecordBatch
     return reader
+
+
+def end_of_run(data: bytes | memoryview, offset: int) -> int:
+    """The offset to fetch after these bytes: behind the last batch that is whole; ``offset`` if none is.
+
+    Raises CorruptBatchError for bytes that are no batches.
+    """
+    position = 0
+    while len(data) - position >= BATCH_OVERHEAD:
+        header = parse_batch_header(data, position)
+        position += header.size
+        if position > len(data):
+            break
+        offset = max(offset, header.next_offset)
+    return offset

@@ -41,6 +41,11 @@ class Membership(MembershipCore):
         """How this member hands partitions over: the highest protocol all its assignors have."""
         return self._strategies.protocol
 
+    @property
+    def paused(self) -> bool:
+        """Whether this member stays away until ``resume``."""
+        return self._paused
+
     def next_deadline(self) -> float | None:
         """When to call ``advance`` at the latest; None while only answers can move anything."""
         times = [self._rejoin_at] if self._may_begin_round() else []
@@ -124,7 +129,7 @@ class Membership(MembershipCore):
         self.advance(now)
 
     def topics(self, topics: Mapping[str, TopicInfo], now: float) -> None:
-        """The answer to NeedTopics, or news at any time: as leader this member may see need for a new round."""
+        """The answer to NeedTopics, or news at any time; as leader this member may ask for a new round."""
         if self._led is None:
             return
         known = {name: topics[name] for name in self._led.topics if name in topics}

@@ -14,7 +14,7 @@ from ..protocol import TopicPartition
 from .errors import NoOffsetError
 from .offset_requests import EARLIEST, LATEST
 
-#: ``auto_offset_reset``: earliest, latest, fail, or a time in milliseconds.
+#: As ``auto_offset_reset``: earliest, latest, fail, or a time in milliseconds.
 ResetPolicy = str | int
 
 
@@ -29,7 +29,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A reset under way: ``asked`` could not be read because of ``reason``; None when nothing was committed."""
+    """A reset under way: ``asked`` cannot be read because of ``reason``; None when nothing was committed."""
 
     asked: int | None
     reason: str
@@ -39,8 +39,9 @@ class Reset:
 class Position:
     """One partition. ``fetch_offset`` is the next to ask the broker for, ahead of what is delivered.
 
-    ``changed`` counts the times it was set elsewhere than by reading on: an answer from before is stale.
-    ``generation`` stamps what is fetched from now on.
+    ``held``: being given up, or not announced to the user yet. ``changed`` counts the times it was set
+    elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is fetched from
+    now on.
     """
 
     partition: TopicPartition
@@ -51,19 +52,20 @@ class Position:
     committed: int | None = None
     changed: int = 0
     paused: bool = False
-    stopping: bool = False
+    held: bool = False
     retry_at: float = 0.0
     failures: int = 0
     error: Exception | None = None
     reset: Reset | None = None
     reset_to: int = LATEST
     high_watermark: int = -1
-    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    read_replica: int = -1
 
     @property
     def readable(self) -> bool:
         """Whether its records may be fetched and delivered."""
-        return self.phase is Phase.READING and not self.paused and not self.stopping
+        return self.phase is Phase.READING and not self.paused and not self.held
 
 
 class Positions:
@@ -84,19 +86,19 @@ class Positions:
         return self._all.get(partition)
 
     def partitions(self) -> frozenset[TopicPartition]:
-        """Every partition, those that are stopping included."""
+        """Every partition, those that are being given up included."""
         return frozenset(self._all)
 
     def in_phase(self, phase: Phase, now: float) -> list[Position]:
         """Partitions of a phase whose pause after an error is over."""
-        return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at and not p.stopping]
+        return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at]
 
     # life
 
     def add(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """New partitions: their committed offsets are asked for first."""
+        """New partitions, held: their committed offsets are asked for first."""
         for partition in partitions:
-            self._all[partition] = Position(partition, generation)
+            self._all[partition] = Position(partition, generation, held=True)
 
     def kept(self, partitions: Iterable[TopicPartition], generation: int) -> None:
         """Partitions that stay go on in a new generation, undisturbed."""
@@ -104,11 +106,11 @@ class Positions:
             if (position := self._all.get(partition)) is not None:
                 position.generation = generation
 
-    def stop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch and deliver nothing more; they are being given up."""
+    def hold(self, partitions: Iterable[TopicPartition], held: bool = True) -> None:
+        """Fetch and deliver nothing of them, or go on."""
         for partition in partitions:
             if (position := self._all.get(partition)) is not None:
-                position.stopping = True
+                position.held = held
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
@@ -158,14 +160,22 @@ class Positions:
         position.reset_to = timestamp_ms
         self._to_reset(position, Reset(None, "asked for by seek"))
 
+    def fail(self, position: Position, error: Exception) -> None:
+        """It cannot be read; polls raise this until it is sought elsewhere or given up."""
+        position.error = error
+        position.phase = Phase.FAILED
+        position.changed += 1
+
+    def first_error(self) -> Exception | None:
+        """Of a partition that failed and is neither paused nor being given up."""
+        failed = (p.error for p in self._all.values() if p.phase is Phase.FAILED and not (p.paused or p.held))
+        return next(failed, None)
+
     def _start_reset(self, position: Position, reset: Reset) -> None:
         if self._policy == "fail":
             asked = "nothing is committed" if reset.asked is None else f"offset {reset.asked}: {reset.reason}"
-            position.error = NoOffsetError(
-                position.partition, f"{asked}, and auto_offset_reset is 'fail': seek, or allow a reset"
-            )
-            position.phase = Phase.FAILED
-            position.changed += 1
+            text = f"{asked}, and auto_offset_reset is 'fail': seek, or allow a reset"
+            self.fail(position, NoOffsetError(position.partition, text))
             return
         ends = {"earliest": EARLIEST, "latest": LATEST}
         position.reset_to = ends[self._policy] if isinstance(self._policy, str) else self._policy

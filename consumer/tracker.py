@@ -1,7 +1,8 @@
 """What is delivered, what is done, and what may be committed of it. No I/O.
 
 Per partition the committable offset is the first one delivered and not done; with nothing open it is where
-delivery goes on, so that control batches and holes of compaction are passed. Records may be done in any order.
+delivery goes on, so that control batches and holes of compaction are passed. Records may be done in any
+order.
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ class Stay:
         """A record goes to the user. Offsets rise."""
         self._open.append(offset)
         self.position = offset + 1
+
+    def delivered_all(self, offsets: list[int]) -> None:
+        """Some records go to the user together; at least one."""
+        self._open.extend(offsets)
+        self.position = offsets[-1] + 1
 
     def passed(self, position: int) -> None:
         """There is nothing (more) to deliver before this offset."""

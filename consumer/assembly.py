@@ -1,0 +1,155 @@
+"""Puts a group consumer's parts together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..assignors import Assignor, load_assignor
+from ..protocol import KohortError
+from .backoff import Backoff
+from .cluster import Cluster
+from .committer import Committer
+from .config import ConsumerConfig
+from .delivery import Delivery
+from .driver import Driver
+from .errors import ConfigError
+from .events import Event
+from .fetcher import Fetcher, FetchSettings
+from .group_messages import MembershipSettings
+from .handover import Callbacks, Handover, HandoverSettings
+from .membership import Membership
+from .pollwatch import PollWatch
+from .positions import Positions
+from .signal import Signal
+from .tracker import Tracker
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One consumer's; none of them is shared with another."""
+
+    cluster: Cluster
+    membership: Membership
+    positions: Positions
+    tracker: Tracker
+    delivery: Delivery
+    fetcher: Fetcher
+    committer: Committer
+    handover: Handover
+    driver: Driver
+    watch: PollWatch
+
+
+def assemble(
+    config: ConsumerConfig,
+    callbacks: Callbacks,
+    *,
+    wake: Callable[[], None],
+    report: Callable[[Event], None],
+    failed: Callable[[Exception], None],
+) -> Parts:
+    """Build the parts; nothing connects. Raises ConfigError for assignors that cannot be used."""
+    rng = random.Random()
+    backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
+    settled = Signal()
+    cluster = Cluster(
+        config.bootstrap,
+        config.client_id,
+        request_timeout_ms=config.request_timeout_ms,
+        default_api_timeout_ms=config.default_api_timeout_ms,
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        reconnect_backoff_ms=config.reconnect_backoff_ms,
+        reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
+        ssl_context=config.ssl_context(),
+    )
+    membership = Membership(_membership_settings(config), _assignors(config.assignor), rng)
+    positions = Positions(config.auto_offset_reset)
+    tracker = Tracker()
+    delivery = Delivery(positions, tracker, max_undone=config.max_undone_records, wake=wake, report=report)
+    watch = PollWatch(config.max_poll_interval_ms)
+    driver = Driver(
+        cluster,
+        config.group,
+        membership,
+        delivery,
+        watch,
+        late_ms=config.heartbeat_interval_ms,
+        metadata_max_age_ms=config.metadata_max_age_ms,
+        with_racks=bool(config.client_rack),
+        create_topics=config.allow_auto_create_topics,
+        backoff=backoff,
+        settled=settled,
+        report=report,
+        failed=failed,
+    )
+    fetcher = Fetcher(
+        cluster, _fetch_settings(config), positions, delivery, backoff=backoff, report=report, polled=wake
+    )
+    committer = Committer(
+        cluster,
+        config.group,
+        config.group_instance_id,
+        membership,
+        tracker,
+        backoff=backoff,
+        settled=settled,
+        carry_out=driver.carry_out,
+        report=report,
+    )
+    handover = Handover(
+        HandoverSettings(config.drain_ms, config.rebalance_ms, config.enable_auto_commit),
+        callbacks,
+        positions,
+        delivery,
+        tracker,
+        committer,
+        announced=fetcher.wake,
+        released=driver.released,
+        report=report,
+    )
+    driver.handover = handover
+    return Parts(
+        cluster, membership, positions, tracker, delivery, fetcher, committer, handover, driver, watch
+    )
+
+
+def _membership_settings(config: ConsumerConfig) -> MembershipSettings:
+    return MembershipSettings(
+        group=config.group,
+        instance_id=config.group_instance_id,
+        session_timeout_ms=config.session_timeout_ms,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        rebalance_timeout_ms=config.rebalance_ms,
+        request_timeout_ms=config.request_timeout_ms,
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        rack=config.client_rack or None,
+    )
+
+
+def _fetch_settings(config: ConsumerConfig) -> FetchSettings:
+    return FetchSettings(
+        group=config.group,
+        rack=config.client_rack,
+        read_committed=config.isolation_level == "read_committed",
+        min_bytes=config.fetch_min_bytes,
+        max_bytes=config.fetch_max_bytes,
+        partition_max_bytes=config.max_partition_fetch_bytes,
+        max_wait_ms=config.fetch_max_wait_ms,
+        prefetch_max_bytes=config.prefetch_max_bytes,
+        check_crcs=config.check_crcs,
+    )
+
+
+def _assignors(given: Any) -> list[Assignor]:
+    specs = list(given) if isinstance(given, list | tuple) else [given]
+    if not specs:
+        raise ConfigError("assignor is empty: give a name, a class or an instance, or several")
+    try:
+        return [load_assignor(spec) for spec in specs]
+    except KohortError as error:
+        raise ConfigError(f"assignor={given!r}: {error}") from error

@@ -1,0 +1,248 @@
+"""The group consumer for code without asyncio: the same consumer, on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections import deque
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from typing import Any, Self, TypeVar
+
+from ..protocol import TopicPartition
+from .consumer import CLOSE_TIMEOUT_MS, AsyncGroupConsumer, ConsumerStatus
+from .errors import ConsumerClosedError, StaleRecordError
+from .events import EventLog
+from .handover import PartitionsCallback
+from .offset_requests import CommittedOffset
+from .record import Record
+
+T = TypeVar("T")
+
+
+class GroupConsumer:
+    """``with GroupConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``, then
+    ``for record in consumer`` or ``for batch in consumer.batches()``; ``done(record)`` for each.
+
+    As AsyncGroupConsumer, blocking. Heartbeats run in the background whatever the caller does. Callbacks run
+    in other threads than the caller's, and may use the consumer. Use one instance from one thread; ``close``
+    and ``done`` may be called from any.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        on_partitions_assigned: PartitionsCallback | None = None,
+        on_partitions_revoking: PartitionsCallback | None = None,
+        on_partitions_revoked: PartitionsCallback | None = None,
+        on_partitions_lost: PartitionsCallback | None = None,
+        **config: Any,
+    ) -> None:
+        self._consumer = AsyncGroupConsumer(
+            *topics,
+            on_partitions_assigned=_off_the_loop(on_partitions_assigned),
+            on_partitions_revoking=_off_the_loop(on_partitions_revoking),
+            on_partitions_revoked=_off_the_loop(on_partitions_revoked),
+            on_partitions_lost=_off_the_loop(on_partitions_lost),
+            **config,
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        self._ready: deque[Record] = deque()
+        self._done: deque[Record] = deque()
+        self._done_scheduled = False
+        self._closing = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Group{self._consumer!r}".replace("AsyncGroup", "", 1)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """As AsyncGroupConsumer.start."""
+        if self._thread is not None:
+            raise ConsumerClosedError("a consumer starts once: make a new one")
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"kohort {self._consumer.config.group}", daemon=True
+        )
+        self._thread.start()
+        try:
+            self._run(self._consumer.start())
+        except BaseException:
+            self._stop_loop()
+            raise
+
+    def close(self, *, drain_timeout_ms: float = 0, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+        """As AsyncGroupConsumer.close. Iterations end."""
+        with self._closing:
+            if self._thread is None or self._loop.is_closed():
+                return
+            try:
+                self._run(self._consumer.close(drain_timeout_ms=drain_timeout_ms, timeout_ms=timeout_ms))
+            finally:
+                self._stop_loop()
+
+    def _stop_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        assert self._thread is not None, "started before it is stopped"
+        self._thread.join()
+        self._loop.close()
+
+    # records
+
+    def __iter__(self) -> Iterator[Record]:
+        """Records one by one, until the consumer is closed."""
+        parts = self._consumer.parts
+        clock = self._loop.time
+        ready = self._ready
+        while True:
+            while ready:
+                record = ready.popleft()
+                stay = parts.tracker.get(TopicPartition(record.topic, record.partition))
+                if stay is not None and stay.epoch == record.epoch:
+                    parts.watch.touch(clock() * 1000)
+                    yield record
+            batch = self._next_batch(None)
+            if not batch:
+                return
+            ready.extend(batch)
+
+    def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
+        """Lists of records, as many as are there at a time (default max_poll_records), until closed."""
+        while batch := self._next_batch(max_records):
+            yield batch
+
+    def _next_batch(self, max_records: int | None) -> list[Record]:
+        try:
+            return self.getmany(max_records, None)
+        except ConsumerClosedError:
+            return []
+
+    def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
+        """As AsyncGroupConsumer.getmany."""
+        return self._run(self._consumer.getmany(max_records, timeout_ms))
+
+    # done and committed
+
+    def done(self, record: Record) -> None:
+        """As AsyncGroupConsumer.done."""
+        stay = self._consumer.parts.tracker.get(TopicPartition(record.topic, record.partition))
+        if stay is None or stay.epoch != record.epoch:
+            # in the right words
+            self._consumer.parts.tracker.done(record)
+        self._done.append(record)
+        if not self._done_scheduled:
+            self._done_scheduled = True
+            self._loop.call_soon_threadsafe(self._mark_done)
+
+    def done_all(self, records: Iterable[Record]) -> None:
+        """``done`` for each."""
+        for record in records:
+            self.done(record)
+
+    def _mark_done(self) -> None:
+        """On the loop: one turn for all that came meanwhile."""
+        self._done_scheduled = False
+        while self._done:
+            try:
+                self._consumer.done(self._done.popleft())
+            except StaleRecordError:
+                # given up between the caller's check and now: it is delivered elsewhere
+                continue
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None,
+        *,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """As AsyncGroupConsumer.commit."""
+        self._run(self._consumer.commit(offsets, timeout_ms=timeout_ms))
+
+    def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
+        """As AsyncGroupConsumer.committed."""
+        return self._run(self._consumer.committed(*partitions))
+
+    # state
+
+    @property
+    def events(self) -> EventLog:
+        """As AsyncGroupConsumer.events; listeners are called on the consumer's thread."""
+        return self._consumer.events
+
+    @property
+    def state(self) -> ConsumerStatus:
+        return self._consumer.state
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._consumer.assignment()
+
+    def subscription(self) -> frozenset[str]:
+        return self._consumer.subscription()
+
+    def position(self, partition: TopicPartition) -> int | None:
+        return self._consumer.position(partition)
+
+    def lag(self) -> dict[TopicPartition, int]:
+        return self._run(_call(self._consumer.lag))
+
+    # where to read
+
+    def subscribe(self, *topics: str) -> None:
+        self._run(_call(self._consumer.subscribe, *topics))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self._run(_call(self._consumer.pause, *partitions))
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._run(_call(self._consumer.resume, *partitions))
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return self._run(_call(self._consumer.paused))
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        self._run(_call(self._consumer.seek, partition, offset))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        self._run(_call(self._consumer.seek_to_beginning, *partitions))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        self._run(_call(self._consumer.seek_to_end, *partitions))
+
+    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        self._run(_call(self._consumer.seek_to_time, partition, timestamp_ms))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._thread is None or self._loop.is_closed():
+            work.close()
+            state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
+            raise ConsumerClosedError(f"this consumer {state}")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # an interrupt here must not leave the work to take records that nobody gets
+            future.cancel()
+            raise
+
+
+async def _call(function: Any, *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _off_the_loop(callback: PartitionsCallback | None) -> PartitionsCallback | None:
+    """A callback that may block, on a thread where it does not hold up heartbeats."""
+    if callback is None or inspect.iscoroutinefunction(callback):
+        return callback
+
+    async def call(partitions: tuple[TopicPartition, ...]) -> None:
+        result = await asyncio.to_thread(callback, partitions)
+        if inspect.isawaitable(result):
+            await result
+
+    return call

@@ -1,0 +1,375 @@
+"""The group consumer for asyncio. What it is made of: ``assembly``; its rebalances: ``handover``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ..protocol import TopicPartition
+from ..statemachine import MemberState
+from .assembly import Parts, assemble
+from .config import ConsumerConfig, consumer_config
+from .errors import ConfigError, ConsumerClosedError
+from .events import ConsumerFailed, Event, EventLog, StateChanged
+from .handover import Callbacks, PartitionsCallback
+from .offset_requests import EARLIEST, LATEST, CommittedOffset
+from .record import Record
+from .signal import Signal
+
+#: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
+CLOSE_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStatus:
+    """Where the member is, why, and since when (the loop's clock, in milliseconds).
+
+    ``assigned`` and ``undone`` count partitions owned now and records delivered and not done.
+    """
+
+    state: MemberState
+    reason: str
+    since_ms: float
+    generation: int
+    member_id: str
+    assigned: int
+    undone: int
+
+
+class AsyncGroupConsumer:
+    """Reads topics as a member of a consumer group.
+
+    ``async with AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``,
+    then ``async for record in consumer`` or ``getmany``; call ``done(record)`` for each record that has been
+    dealt with, in any order. What is done is committed by itself, and nothing else is. Settings are Kafka's
+    in snake case: see ConsumerConfig. Wrong ones raise ConfigError here, before anything connects.
+
+    The callbacks get a tuple of partitions and may be async: ``on_partitions_assigned`` before the first
+    record; ``on_partitions_revoking`` when delivery of partitions has stopped; ``on_partitions_revoked`` when
+    what was delivered of them is done or out of time, just before the commit; ``on_partitions_lost`` instead,
+    when the group has gone on without this member.
+
+    Use it on one event loop. Handlers may run for long, but must not block the loop: heartbeats are sent
+    there.
+    """
+
+    def __init__(
+        self,
+        *topics: str,
+        on_partitions_assigned: PartitionsCallback | None = None,
+        on_partitions_revoking: PartitionsCallback | None = None,
+        on_partitions_revoked: PartitionsCallback | None = None,
+        on_partitions_lost: PartitionsCallback | None = None,
+        **config: Any,
+    ) -> None:
+        if not topics or not all(isinstance(topic, str) and topic for topic in topics):
+            raise ConfigError(f"topics are {topics!r}: give the names of one or more")
+        self.config: ConsumerConfig = consumer_config(**config)
+        #: What happens, as typed events: iterate it, or give it a listener.
+        self.events = EventLog()
+        self._topics = frozenset(topics)
+        self._callbacks = Callbacks(
+            on_partitions_assigned, on_partitions_revoking, on_partitions_revoked, on_partitions_lost
+        )
+        self._more = Signal()
+        self._status = (MemberState.UNJOINED, "not started", 0.0)
+        self._error: Exception | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closed = False
+        self._parts: Parts | None = None
+        self._built = assemble(
+            self.config, self._callbacks, wake=self._more.fire, report=self._publish, failed=self._fail
+        )
+
+    def __repr__(self) -> str:
+        status = self.state
+        return (
+            f"AsyncGroupConsumer({self.config.group!r}, {status.state.value}, "
+            f"generation {status.generation}, {status.assigned} partitions, {status.undone} records undone)"
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # life
+
+    async def start(self) -> None:
+        """Connect and begin to take part; records come when the group has settled.
+
+        Raises BrokerConnectionError if no broker answers within default_api_timeout_ms.
+        """
+        if self._parts is not None or self._closed:
+            raise ConsumerClosedError("a consumer starts once: make a new one")
+        parts = self._built
+        try:
+            await parts.cluster.connect()
+        except BaseException:
+            self._closed = True
+            await parts.cluster.close()
+            raise
+        self._parts = parts
+        parts.watch.touch(parts.driver.now())
+        jobs = [
+            parts.driver.run(),
+            parts.driver.watch_topics(),
+            parts.handover.run(),
+            parts.fetcher.run(),
+        ]
+        if self.config.enable_auto_commit:
+            jobs.append(parts.committer.run(self.config.auto_commit_interval_ms))
+        for job in jobs:
+            task = asyncio.create_task(job, name=f"kohort consumer {self.config.group}")
+            task.add_done_callback(self._task_ended)
+            self._tasks.append(task)
+        parts.driver.subscribe(self._topics)
+
+    async def close(self, *, drain_timeout_ms: float = 0, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
+        """Commit what is done, call the callbacks, leave the group. Safe to call again.
+
+        Waits up to ``drain_timeout_ms`` for records that are delivered and not done (other tasks may be at
+        them), and up to ``timeout_ms`` in all. A static member keeps its seat until its session ends.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._more.fire()
+        if (parts := self._parts) is not None:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + timeout_ms / 1000
+            await parts.handover.give_up_all(drain_timeout_ms, timeout_ms)
+            await parts.driver.leave("the consumer was closed", max(0.0, deadline - loop.time()) * 1000)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await parts.cluster.close()
+        self.events.close()
+
+    def subscribe(self, *topics: str) -> None:
+        """Take part for these topics instead; partitions of others are given up in order."""
+        if not topics:
+            raise ConfigError("subscribe to one topic at least; close the consumer to leave")
+        self._topics = frozenset(topics)
+        self._running().driver.subscribe(self._topics)
+
+    # records
+
+    def __aiter__(self) -> AsyncIterator[Record]:
+        return self
+
+    async def __anext__(self) -> Record:
+        """The next record; waits for it. Ends when the consumer is closed."""
+        if (parts := self._parts) is not None and self._error is None and not self._closed:
+            record = parts.delivery.take_one()
+            if record is not None:
+                self._alive(parts)
+                return record
+        if self._closed:
+            raise StopAsyncIteration
+        while True:
+            if some := await self.getmany(1, None):
+                return some[0]
+            if self._closed:
+                raise StopAsyncIteration
+
+    async def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
+        """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
+
+        Waits for the first one up to ``timeout_ms`` (None: without limit). Empty when time is up or the
+        consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
+        error of a partition that cannot be read (NoOffsetError, CorruptBatchError, KafkaError).
+        """
+        parts = self._running()
+        limit = self.config.max_poll_records if max_records is None else max_records
+        if limit < 1:
+            raise ValueError(f"max_records is {limit}: ask for 1 or more")
+        now = parts.driver.now()
+        deadline = None if timeout_ms is None else now + timeout_ms
+        parts.watch.polling(now)
+        if parts.membership.paused:
+            parts.driver.polled_again()
+        try:
+            while not self._closed:
+                self._raise_errors(parts)
+                taken = parts.delivery.take(limit)
+                if taken:
+                    parts.fetcher.wake()
+                    return taken
+                left_ms = None if deadline is None else deadline - parts.driver.now()
+                if left_ms is not None and left_ms <= 0:
+                    break
+                parts.fetcher.wake()
+                await self._more.wait(left_ms)
+            return []
+        finally:
+            parts.watch.polled(parts.driver.now())
+
+    def _alive(self, parts: Parts) -> None:
+        parts.watch.touch(parts.driver.now())
+        if parts.membership.paused:
+            parts.driver.polled_again()
+
+    def _raise_errors(self, parts: Parts) -> None:
+        if self._error is not None:
+            raise self._error
+        if (error := parts.positions.first_error()) is not None:
+            raise error
+
+    # done and committed
+
+    def done(self, record: Record) -> None:
+        """The record has been dealt with: it may be committed once everything before it is done too.
+
+        Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
+        """
+        parts = self._running(closing=True)
+        parts.tracker.done(record)
+        stay = parts.tracker.get(TopicPartition(record.topic, record.partition))
+        assert stay is not None, "done has just found it"
+        parts.delivery.made_room(stay)
+        parts.handover.record_done()
+
+    def done_all(self, records: Iterable[Record]) -> None:
+        """``done`` for each."""
+        for record in records:
+            self.done(record)
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None,
+        *,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Commit what is done, or these offsets (the next ones to read); what is before them counts as done.
+
+        Waits out a rebalance, up to ``timeout_ms`` (default_api_timeout_ms). Raises CommitFailedError, which
+        names the partitions this member has lost, and FatalGroupError.
+        """
+        parts = self._running(closing=True)
+        if self._error is not None:
+            raise self._error
+        timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        await parts.committer.commit(offsets, timeout_ms)
+        parts.handover.record_done()
+
+    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed, for these partitions or those of the assignment."""
+        return await self._running().cluster.committed(self.config.group, partitions or self.assignment())
+
+    async def drain(self, timeout_ms: float, *partitions: TopicPartition) -> bool:
+        """Wait until what was delivered (of these partitions, or all) is done; whether it was in time."""
+        return await self._running().handover.drain(partitions or self.assignment(), timeout_ms)
+
+    # state
+
+    @property
+    def state(self) -> ConsumerStatus:
+        """Where the member is, why and since when."""
+        built = self._built
+        state, reason, since_ms = self._status
+        return ConsumerStatus(
+            state,
+            reason,
+            since_ms,
+            built.membership.generation,
+            built.membership.member_id,
+            len(built.membership.owned),
+            built.tracker.undone(),
+        )
+
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions this member owns now."""
+        return self._built.membership.owned
+
+    def subscription(self) -> frozenset[str]:
+        return self._topics
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Offset of the next record to be delivered; None while it is not known."""
+        stay = self._built.tracker.get(partition)
+        return stay.position if stay is not None else None
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """Records behind the high watermark, as of the last fetch, by partition; unknown ones left out."""
+        lags = {}
+        for position in self._built.positions:
+            stay = self._built.tracker.get(position.partition)
+            if stay is not None and position.high_watermark >= 0:
+                lags[position.partition] = max(0, position.high_watermark - stay.position)
+        return lags
+
+    # where to read
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Deliver nothing of these partitions until ``resume``; membership goes on. KeyError if not owned."""
+        self._running().positions.pause(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        parts = self._running()
+        parts.positions.resume(partitions)
+        parts.fetcher.wake()
+        self._more.fire()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return self._built.positions.paused()
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned."""
+        parts = self._running()
+        parts.positions.seek(partition, offset)
+        if offset not in (EARLIEST, LATEST):
+            position = parts.positions.get(partition)
+            assert position is not None, "seek has just found it"
+            parts.delivery.start(position)
+        else:
+            parts.delivery.drop([partition])
+        parts.fetcher.wake()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self.seek(partition, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self.seek(partition, LATEST)
+
+    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        """Read on at the first record that is not older than this; at the end if there is none."""
+        parts = self._running()
+        parts.positions.seek_to_time(partition, timestamp_ms)
+        parts.delivery.drop([partition])
+        parts.fetcher.wake()
+
+    # inside
+
+    @property
+    def parts(self) -> Parts:
+        """What this consumer is made of, for the blocking face and for tests; none of it is a stable API."""
+        return self._built
+
+    def _running(self, *, closing: bool = False) -> Parts:
+        if self._parts is None or (self._closed and not closing):
+            state = "has been closed" if self._closed else "was not started: use it in 'async with'"
+            raise ConsumerClosedError(f"this consumer {state}")
+        return self._parts
+
+    def _publish(self, event: Event) -> None:
+        if isinstance(event, StateChanged):
+            self._status = (event.state, event.reason, self._built.driver.now())
+        self.events.publish(event)
+
+    def _fail(self, error: Exception) -> None:
+        if self._error is None:
+            self._error = error
+            self._publish(ConsumerFailed(error))
+            self._more.fire()
+
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            assert isinstance(error, Exception), "others are not kept in tasks"
+            self._fail(error)

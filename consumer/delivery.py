@@ -1,0 +1,210 @@
+"""From fetched bytes to the user: one lane of buffered data per partition, taken in turn. No I/O.
+
+Data is decoded when it is taken, a record batch at a time, so that what is buffered stays small and what is
+given up costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ..protocol import CorruptBatchError, TopicPartition
+from .decode import ChunkReader
+from .events import Event, PartitionFailed, WindowFull
+from .positions import Position, Positions
+from .record import Record
+from .tracker import Stay, Tracker
+
+#: A batch that cannot be decoded is fetched so often (it may be the network's doing), then it is an error.
+DECODE_TRIES = 3
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """What is fetched of a partition and not delivered: ``records`` from ``index`` on, then ``readers``."""
+
+    position: Position
+    stay: Stay
+    readers: deque[ChunkReader] = field(default_factory=deque)
+    records: list[Record] = field(default_factory=list)
+    index: int = 0
+    buffered_bytes: int = 0
+    full: bool = False
+
+
+class Delivery:
+    """``take`` gives records; ``wake`` is called when there may be more of them."""
+
+    def __init__(
+        self,
+        positions: Positions,
+        tracker: Tracker,
+        *,
+        max_undone: int,
+        wake: Callable[[], None],
+        report: Callable[[Event], None],
+    ) -> None:
+        self.halted = False
+        self.buffered_bytes = 0
+        self._positions = positions
+        self._tracker = tracker
+        self._max_undone = max_undone
+        self._wake = wake
+        self._report = report
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self._turn: deque[Lane] = deque()
+
+    def __repr__(self) -> str:
+        return f"Delivery({len(self._lanes)} lanes, {self.buffered_bytes} bytes buffered)"
+
+    # what the fetcher brings
+
+    def start(self, position: Position, *, moved_by_reset: bool = False) -> None:
+        """The position has been set: read on from there, in a new stay unless a reset only went forward."""
+        partition = position.partition
+        lane = self._lanes.get(partition)
+        if lane is not None and moved_by_reset and position.fetch_offset >= lane.stay.position:
+            return
+        self.drop([partition])
+        stay = self._tracker.begin(partition, position.fetch_offset, committed=position.committed)
+        position.committed = None
+        self._lanes[partition] = lane = Lane(position, stay)
+        self._turn.append(lane)
+
+    def epoch(self, partition: TopicPartition) -> int:
+        """Number of the partition's stay, to stamp its records with."""
+        return self._lanes[partition].stay.epoch
+
+    def buffered(self, partition: TopicPartition) -> int:
+        """Bytes fetched and not delivered."""
+        lane = self._lanes.get(partition)
+        return lane.buffered_bytes if lane is not None else 0
+
+    def put(self, reader: ChunkReader) -> None:
+        """More data of a partition that was started."""
+        lane = self._lanes[reader.partition]
+        lane.readers.append(reader)
+        lane.buffered_bytes += reader.size
+        self.buffered_bytes += reader.size
+        self._wake()
+
+    # what stops it
+
+    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Forget what is buffered: it will not be delivered from here."""
+        for partition in partitions:
+            lane = self._lanes.pop(partition, None)
+            if lane is not None:
+                self._turn.remove(lane)
+                self.buffered_bytes -= lane.buffered_bytes
+
+    def halt(self, halted: bool) -> None:
+        """Deliver nothing at all, or go on."""
+        self.halted = halted
+        if not halted:
+            self._wake()
+
+    # what the user takes
+
+    def take(self, limit: int) -> list[Record]:
+        """Up to so many records, from as many partitions as it takes; empty when there is nothing now."""
+        taken: list[Record] = []
+        for _ in range(len(self._turn)):
+            if self.halted:
+                break
+            lane = self._turn[0]
+            while len(taken) < limit and self._ready(lane):
+                taken += self._take_from(lane, limit - len(taken))
+            if len(taken) >= limit:
+                break
+            self._turn.rotate(-1)
+        return taken
+
+    def take_one(self) -> Record | None:
+        """The next record, or None when there is nothing now: ``take(1)``, short."""
+        if self._turn and not self.halted:
+            lane = self._turn[0]
+            at = lane.index
+            if at < len(lane.records) and lane.position.readable and lane.stay.undone < self._max_undone:
+                record = lane.records[at]
+                lane.index = at + 1
+                lane.stay.delivered(record.offset)
+                if lane.index == len(lane.records):
+                    self._end_batch(lane)
+                    self._turn.rotate(-1)
+                return record
+        some = self.take(1)
+        return some[0] if some else None
+
+    def _take_from(self, lane: Lane, limit: int) -> list[Record]:
+        room = self._max_undone - lane.stay.undone
+        some = lane.records[lane.index : lane.index + min(limit, room)]
+        lane.index += len(some)
+        lane.stay.delivered_all([record.offset for record in some])
+        if lane.index == len(lane.records):
+            self._end_batch(lane)
+        return some
+
+    def _ready(self, lane: Lane) -> bool:
+        """Whether the lane has a record to give now; decodes the next batch if need be."""
+        if not lane.position.readable or self._window_full(lane):
+            return False
+        while lane.index >= len(lane.records):
+            if not lane.readers:
+                return False
+            self._decode(lane)
+        return True
+
+    def _window_full(self, lane: Lane) -> bool:
+        full = lane.stay.undone >= self._max_undone
+        if full and not lane.full:
+            self._report(WindowFull(lane.stay.partition, lane.stay.undone))
+        lane.full = full
+        return full
+
+    def _decode(self, lane: Lane) -> None:
+        reader = lane.readers[0]
+        before = reader.size
+        try:
+            lane.records = reader.read()
+        except CorruptBatchError as error:
+            self._corrupt(lane, error)
+            return
+        lane.index = 0
+        lane.position.failures = 0
+        lane.buffered_bytes -= before - reader.size
+        self.buffered_bytes -= before - reader.size
+        if not lane.records:
+            self._end_batch(lane)
+
+    def _end_batch(self, lane: Lane) -> None:
+        """All records of a batch are delivered, so what follows it up to the next one is passed."""
+        lane.records, lane.index = [], 0
+        if lane.readers:
+            lane.stay.passed(lane.readers[0].next_offset)
+            if not lane.readers[0].size:
+                lane.readers.popleft()
+
+    def _corrupt(self, lane: Lane, error: CorruptBatchError) -> None:
+        """Read the same place again; give up after some times."""
+        position = lane.position
+        self.buffered_bytes -= lane.buffered_bytes
+        lane.buffered_bytes = 0
+        lane.readers.clear()
+        lane.records, lane.index = [], 0
+        position.fetch_offset = lane.stay.position
+        position.changed += 1
+        position.failures += 1
+        self._report(PartitionFailed(position.partition, error))
+        if position.failures >= DECODE_TRIES:
+            self._positions.fail(position, error)
+
+    # windows
+
+    def made_room(self, stay: Stay) -> None:
+        """A record of this stay is done."""
+        lane = self._lanes.get(stay.partition)
+        if lane is not None and lane.full and stay.undone < self._max_undone:
+            self._wake()

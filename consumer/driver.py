@@ -1,0 +1,237 @@
+"""Runs a membership: its requests, its clock, its effects. The only place where the two know asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..assignors import TopicInfo
+from ..protocol import KafkaError, KohortError
+from .backoff import Backoff
+from .cluster import Cluster
+from .delivery import Delivery
+from .effects import Adopt, Doubt, Effect, Fail, ForgetCoordinator, NeedTopics, Release, Report, Send
+from .errors import BrokerConnectionError, ConsumerClosedError
+from .events import BrokerUnavailable, Event, LoopBlocked, PollIntervalExceeded, TopicMissing
+from .handover import Handover
+from .membership import Membership
+from .metadata import ClusterMetadata
+from .pollwatch import PollWatch
+from .signal import Signal
+
+#: Missing topics are looked for at this interval, the others at ``metadata_max_age_ms``.
+MISSING_TOPIC_MS = 1_000
+
+
+class Driver:
+    """``settled`` fires after every step. ``handover`` is set by whoever builds both, before ``run``."""
+
+    handover: Handover
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: str,
+        membership: Membership,
+        delivery: Delivery,
+        watch: PollWatch,
+        *,
+        late_ms: float,
+        metadata_max_age_ms: float,
+        with_racks: bool,
+        create_topics: bool,
+        backoff: Backoff,
+        settled: Signal,
+        report: Callable[[Event], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._membership = membership
+        self._delivery = delivery
+        self._watch = watch
+        self._late_ms = late_ms
+        self._metadata_max_age_ms = metadata_max_age_ms
+        self._with_racks = with_racks
+        self._create_topics = create_topics
+        self._backoff = backoff
+        self._settled = settled
+        self._report = report
+        self._failed = failed
+        self._changed = Signal()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._wanted: frozenset[str] = frozenset()
+        self._led: frozenset[str] = frozenset()
+        self._missing: frozenset[str] = frozenset()
+        self._look_again = Signal()
+        self._look_now = False
+
+    def now(self) -> float:
+        """The clock of membership: milliseconds of the loop."""
+        return asyncio.get_running_loop().time() * 1000
+
+    # what others tell it
+
+    def subscribe(self, topics: frozenset[str]) -> None:
+        """Take part for these topics."""
+        self._wanted = topics
+        self._membership.subscribe(topics, self.now())
+        self.carry_out()
+        self._ask_topics()
+
+    def released(self) -> None:
+        """Handover has carried out a Release."""
+        self._membership.released(self.now())
+        self.carry_out()
+
+    def polled_again(self) -> None:
+        """The user is back after ``max_poll_interval_ms``."""
+        self._membership.resume(self.now())
+        self.carry_out()
+
+    async def leave(self, reason: str, timeout_ms: float) -> None:
+        """Leave the group, as far as that is possible in time."""
+        self._membership.leave(reason)
+        effects = self._membership.take_effects()
+        for effect in effects:
+            if isinstance(effect, Send):
+                try:
+                    async with asyncio.timeout(timeout_ms / 1000):
+                        await self._request(effect)
+                except (TimeoutError, KohortError) as error:
+                    self._report(BrokerUnavailable("leaving the group", error))
+            elif isinstance(effect, Report):
+                self._report(effect.event)
+
+    # the loop
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                await self._sleep()
+                now = self.now()
+                if self._watch.expired(now):
+                    self._poll_interval_over(now)
+                self._membership.advance(now)
+                self.carry_out()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _sleep(self) -> None:
+        deadlines = [self._membership.next_deadline()]
+        if self._membership.generation >= 0:
+            deadlines.append(self._watch.deadline())
+        deadline = min((d for d in deadlines if d is not None), default=None)
+        if deadline is None:
+            await self._changed.wait()
+            return
+        await self._changed.wait(deadline - self.now())
+        late = self.now() - deadline
+        if late > self._late_ms:
+            self._report(LoopBlocked(late))
+
+    def _poll_interval_over(self, now: float) -> None:
+        if self._membership.generation < 0:
+            return
+        partitions = tuple(sorted(self._membership.owned))
+        age = self._watch.age(now)
+        self._report(PollIntervalExceeded(age, partitions))
+        self._membership.pause(f"no poll for {age:.0f} ms, max_poll_interval_ms is over")
+
+    def carry_out(self) -> None:
+        """Run membership's effects, in their order."""
+        while effects := self._membership.take_effects():
+            for effect in effects:
+                self._carry_out(effect)
+        self._changed.fire()
+        self._settled.fire()
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._spawn(effect)
+            case ForgetCoordinator():
+                self._cluster.forget_coordinator(self._group)
+            case NeedTopics(names):
+                self._led = names
+                self._ask_topics()
+            case Adopt():
+                self.handover.adopt(effect)
+            case Release():
+                self.handover.release(effect)
+            case Doubt(doubtful):
+                self._delivery.halt(doubtful)
+            case Report(event):
+                self._report(event)
+            case Fail(error):
+                self._failed(error)
+
+    def _spawn(self, send: Send) -> None:
+        task = asyncio.create_task(self._send(send), name=f"kohort {send.api_key.name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, send: Send) -> None:
+        try:
+            response = await self._request(send)
+        except ConsumerClosedError:
+            return
+        except KohortError as error:
+            self._membership.failed(send, error, self.now())
+        else:
+            self._membership.answered(send, response, self.now())
+        self.carry_out()
+
+    async def _request(self, send: Send) -> object:
+        return await self._cluster.request_coordinator(
+            self._group, send.body, channel=send.channel, timeout_ms=send.timeout_ms
+        )
+
+    # topics
+
+    async def watch_topics(self) -> None:
+        """Keep metadata fresh and tell membership; until cancelled."""
+        failures = 0
+        while True:
+            self._look_now = False
+            try:
+                known = await self._cluster.metadata(self._wanted | self._led, create=self._create_topics)
+            except ConsumerClosedError:
+                return
+            except (BrokerConnectionError, KafkaError) as error:
+                self._report(BrokerUnavailable("asking for topics", error))
+                await self._look_again.wait(self._backoff.delay_ms(failures))
+                failures += 1
+                continue
+            failures = 0
+            if self._look_now:
+                # asked for while this answer was under way: it may lack what is wanted now
+                continue
+            self._tell_missing(known)
+            self._membership.topics(self._infos(known), self.now())
+            self.carry_out()
+            if not self._look_now:
+                await self._look_again.wait(MISSING_TOPIC_MS if self._missing else self._metadata_max_age_ms)
+
+    def _ask_topics(self) -> None:
+        self._look_now = True
+        self._look_again.fire()
+
+    def _tell_missing(self, known: ClusterMetadata) -> None:
+        missing = frozenset(name for name in self._wanted if name not in known.topics)
+        for name in sorted(missing - self._missing):
+            self._report(TopicMissing(name, KafkaError(known.errors.get(name, 3), f"topic {name!r}")))
+        self._missing = missing
+
+    def _infos(self, known: ClusterMetadata) -> dict[str, TopicInfo]:
+        infos = {}
+        for name, topic in known.topics.items():
+            racks = []
+            for partition in topic.partitions.values() if self._with_racks else ():
+                nodes = (known.nodes.get(node) for node in partition.replicas)
+                racks.append(frozenset(node.rack for node in nodes if node is not None and node.rack))
+            infos[name] = TopicInfo(len(topic.partitions), tuple(racks) if any(racks) else ())
+        return infos

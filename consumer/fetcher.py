@@ -1,0 +1,331 @@
+"""Keeps partitions fed: start offsets, long polls to each leader, prefetching within bounds.
+
+One Fetch is under way for each broker. Nothing here waits for commits or for the user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError, TopicPartition
+from .backoff import Backoff
+from .cluster import Cluster
+from .decode import ChunkReader, end_of_run
+from .delivery import Delivery
+from .errors import BrokerConnectionError, ConsumerClosedError
+from .events import BrokerUnavailable, Event, OffsetReset, PartitionFailed
+from .fetch_requests import STALE_METADATA, FetchedPartition, FetchFrom
+from .offset_requests import EARLIEST, LATEST
+from .positions import Phase, Position, Positions
+from .signal import Signal
+
+#: While some partitions have enough buffered, a long poll for the others must not keep them from their turn.
+BUSY_WAIT_MS = 20
+_FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """As in ConsumerConfig."""
+
+    group: str
+    rack: str
+    read_committed: bool
+    min_bytes: int
+    max_bytes: int
+    partition_max_bytes: int
+    max_wait_ms: int
+    prefetch_max_bytes: int
+    check_crcs: bool
+
+
+class Fetcher:
+    """Start ``run`` as a task; call ``wake`` after every change of positions or buffers."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: FetchSettings,
+        positions: Positions,
+        delivery: Delivery,
+        *,
+        backoff: Backoff,
+        report: Callable[[Event], None],
+        polled: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._positions = positions
+        self._delivery = delivery
+        self._backoff = backoff
+        self._report = report
+        self._polled = polled
+        self._changed = Signal()
+        self._busy: dict[str | int, asyncio.Task[None]] = {}
+        self._node_failures: dict[int, int] = defaultdict(int)
+        self._node_retry_at: dict[int, float] = {}
+        self._metadata_failures = 0
+
+    def __repr__(self) -> str:
+        return f"Fetcher({len(self._busy)} requests under way)"
+
+    def wake(self) -> None:
+        self._changed.fire()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                self._start_what_is_due()
+                await self._changed.wait(self._next_retry_ms())
+        finally:
+            for task in self._busy.values():
+                task.cancel()
+            await asyncio.gather(*self._busy.values(), return_exceptions=True)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time() * 1000
+
+    def _next_retry_ms(self) -> float | None:
+        now = self._now()
+        waits = [p.retry_at for p in self._positions if p.retry_at > now]
+        waits += [at for at in self._node_retry_at.values() if at > now]
+        return min(waits) - now if waits else None
+
+    def _start_what_is_due(self) -> None:
+        now = self._now()
+        if seeking := self._positions.in_phase(Phase.SEEKING, now):
+            self._start("committed", lambda: self._find_committed(seeking))
+        if resetting := self._positions.in_phase(Phase.RESETTING, now):
+            self._start("reset", lambda: self._reset(resetting))
+        self._start_fetches(now)
+
+    def _start(self, key: str | int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if key not in self._busy:
+            task = self._busy[key] = asyncio.create_task(work(), name=f"kohort fetcher {key}")
+            task.add_done_callback(lambda done: self._ended(key, done))
+
+    def _ended(self, key: str | int, task: asyncio.Task[None]) -> None:
+        del self._busy[key]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": f"kohort fetcher: {key} failed", "exception": error, "task": task}
+            )
+        self.wake()
+
+    # start offsets
+
+    async def _find_committed(self, seeking: list[Position]) -> None:
+        found = await self._guarded(
+            seeking,
+            "asking for committed offsets",
+            lambda: self._cluster.committed(self._settings.group, [p.partition for p in seeking]),
+        )
+        if found is None:
+            return
+        for position in seeking:
+            if self._positions.get(position.partition) is position and position.phase is Phase.SEEKING:
+                offset = found.get(position.partition)
+                if offset is None:
+                    self._positions.found_committed(position.partition, None)
+                else:
+                    self._positions.found_committed(position.partition, offset.offset, offset.leader_epoch)
+                self._started(position)
+
+    async def _reset(self, resetting: list[Position]) -> None:
+        at = {p.partition: p.reset_to for p in resetting}
+        before = {p.partition: p.changed for p in resetting}
+        read_committed = self._settings.read_committed
+        found = await self._guarded(
+            resetting, "resetting offsets", lambda: self._offsets_at(at, read_committed=read_committed)
+        )
+        if found is None:
+            return
+        for position in resetting:
+            partition = position.partition
+            if self._positions.get(partition) is position and position.changed == before[partition]:
+                reset = self._positions.reset_found(position, found[partition])
+                if reset is not None:
+                    policy = _policy_name(at[partition])
+                    self._report(OffsetReset(partition, reset.asked, reset.reason, policy, found[partition]))
+                self._started(position, moved_by_reset=True)
+
+    async def _offsets_at(
+        self, at: dict[TopicPartition, int], *, read_committed: bool
+    ) -> dict[TopicPartition, int]:
+        """Offsets by time; the end of the log where no record is that late."""
+        found = await self._cluster.list_offsets(at, read_committed=read_committed)
+        none = {partition: LATEST for partition, row in found.items() if row.offset < 0}
+        ends = await self._cluster.list_offsets(none, read_committed=read_committed)
+        return {partition: ends.get(partition, row).offset for partition, row in found.items()}
+
+    def _started(self, position: Position, *, moved_by_reset: bool = False) -> None:
+        if position.phase is Phase.READING:
+            self._delivery.start(position, moved_by_reset=moved_by_reset)
+        self._polled()
+
+    async def _guarded(
+        self, positions: list[Position], doing: str, call: Callable[[], Awaitable[Any]]
+    ) -> Any | None:
+        """The call's answer; None after an error, which is reported and delays these partitions."""
+        try:
+            return await call()
+        except ConsumerClosedError:
+            return None
+        except KohortError as error:
+            for position in positions:
+                self._delay(position)
+            if isinstance(error, KafkaError) and not error.retriable:
+                for position in positions:
+                    self._positions.fail(position, error)
+                self._polled()
+            else:
+                self._report(BrokerUnavailable(doing, error))
+            return None
+
+    def _delay(self, position: Position) -> None:
+        position.retry_at = self._now() + self._backoff.delay_ms(position.failures)
+        position.failures += 1
+
+    # fetching
+
+    def _start_fetches(self, now: float) -> None:
+        by_node: dict[int, list[Position]] = defaultdict(list)
+        leaderless, enough = False, False
+        for position in self._positions.in_phase(Phase.READING, now):
+            if not position.readable:
+                continue
+            if self._has_enough(position):
+                enough = True
+                continue
+            node = self._cluster.leader(position.partition)
+            if node is None:
+                leaderless = True
+                self._delay(position)
+            else:
+                by_node[position.read_replica if position.read_replica >= 0 else node].append(position)
+        for node, positions in by_node.items():
+            if now >= self._node_retry_at.get(node, 0.0):
+                self._start(node, partial(self._fetch, node, positions, enough))
+        if leaderless:
+            self._start("metadata", self._renew_metadata)
+
+    def _has_enough(self, position: Position) -> bool:
+        buffered = self._delivery.buffered(position.partition)
+        whole = self._delivery.buffered_bytes
+        return buffered >= self._settings.partition_max_bytes or (
+            buffered > 0 and whole >= self._settings.prefetch_max_bytes
+        )
+
+    async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
+        settings = self._settings
+        before = {p.partition: (p, p.changed, self._delivery.epoch(p.partition)) for p in positions}
+        max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
+        try:
+            answer = await self._cluster.fetch(
+                {p.partition: self._from(p) for p in positions},
+                node_id=node,
+                max_bytes=settings.max_bytes,
+                partition_max_bytes=settings.partition_max_bytes,
+                min_bytes=settings.min_bytes,
+                max_wait_ms=max_wait_ms,
+                read_committed=settings.read_committed,
+                rack=settings.rack,
+            )
+        except ConsumerClosedError:
+            return
+        except KohortError as error:
+            self._node_failed(node, positions, error)
+            return
+        self._node_failures.pop(node, None)
+        self._node_retry_at.pop(node, None)
+        for partition, fetched in answer.items():
+            position, changed, epoch = before[partition]
+            current = self._positions.get(partition) is position and not position.held
+            if current and position.changed == changed:
+                self._take_in(position, epoch, fetched)
+
+    def _from(self, position: Position) -> FetchFrom:
+        return FetchFrom(position.fetch_offset, self._cluster.known.leader_epoch(position.partition))
+
+    def _node_failed(self, node: int, positions: list[Position], error: KohortError) -> None:
+        failures = self._node_failures[node]
+        self._node_failures[node] += 1
+        self._node_retry_at[node] = self._now() + self._backoff.delay_ms(failures)
+        for position in positions:
+            position.read_replica = -1
+        if not failures:
+            self._report(BrokerUnavailable(f"fetching from node {node}", error))
+        self._start("metadata", self._renew_metadata)
+
+    def _take_in(self, position: Position, epoch: int, fetched: FetchedPartition) -> None:
+        if fetched.error_code:
+            self._partition_error(position, fetched)
+            return
+        position.high_watermark = fetched.high_watermark
+        position.log_start_offset = fetched.log_start_offset
+        if fetched.preferred_replica >= 0:
+            position.read_replica = fetched.preferred_replica
+        if not fetched.records:
+            return
+        try:
+            end = end_of_run(fetched.records, position.fetch_offset)
+        except CorruptBatchError as error:
+            self._report(PartitionFailed(position.partition, error))
+            self._delay(position)
+            return
+        reader = ChunkReader(
+            position.partition,
+            fetched.records,
+            position.fetch_offset,
+            aborted=fetched.aborted if self._settings.read_committed else (),
+            check_crcs=self._settings.check_crcs,
+            generation=position.generation,
+            epoch=epoch,
+        )
+        position.fetch_offset = end
+        self._delivery.put(reader)
+
+    def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
+        error = KafkaError(fetched.error_code, f"fetching {position.partition}")
+        position.read_replica = -1
+        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._positions.out_of_range(position, _why_out_of_range(position, fetched))
+            self._polled()
+        elif error.code in _FATAL:
+            self._report(PartitionFailed(position.partition, error))
+            self._positions.fail(position, error)
+            self._polled()
+        else:
+            if error.code not in STALE_METADATA:
+                self._report(PartitionFailed(position.partition, error))
+            self._delay(position)
+            self._start("metadata", self._renew_metadata)
+
+    async def _renew_metadata(self) -> None:
+        topics = {p.partition.topic for p in self._positions}
+        try:
+            await self._cluster.metadata(topics)
+            self._metadata_failures = 0
+        except ConsumerClosedError:
+            return
+        except (BrokerConnectionError, KafkaError) as error:
+            self._report(BrokerUnavailable("asking for metadata", error))
+            self._metadata_failures += 1
+        await asyncio.sleep(self._backoff.delay_ms(self._metadata_failures) / 1000)
+
+
+def _why_out_of_range(position: Position, fetched: FetchedPartition) -> str:
+    start, end = fetched.log_start_offset, fetched.high_watermark
+    if 0 <= position.fetch_offset < start:
+        return f"it is older than the log, which starts at {start}"
+    return f"it is past the end of the log at {end}" if end >= 0 else "it is out of the log's range"
+
+
+def _policy_name(reset_to: int) -> str:
+    return {EARLIEST: "earliest", LATEST: "latest"}.get(reset_to, f"timestamp {reset_to}")
