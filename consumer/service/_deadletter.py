@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ...protocol import KafkaError, TopicPartition, build_batch
+from ..cluster import Cluster
 from ..errors import BrokerConnectionError, ConsumerError
 from ._produce import produce
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..config import ConsumerConfig
     from ..record import Record
 
 #: Most bytes of error text and of stack in a header: the record must still fit into the topic.
@@ -29,20 +30,23 @@ class DeadLetterError(ConsumerError):
 
 
 class DeadLetters:
-    """Writes records to dead-letter topics. ``cluster`` is asked for at the first of them.
+    """Writes records to dead-letter topics, over connections of its own that the first one opens.
 
     Key, value and headers stay as they were; the headers below are added. A letter goes to the partition with
     the number of its origin (modulo the partitions there are), so that letters of one partition keep their
     order.
     """
 
-    def __init__(self, cluster: Callable[[], Cluster], group: str) -> None:
-        self._cluster = cluster
+    def __init__(self, config: Callable[[], ConsumerConfig], group: str) -> None:
+        self._config = config
         self._group = group
+        self._cluster: Cluster | None = None
 
     async def send(self, topic: str, record: Record, error: BaseException, attempts: int) -> None:
         """Returns when all replicas in sync have the record. Raises DeadLetterError after SEND_TIMEOUT_MS."""
-        cluster = self._cluster()
+        if self._cluster is None:
+            self._cluster = make_cluster(self._config())
+        cluster = self._cluster
         headers = [*record.headers, *error_headers(record, error, attempts, self._group)]
         batch = build_batch([(record.key, record.value, headers)], timestamp_ms=time.time_ns() // 1_000_000)
 
@@ -51,6 +55,24 @@ class DeadLetters:
             await produce(cluster, TopicPartition(topic, record.partition % count), batch)
 
         await _explained(cluster.retrying(attempt, timeout_ms=SEND_TIMEOUT_MS), topic, record)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._cluster is not None:
+            await self._cluster.close()
+
+
+def make_cluster(config: ConsumerConfig) -> Cluster:
+    """A client for the cluster that a consumer of these settings reads."""
+    return Cluster(
+        config.bootstrap,
+        config.client_id,
+        request_timeout_ms=config.request_timeout_ms,
+        default_api_timeout_ms=config.default_api_timeout_ms,
+        retry_backoff_ms=config.retry_backoff_ms,
+        retry_backoff_max_ms=config.retry_backoff_max_ms,
+        ssl_context=config.ssl_context(),
+    )
 
 
 async def _partition_count(cluster: Cluster, topic: str) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ...statemachine import MemberState
 from ..consumer import AsyncGroupConsumer
-from ..errors import CommitFailedError, StaleRecordError
+from ..errors import StaleRecordError
 from ._deadletter import DeadLetters
+from ._event_log import log_event
 from ._handlers import Handler
 from ._metrics import Snapshot
 from ._progress import Progress
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 #: which a stop is noticed.
 POLL_RECORDS = 2_000
 POLL_TIMEOUT_MS = 100
+#: How long the last commit and LeaveGroup may take after the drain.
+CLOSE_TIMEOUT_MS = 8_000
 
 log = logging.getLogger("kohort.consumer.service")
 
@@ -36,7 +41,6 @@ class Engine:
         self,
         handlers: Sequence[Handler],
         *,
-        bootstrap: str | Sequence[str],
         group: str,
         config: dict[str, Any],
         drain_timeout_ms: int,
@@ -47,7 +51,7 @@ class Engine:
         self._progress = progress
         self._stop_reason: str | None = None
         self._failure: Exception | None = None
-        self._dead_letters = DeadLetters(lambda: self._consumer.cluster, group)
+        self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
         self._running = [
             RunningHandler(
                 handler,
@@ -61,14 +65,13 @@ class Engine:
         self._by_topic = {topic: each for each in self._running for topic in each.handler.topics}
         self._consumer = AsyncGroupConsumer(
             *self._by_topic,
-            bootstrap=bootstrap,
-            group=group,
-            drain_timeout_ms=0,  # _revoked does it: it knows which records have not begun
-            on_partitions_revoked=self._revoked,
+            drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
+            on_partitions_revoking=self._revoking,
             on_partitions_assigned=self._assigned,
             on_partitions_lost=self._lost,
             **config,
         )
+        self._consumer.events.listen(partial(log_event, group))
 
     @property
     def ending(self) -> bool:
@@ -83,14 +86,15 @@ class Engine:
 
     async def run(self) -> None:
         """Join, handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
+        await self._consumer.start()
         try:
-            async with self._consumer:
-                try:
-                    await self._poll()
-                finally:
-                    await self._drain()
+            await self._poll()
         finally:
-            await self._close()
+            await asyncio.gather(*(each.release(None, self._drain_timeout_ms) for each in self._running))
+            await self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+            for each in self._running:
+                await each.close()
+            await self._dead_letters.close()
         if self._failure is not None:
             raise self._failure
 
@@ -99,7 +103,7 @@ class Engine:
         while not self.ending:
             records = await consumer.getmany(max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS)
             self._hand_over(records)
-            self._observe(loop.time())
+            self._observe(loop.time(), idle=not records)
             # a full buffer answers without ever letting the handlers run
             await asyncio.sleep(0)
 
@@ -107,26 +111,17 @@ class Engine:
         for topic, run in groupby(records, key=lambda record: record.topic):
             self._by_topic[topic].hand_over(run)
 
-    def _observe(self, now: float) -> None:
+    def _observe(self, now: float, *, idle: bool) -> None:
         finished = sum(each.finished for each in self._running)
-        backlog = sum(each.lanes.backlog for each in self._running)
-        self._progress.observe(now, finished=finished, backlog=backlog)
-
-    async def _drain(self) -> None:
-        await asyncio.gather(*(each.release(None, self._drain_timeout_ms) for each in self._running))
-        try:
-            await self._consumer.commit()
-        except CommitFailedError as error:
-            # what could not be committed is handled again by whoever owns it next: at least once, as promised
-            log.warning("group %s: the last commit failed: %s", self.group, error)
-
-    async def _close(self) -> None:
-        for each in self._running:
-            await each.close()
+        waiting = sum(each.lanes.backlog for each in self._running)
+        if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
+            # under read_committed an open transaction of somebody else holds records back: not our standstill
+            waiting = sum(self._consumer.lag().values())
+        self._progress.observe(now, finished=finished, waiting=waiting)
 
     # -- the consumer's callbacks ---------------------------------------------------------------------------
 
-    async def _revoked(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _revoking(self, partitions: Iterable[TopicPartition]) -> None:
         await self._release(partitions, self._drain_timeout_ms)
 
     async def _lost(self, partitions: Iterable[TopicPartition]) -> None:
@@ -138,9 +133,9 @@ class Engine:
         await asyncio.gather(*(each.release(taken, timeout_ms) for each in self._running))
 
     def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        braked = [each for each in self._running if each.braked]
-        for each in braked:
-            self._consumer.pause(*(p for p in partitions if p.topic in each.handler.topics))
+        for each in self._running:
+            if each.braked:
+                self._pause(each, partitions)
 
     # -- the handlers' callbacks ----------------------------------------------------------------------------
 
@@ -151,11 +146,18 @@ class Engine:
             log.info("group %s: %s", self.group, error)
 
     def _brake(self, running: RunningHandler, on: bool) -> None:
-        partitions = [p for p in self._consumer.assignment() if p.topic in running.handler.topics]
         if on:
-            self._consumer.pause(*partitions)
-        else:
-            self._consumer.resume(*partitions)
+            self._pause(running, self._consumer.assignment())
+            return
+        for partition in self._consumer.paused():
+            if partition.topic in running.handler.topics:
+                self._consumer.resume(partition)
+
+    def _pause(self, running: RunningHandler, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            if partition.topic in running.handler.topics:
+                with suppress(KeyError):  # on its way to another member
+                    self._consumer.pause(partition)
 
     def _fail(self, error: Exception) -> None:
         if self._failure is None:
@@ -168,14 +170,14 @@ class Engine:
         """Why no record can be handled just now; None when the member has joined and is not ending."""
         if self.ending:
             return "stopping"
-        state = self._consumer.state
-        return None if state is MemberState.STABLE else f"the member is {state.value}"
+        status = self._consumer.state
+        return None if status.state is MemberState.STABLE else f"the member is {status.state.value}"
 
     def snapshot(self, live: bool) -> Snapshot:
         """Numbers for /metrics."""
         return Snapshot(
             group=self.group,
-            state=self._consumer.state.value,
+            state=self._consumer.state.state.value,
             assigned=len(self._consumer.assignment()),
             live=live,
             handlers=[(each.handler, each.lanes.backlog, each.lanes.in_flight) for each in self._running],

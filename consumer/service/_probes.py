@@ -35,7 +35,7 @@ class Probes:
         return self._listener.port if self._listener is not None else None
 
     async def __aenter__(self) -> Probes:
-        self._progress.observe(asyncio.get_running_loop().time(), finished=0, backlog=0)
+        self._progress.observe(asyncio.get_running_loop().time(), finished=0, waiting=0)
         if self._listener is not None:
             await self._listener.start()
         return self

@@ -16,21 +16,21 @@ class Progress:
 
     stalled_after_ms: int
     finished: int = 0
-    backlog: int = 0
+    waiting: int = 0
     moved_at: float = 0.0
     observed_at: float = 0.0
 
-    def observe(self, now: float, *, finished: int, backlog: int) -> None:
-        """``finished`` records in all so far, ``backlog`` records handed over and not finished."""
-        if finished != self.finished or not backlog:
+    def observe(self, now: float, *, finished: int, waiting: int) -> None:
+        """``finished`` records in all so far; ``waiting`` ones are handed over and not finished, or unread."""
+        if finished != self.finished or not self.waiting:
             self.moved_at = now
-        self.finished, self.backlog, self.observed_at = finished, backlog, now
+        self.finished, self.waiting, self.observed_at = finished, waiting, now
 
     def complaint(self, now: float) -> str | None:
         """What stands still, in words; None while all is well."""
         limit_s = self.stalled_after_ms / 1000
         if now - self.observed_at > limit_s:
             return f"the consumer has not been asked for records for {now - self.observed_at:.0f} s"
-        if self.backlog and now - self.moved_at > limit_s:
-            return f"{self.backlog} records wait and none has been finished for {now - self.moved_at:.0f} s"
+        if self.waiting and now - self.moved_at > limit_s:
+            return f"{self.waiting} records wait and none has been finished for {now - self.moved_at:.0f} s"
         return None

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ..errors import ConfigError
 from ._engine import Engine
 from ._handlers import Handler, HandlerFunction, Lanes, make_handler
 from ._probes import Probes
@@ -15,7 +16,7 @@ from ._retry import Retry
 from ._signals import graceful_signals
 
 #: Default bound of a graceful end; container runtimes commonly kill 30 s after SIGTERM.
-DRAIN_TIMEOUT_MS = 25_000
+DRAIN_TIMEOUT_MS = 20_000
 STALLED_AFTER_MS = 60_000
 
 F = TypeVar("F", bound=HandlerFunction)
@@ -35,7 +36,8 @@ class ConsumerService:
     while the member has joined and is not stopping) and /metrics. ``stalled_after_ms`` is how long work may
     wait without any being finished before /healthz turns red.
 
-    All other keyword arguments go to :class:`~kohort.consumer.AsyncGroupConsumer`.
+    All other keyword arguments are settings of :class:`~kohort.consumer.AsyncGroupConsumer`. Raises
+    ConfigError for wrong ones.
     """
 
     def __init__(
@@ -47,13 +49,13 @@ class ConsumerService:
         health_host: str = "127.0.0.1",
         health_port: int | None = None,
         stalled_after_ms: int = STALLED_AFTER_MS,
-        **consumer_config: Any,
+        **config: Any,
     ) -> None:
         if drain_timeout_ms < 0 or stalled_after_ms <= 0:
-            raise ValueError("drain_timeout_ms must be 0 or more and stalled_after_ms more than 0")
+            raise ConfigError("drain_timeout_ms must be 0 or more and stalled_after_ms more than 0")
         self.group = group
-        self._bootstrap = bootstrap
-        self._config = consumer_config
+        self._config = {"bootstrap": bootstrap, "group": group, **config}
+        _check(self._config)
         self._drain_timeout_ms = drain_timeout_ms
         self._health_address = None if health_port is None else (health_host, health_port)
         self._stalled_after_ms = stalled_after_ms
@@ -163,7 +165,6 @@ class ConsumerService:
         progress = Progress(self._stalled_after_ms)
         self._engine = engine = Engine(
             self._handlers,
-            bootstrap=self._bootstrap,
             group=self.group,
             config=self._config,
             drain_timeout_ms=self._drain_timeout_ms,
@@ -180,3 +181,12 @@ class ConsumerService:
         self._stop_reason = reason
         if self._loop is not None and self._engine is not None:
             self._loop.call_soon_threadsafe(self._engine.stop, reason)
+
+
+def _check(config: dict[str, Any]) -> None:
+    """Raises ConfigError for settings that a consumer, or a service, cannot have."""
+    # imported here: it brings pydantic
+    from ..config import consumer_config
+
+    if not consumer_config(**config).enable_auto_commit:
+        raise ConfigError("enable_auto_commit=False: a service commits what is done by itself, leave it on")

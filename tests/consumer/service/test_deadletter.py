@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from kohort.consumer import Cluster
+from kohort.consumer.config import consumer_config
 from kohort.consumer.record import Record
 from kohort.consumer.service import _deadletter
 from kohort.consumer.service._deadletter import DeadLetterError, DeadLetters, error_headers
@@ -50,11 +52,22 @@ class FakeCluster(Cluster):
         return SimpleNamespace(responses=[SimpleNamespace(partition_responses=[row])])
 
 
-def letters(cluster: FakeCluster) -> DeadLetters:
-    return DeadLetters(lambda: cast(Cluster, cluster), "billing")
+Letters = Callable[[FakeCluster], DeadLetters]
 
 
-async def test_a_letter_is_acknowledged_by_all_and_goes_to_its_origins_number() -> None:
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> Letters:
+    """``letters(cluster)`` are the dead letters of a service that reads this cluster."""
+
+    def make(cluster: FakeCluster) -> DeadLetters:
+        monkeypatch.setattr(_deadletter, "make_cluster", lambda _: cluster)
+        config = consumer_config(bootstrap="localhost:9092", group="billing")
+        return DeadLetters(lambda: config, "billing")
+
+    return make
+
+
+async def test_a_letter_is_acknowledged_by_all_and_goes_to_its_origins_number(letters: Letters) -> None:
     cluster = FakeCluster()
     await letters(cluster).send("orders.dlt", RECORD, ValueError("poison"), 3)
 
@@ -71,7 +84,7 @@ async def test_a_letter_is_acknowledged_by_all_and_goes_to_its_origins_number() 
         assert text in bytes(data.records)
 
 
-async def test_it_is_sent_again_after_an_error_that_passes() -> None:
+async def test_it_is_sent_again_after_an_error_that_passes(letters: Letters) -> None:
     cluster = FakeCluster(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS)
     await letters(cluster).send("orders.dlt", RECORD, ValueError("poison"), 1)
 
@@ -87,7 +100,7 @@ async def test_it_is_sent_again_after_an_error_that_passes() -> None:
     ],
 )
 async def test_one_that_cannot_be_written_is_an_error_that_names_record_and_topic(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, letters: Letters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_deadletter, "SEND_TIMEOUT_MS", 20)
     with pytest.raises(

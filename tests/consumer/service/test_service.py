@@ -8,11 +8,14 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kohort.consumer.errors import CommitFailedError
+from kohort.consumer.config import consumer_config
+from kohort.consumer.errors import ConfigError
+from kohort.consumer.events import EventLog, OffsetReset
 from kohort.consumer.record import Record
 from kohort.consumer.service import ConsumerService, HandlerFailedError, _engine
 from kohort.protocol import TopicPartition
@@ -29,22 +32,29 @@ class FakeConsumer:
     def __init__(self, *topics: str, **config: Any) -> None:
         FakeConsumer.made = self
         self.topics = topics
-        self.config = config
-        self.revoked = config["on_partitions_revoked"]
+        self.revoking = config["on_partitions_revoking"]
         self.lost = config["on_partitions_lost"]
         self.waiting: asyncio.Queue[list[Record]] = asyncio.Queue()
         self.done_offsets: list[tuple[str, int, int]] = []
-        self.paused: set[TopicPartition] = set()
+        self.now_paused: set[TopicPartition] = set()
         self.log: list[str] = []
-        self.state = MemberState.STABLE
-        self.commit_error: Exception | None = None
+        self.member_state = MemberState.STABLE
+        self.events = EventLog()
+        self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
 
-    async def __aenter__(self) -> FakeConsumer:
+    @property
+    def state(self) -> SimpleNamespace:
+        return SimpleNamespace(state=self.member_state)
+
+    async def start(self) -> None:
         self.log.append("joined")
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self.log.append("left")
+    async def close(self, *, timeout_ms: float) -> None:
+        assert timeout_ms > 0
+        self.log.append(f"committed {len(self.done_offsets)} and left")
+
+    def lag(self) -> dict[TopicPartition, int]:
+        return {}
 
     async def getmany(self, max_records: int, timeout_ms: float) -> list[Record]:
         assert max_records > 0
@@ -56,19 +66,17 @@ class FakeConsumer:
     def done(self, record: Record) -> None:
         self.done_offsets.append((record.topic, record.partition, record.offset))
 
-    async def commit(self) -> None:
-        self.log.append(f"committed {len(self.done_offsets)}")
-        if self.commit_error is not None:
-            raise self.commit_error
-
     def assignment(self) -> list[TopicPartition]:
         return ORDERS
 
     def pause(self, *partitions: TopicPartition) -> None:
-        self.paused.update(partitions)
+        self.now_paused.update(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        self.paused.difference_update(partitions)
+        self.now_paused.difference_update(partitions)
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset(self.now_paused)
 
     def give(self, *offsets: int, topic: str = "orders", partition: int = 0) -> None:
         self.waiting.put_nowait([Record(topic, partition, offset, 0, None, b"{}") for offset in offsets])
@@ -141,20 +149,21 @@ async def test_a_stop_finishes_what_has_begun_then_commits_then_leaves() -> None
         service.stop()
         asyncio.get_running_loop().call_later(0.05, go_on.set)
 
-    assert consumer.log == ["joined", "handled", "committed 1", "left"]
+    assert consumer.log == ["joined", "handled", "committed 1 and left"]
     assert consumer.done_offsets == [("orders", 0, 0)]
 
 
-async def test_a_last_commit_that_fails_does_not_keep_it_from_leaving() -> None:
+async def test_what_may_need_a_person_is_a_warning_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     service = make_service()
 
     @service.handler("orders")
     async def bill(_: Record) -> None: ...
 
     async with serving(service) as consumer:
-        consumer.commit_error = CommitFailedError("the group rebalances")
+        consumer.events.publish(OffsetReset(ORDERS[0], 500, "out of range", "earliest", 800))
 
-    assert consumer.log[-1] == "left"
+    (line,) = [each for each in caplog.records if "OffsetReset" in each.getMessage()]
+    assert (line.levelname, "billing" in line.getMessage()) == ("WARNING", True)
 
 
 async def test_revoked_partitions_are_given_up_when_their_handlers_have_finished() -> None:
@@ -170,7 +179,7 @@ async def test_revoked_partitions_are_given_up_when_their_handlers_have_finished
         consumer.give(0, 1, partition=1)
         await until(lambda: consumer.waiting.empty())
         await asyncio.sleep(0.02)
-        revoked = asyncio.create_task(consumer.revoked([ORDERS[0]]))
+        revoked = asyncio.create_task(consumer.revoking([ORDERS[0]]))
         await asyncio.sleep(0.02)
         assert not revoked.done()
 
@@ -195,7 +204,7 @@ async def test_a_handler_that_does_not_finish_in_time_is_cancelled_and_named(
         consumer.give(4)
         await until(lambda: consumer.waiting.empty())
         await asyncio.sleep(0.02)
-        await consumer.revoked([ORDERS[0]])
+        await consumer.revoking([ORDERS[0]])
 
     assert consumer.done_offsets == []
     assert "had not finished orders-0 at offset 4" in caplog.text
@@ -239,7 +248,7 @@ async def test_a_failure_without_dead_letters_stops_the_service_in_order() -> No
     del FakeConsumer.made
 
     assert consumer.done_offsets == [("orders", 0, 0)]
-    assert consumer.log == ["joined", "committed 1", "left"]
+    assert consumer.log == ["joined", "committed 1 and left"]
 
 
 async def test_a_handler_that_falls_behind_pauses_its_topic_until_it_has_caught_up() -> None:
@@ -252,9 +261,9 @@ async def test_a_handler_that_falls_behind_pauses_its_topic_until_it_has_caught_
 
     async with serving(service) as consumer:
         consumer.give(*range(3_000))
-        await until(lambda: consumer.paused == set(ORDERS))
+        await until(lambda: consumer.now_paused == set(ORDERS))
         go_on.set()
-        await until(lambda: not consumer.paused)
+        await until(lambda: not consumer.now_paused)
         await until(lambda: len(consumer.done_offsets) == 3_000)
 
 
@@ -265,8 +274,8 @@ async def test_the_drain_is_the_services_own() -> None:
     async def bill(_: Record) -> None: ...
 
     async with serving(service) as consumer:
-        assert consumer.config["session_timeout_ms"] == 6_000
-        assert consumer.config["drain_timeout_ms"] == 0
+        assert consumer.config.session_timeout_ms == 6_000
+        assert consumer.config.drain_timeout_ms == 0
 
 
 async def test_probes_answer_while_it_serves() -> None:
@@ -293,8 +302,21 @@ async def test_probes_answer_while_it_serves() -> None:
         assert metrics.split("kohort_handler_records_total{")[1].split("\n")[0].endswith("} 3.0")
         assert 'kohort_consumer_assigned_partitions{group="billing"} 2.0' in metrics
 
-        consumer.state = MemberState.PREPARING
+        consumer.member_state = MemberState.PREPARING
         assert "503" in await get("/readyz")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"session_timeout": 6_000}, "did you mean 'session_timeout_ms'"),
+        ({"enable_auto_commit": False}, "leave it on"),
+        ({"drain_timeout_ms": -1}, "drain_timeout_ms must be 0 or more"),
+    ],
+)
+def test_a_wrong_setting_is_refused_when_the_service_is_made(wrong: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        make_service(**wrong)
 
 
 async def test_a_service_without_handlers_says_so() -> None:
@@ -334,5 +356,5 @@ def test_run_returns_after_sigterm() -> None:
     killer.start()
     service.run()
 
-    assert FakeConsumer.made.log == ["joined", "committed 0", "left"]
+    assert FakeConsumer.made.log == ["joined", "committed 0 and left"]
     del FakeConsumer.made
