@@ -28,12 +28,17 @@ if TYPE_CHECKING:
     from .blocking import GroupConsumer
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
+    from .service import ConsumerService, HandlerFailedError, InvalidRecordError, Retry
 
 _LAZY = {
     "AsyncGroupConsumer": "consumer",
     "ConsumerConfig": "config",
+    "ConsumerService": "service",
     "ConsumerStatus": "consumer",
     "GroupConsumer": "blocking",
+    "HandlerFailedError": "service",
+    "InvalidRecordError": "service",
+    "Retry": "service",
 }
 
 
@@ -59,17 +64,21 @@ __all__ = [
     "ConsumerClosedError",
     "ConsumerConfig",
     "ConsumerError",
+    "ConsumerService",
     "ConsumerStatus",
     "FatalGroupError",
     "FetchFrom",
     "FetchedPartition",
     "GroupConsumer",
+    "HandlerFailedError",
     "Headers",
+    "InvalidRecordError",
     "NoOffsetError",
     "Node",
     "OffsetAndTimestamp",
     "PartitionMetadata",
     "Record",
+    "Retry",
     "StaleRecordError",
     "TopicMetadata",
 ]

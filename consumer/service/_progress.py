@@ -21,7 +21,7 @@ class Progress:
     observed_at: float = 0.0
 
     def observe(self, now: float, *, finished: int, waiting: int) -> None:
-        """``finished`` records in all so far; ``waiting`` ones are handed over and not finished, or unread."""
+        """``finished`` records in all so far; ``waiting`` ones handed over and not finished, or unread."""
         if finished != self.finished or not self.waiting:
             self.moved_at = now
         self.finished, self.waiting, self.observed_at = finished, waiting, now
