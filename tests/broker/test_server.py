@@ -1,0 +1,110 @@
+"""Limits on connections: slow, idle and greedy clients, and what a client is told of the address."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+import time
+
+import pytest
+
+from kohort.broker import _server
+from kohort.protocol import ApiKey, build_batch, encode_request, request_class
+from kohort.testing import running_broker
+from tests.broker.wire import Wire, create_topic, fetch_fields, produce
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    with running_broker(connections_max_idle_ms=200) as broker, Wire(broker.bootstrap) as busy:
+        create_topic(busy, "quiet")
+        with caplog.at_level(logging.INFO, "kohort.broker"), Wire(broker.bootstrap) as idle:
+            number = busy.send(ApiKey.FETCH, 12, **fetch_fields("quiet", 0, max_wait_ms=1_000))
+            assert idle.closed_by_broker()
+            busy.receive(ApiKey.FETCH, 12, number)
+    assert "idle for 200 ms" in caplog.text
+
+
+def test_a_frame_that_never_completes_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_server, "SLOW_FRAME_S", 0.1)
+    monkeypatch.setattr(_server, "SWEEP_S", 0.05)
+    with running_broker() as broker, Wire(broker.bootstrap) as slow:
+        slow.socket.sendall(struct.pack(">i", 100) + b"not all of it")
+        assert slow.closed_by_broker()
+    assert "its request was not complete" in caplog.text
+
+
+def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_server, "SLOW_READER_S", 0.2)
+    monkeypatch.setattr(_server, "SWEEP_S", 0.05)
+    with running_broker(message_max_bytes=32 << 20) as broker, Wire(broker.bootstrap) as deaf:
+        create_topic(deaf, "large")
+        assert produce(deaf, "large", big_batch(24 << 20)).error_code == 0
+        deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.send(
+            ApiKey.FETCH, 12, **fetch_fields("large", 0, max_bytes=50 << 20, partition_max_bytes=50 << 20)
+        )
+        deadline = time.monotonic() + 10
+        while "unread" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert "bytes of its answer unread" in caplog.text
+
+
+def test_a_client_that_reads_slowly_gets_all_of_a_large_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_server, "SLOW_READER_S", 0.3)
+    monkeypatch.setattr(_server, "SWEEP_S", 0.05)
+    with running_broker(message_max_bytes=32 << 20) as broker, Wire(broker.bootstrap) as slow:
+        create_topic(slow, "large")
+        sent = big_batch(16 << 20)
+        produce(slow, "large", sent)
+        slow.send(
+            ApiKey.FETCH, 12, **fetch_fields("large", 0, max_bytes=50 << 20, partition_max_bytes=50 << 20)
+        )
+        (left,) = struct.unpack(">i", slow.socket.recv(4, socket.MSG_WAITALL))
+        assert left > len(sent)
+        while left:
+            left -= len(slow.socket.recv(min(left, 2 << 20)))
+            time.sleep(0.03)
+
+
+def test_many_half_sent_requests_do_not_stop_the_others() -> None:
+    """The bytes that may wait are used up; reading stops, but one connection after the other gets on."""
+    size = 400_000
+    request = bytes(encode_request(9, 1, "x" * 30_000, request_class(ApiKey.METADATA)(version=9, topics=[])))
+    padding = request + b"\x00" * (size - len(request))
+    frame = struct.pack(">i", size - 4) + padding[4:]
+    with running_broker(queued_max_request_bytes=500_000) as broker:
+        clients = [Wire(broker.bootstrap) for _ in range(6)]
+        for client in clients:
+            client.socket.sendall(frame[: size // 2])
+        for client in reversed(clients):
+            client.socket.sendall(frame[size // 2 :])
+        for client in clients:
+            assert client.frame()
+            client.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "settings", "told"),
+    [
+        ("127.0.0.1", {}, "127.0.0.1"),
+        ("localhost", {}, "localhost"),
+        ("0.0.0.0", {}, "127.0.0.1"),
+        ("127.0.0.1", {"advertised_listeners": "PLAINTEXT://kohort.example:1234"}, "kohort.example"),
+    ],
+)
+def test_clients_are_told_the_name_that_was_given_or_the_address_they_used(
+    host: str, settings: dict[str, str], told: str
+) -> None:
+    with running_broker(host=host, **settings) as broker, Wire(f"127.0.0.1:{broker.port}") as wire:
+        answer = wire.call(ApiKey.METADATA, 1, topics=[])
+        assert answer.brokers[0].host == told
+        assert answer.brokers[0].port == (1234 if settings else broker.port)
+
+
+def big_batch(size: int) -> bytes:
+    return bytes(build_batch([(None, b"x" * size, ())], timestamp_ms=1_700_000_000_000))
