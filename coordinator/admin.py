@@ -81,9 +81,7 @@ def handle_describe(shard: Shard, request: Request, _now_ms: int) -> None:
     described = DescribedGroup(
         0, group.group_id, group.state.value, group.protocol_type or "", protocol, members
     )
-    if request.body.with_operations:
-        described.authorized_operations = GROUP_OPERATIONS
-    shard.reply(request, described)
+    shard.reply(request, _with_operations(request, described))
 
 
 def describe_refusal(request: Request, error: int) -> DescribedGroup:
@@ -143,9 +141,15 @@ class AfterDelete:
 def _not_found(request: Request) -> DescribedGroup:
     group_id = request.body.group_id
     if request.version < _NOT_FOUND_VERSION:
-        return DescribedGroup(0, group_id)
+        return _with_operations(request, DescribedGroup(0, group_id))
     message = f"Group {group_id} not found."
     return DescribedGroup(int(ErrorCode.GROUP_ID_NOT_FOUND), group_id, error_message=message)
+
+
+def _with_operations(request: Request, described: DescribedGroup) -> DescribedGroup:
+    if request.body.with_operations:
+        described.authorized_operations = GROUP_OPERATIONS
+    return described
 
 
 def _filter(values: Iterable[str] | None) -> frozenset[str]:

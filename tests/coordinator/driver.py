@@ -1,0 +1,444 @@
+"""A shard in a bottle: virtual clock, a log in memory, every answer recorded, invariants after every step.
+
+``World`` carries the shard's effects out. Writes succeed at once unless ``hold_writes`` (then ``write`` lets
+the oldest go) or ``fail_next_write`` is set. Records go through their bytes, so a reload reads what Kafka
+would.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections import deque
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from kohort.coordinator import Append, GroupSettings, Note, Reply, Request, Shard, TopicDirectory
+from kohort.coordinator.admin import list_request, split_delete, split_describe
+from kohort.coordinator.commits import resolve_commit
+from kohort.coordinator.durable import Durable
+from kohort.coordinator.offsets import join_fetches, resolve_offset_delete, split_fetch
+from kohort.offsets_topic import decode, encode
+from kohort.protocol import ApiKey, ErrorCode, RequestContext, Subscription, encode_subscription
+from kohort.statemachine import GroupState
+
+#: Partitions of each topic that exists.
+TOPICS = {"t": 8, "u": 4}
+TOPIC_IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in TOPICS}
+DIRECTORY = TopicDirectory(TOPICS.get, {value: key for key, value in TOPIC_IDS.items()}.get, TOPIC_IDS.get)
+
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+START_MS = 1_000_000
+
+
+def subscription(*topics: str) -> bytes:
+    """Metadata of a consumer that reads these topics."""
+    return encode_subscription(Subscription(topics), version=0)
+
+
+def protocols(**metadata: bytes) -> list[SimpleNamespace]:
+    """``protocols(range=b"...")``, in order of preference."""
+    return [SimpleNamespace(name=name, metadata=data) for name, data in metadata.items()]
+
+
+RANGE_T = protocols(range=subscription("t"))
+
+
+class Call:
+    """A request on its way; ``reply`` is its answer, once there is one."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.answers: list[Any] = []
+
+    def __repr__(self) -> str:
+        return f"<{self.what}: {self.answers}>"
+
+    @property
+    def parked(self) -> bool:
+        return not self.answers
+
+    @property
+    def reply(self) -> Any:
+        assert len(self.answers) == 1, f"{self.what} has {len(self.answers)} answers"
+        return self.answers[0]
+
+    @property
+    def error(self) -> int:
+        """The error number of the answer."""
+        return int(self.reply.error_code)
+
+
+class World:
+    """One shard and its surroundings; times are ms of a virtual clock."""
+
+    def __init__(self, *, initial_delay_ms: int = 0, **settings: int) -> None:
+        self.settings = GroupSettings(group_initial_rebalance_delay_ms=initial_delay_ms, **settings)
+        self.now = START_MS
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.notes: list[Note] = []
+        self.calls: list[Call] = []
+        self.hold_writes = False
+        self.fail_next_write: ErrorCode | None = None
+        self._ids = itertools.count(1)
+        self._writes: deque[Append] = deque()
+        self.shard = self._shard()
+        self.shard.activate(self.now)
+
+    # --- the outside ---------------------------------------------------------------------------------------
+
+    def advance(self, ms: int) -> None:
+        """Let time go by, firing each timer at its own moment."""
+        end = self.now + ms
+        while (deadline := self.shard.next_deadline()) is not None and deadline <= end:
+            self.now = max(self.now, deadline)
+            self.shard.advance(self.now)
+            self._carry_out()
+        self.now = end
+        self.shard.advance(self.now)
+        self._carry_out()
+
+    def write(self) -> None:
+        """Let the oldest held write succeed, or fail if that is set."""
+        self._write(self._writes.popleft())
+        self._carry_out()
+
+    def write_all(self) -> None:
+        while self._writes:
+            self.write()
+
+    @property
+    def held_writes(self) -> int:
+        return len(self._writes)
+
+    def crash(self, keep: int | None = None) -> None:
+        """Start over from the log (or its first ``keep`` records); held writes and parked calls are lost."""
+        self._writes.clear()
+        if keep is not None:
+            del self.log[keep:]
+        for call in self.calls:
+            if call.parked:
+                call.answers.append(None)
+        self.shard = self._shard()
+        for offset, pair in enumerate(self.log):
+            self.shard.replay(decode(*pair), offset)
+        self.shard.activate(self.now)
+        self._carry_out()
+
+    def unload(self) -> None:
+        self.shard.unload(self.now)
+        self._carry_out()
+
+    def topics_deleted(self, *names: str) -> None:
+        self.shard.topics_deleted(set(names))
+        self._carry_out()
+
+    def reloaded(self, keep: int | None = None) -> Durable:
+        """What a fresh shard would know from the log."""
+        durable = Durable()
+        for offset, pair in enumerate(self.log[:keep]):
+            durable.apply(decode(*pair), offset)
+        return durable
+
+    # --- requests ------------------------------------------------------------------------------------------
+
+    def join(
+        self,
+        group: str = "g",
+        member: str = "",
+        *,
+        instance: str | None = None,
+        offers: Sequence[Any] = RANGE_T,
+        type_: str = "consumer",
+        session_ms: int = SESSION_MS,
+        rebalance_ms: int = REBALANCE_MS,
+        version: int = 9,
+        client: str = "c",
+        host: str = "/127.0.0.1",
+        reason: str | None = None,
+    ) -> Call:
+        body = SimpleNamespace(
+            group_id=group,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            member_id=member,
+            group_instance_id=instance,
+            protocol_type=type_,
+            protocols=offers,
+            reason=reason,
+        )
+        return self.send(ApiKey.JOIN_GROUP, version, body, RequestContext(client, host))
+
+    def new_member(self, group: str = "g", **options: Any) -> tuple[str, Call]:
+        """The two steps of a dynamic member: its id, and its JoinGroup."""
+        first = self.join(group, **options)
+        assert first.error == ErrorCode.MEMBER_ID_REQUIRED
+        member_id = first.reply.member_id
+        return member_id, self.join(group, member_id, **options)
+
+    def sync(
+        self,
+        group: str = "g",
+        member: str = "",
+        generation: int = 1,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        instance: str | None = None,
+        version: int = 5,
+        type_: str | None = "consumer",
+        protocol: str | None = "range",
+    ) -> Call:
+        body = SimpleNamespace(
+            group_id=group,
+            generation_id=generation,
+            member_id=member,
+            group_instance_id=instance,
+            protocol_type=type_,
+            protocol_name=protocol,
+            assignments=[
+                SimpleNamespace(member_id=who, assignment=data) for who, data in (assignments or {}).items()
+            ],
+        )
+        return self.send(ApiKey.SYNC_GROUP, version, body)
+
+    def heartbeat(
+        self, group: str = "g", member: str = "", generation: int = 1, *, instance: str | None = None
+    ) -> int:
+        body = SimpleNamespace(
+            group_id=group, generation_id=generation, member_id=member, group_instance_id=instance
+        )
+        return self.send(ApiKey.HEARTBEAT, 4, body).error
+
+    def leave(
+        self, group: str, *members: tuple[str, str | None], version: int = 5, reason: str | None = None
+    ) -> Call:
+        if version < 3:
+            body = SimpleNamespace(group_id=group, member_id=members[0][0])
+        else:
+            body = SimpleNamespace(
+                group_id=group,
+                members=[
+                    SimpleNamespace(member_id=m, group_instance_id=i, reason=reason) for m, i in members
+                ],
+            )
+        return self.send(ApiKey.LEAVE_GROUP, version, body)
+
+    def commit(
+        self,
+        group: str = "g",
+        offsets: dict[tuple[str, int], int] | None = None,
+        member: str = "",
+        generation: int = -1,
+        *,
+        instance: str | None = None,
+        metadata: str | None = "",
+        retention_ms: int = -1,
+        epoch: int = -1,
+        version: int = 9,
+    ) -> Call:
+        body = commit_body(
+            group,
+            {("t", 0): 1} if offsets is None else offsets,
+            member,
+            generation,
+            instance,
+            metadata,
+            epoch,
+        )
+        body.retention_time_ms = retention_ms
+        return self.send(ApiKey.OFFSET_COMMIT, version, resolve_commit(version, body, DIRECTORY))
+
+    def commit_errors(self, *args: Any, **options: Any) -> list[int]:
+        """The errors of an answered commit, one a partition."""
+        return errors_of(self.commit(*args, **options))
+
+    def fetch_call(
+        self, group: str = "g", partitions: Iterable[tuple[str, int]] | None = None, *, stable: bool = False
+    ) -> Call:
+        topics = None
+        if partitions is not None:
+            topics = [SimpleNamespace(name=topic, partition_indexes=[p]) for topic, p in partitions]
+        body = SimpleNamespace(groups=[SimpleNamespace(group_id=group, topics=topics)], require_stable=stable)
+        return self.send(ApiKey.OFFSET_FETCH, 9, split_fetch(9, body, DIRECTORY)[0])
+
+    def fetch(self, group: str = "g", partitions: Iterable[tuple[str, int]] | None = None) -> dict[Any, int]:
+        """Committed offsets; all of them by default."""
+        reply = join_fetches(9, [self.fetch_call(group, partitions).reply], DIRECTORY).groups[0]
+        return {
+            (topic.name, found.partition_index): found.committed_offset
+            for topic in reply.topics
+            for found in topic.partitions
+        }
+
+    def offset_delete(self, group: str, *partitions: tuple[str, int]) -> Call:
+        topics = [
+            SimpleNamespace(name=topic, partitions=[SimpleNamespace(partition_index=index)])
+            for topic, index in partitions
+        ]
+        body = SimpleNamespace(group_id=group, topics=topics)
+        return self.send(ApiKey.OFFSET_DELETE, 0, resolve_offset_delete(body, DIRECTORY))
+
+    def describe(self, group: str = "g", version: int = 6, *, operations: bool = False) -> Any:
+        body = SimpleNamespace(groups=[group], include_authorized_operations=operations)
+        (request,) = split_describe(body)
+        return self.send(ApiKey.DESCRIBE_GROUPS, version, request).reply
+
+    def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[Any]:
+        body = SimpleNamespace(states_filter=states, types_filter=types)
+        listed: list[Any] = self.send(ApiKey.LIST_GROUPS, 5, list_request(body)).reply
+        return listed
+
+    def delete(self, group: str = "g") -> Call:
+        (request,) = split_delete(SimpleNamespace(groups_names=[group]))
+        return self.send(ApiKey.DELETE_GROUPS, 2, request)
+
+    def send(self, api_key: int, version: int, body: Any, context: RequestContext | None = None) -> Call:
+        call = Call(f"{ApiKey(api_key).name} at {self.now}")
+        self.calls.append(call)
+        self.shard.handle(Request(api_key, version, body, context or RequestContext("c"), call), self.now)
+        self._carry_out()
+        return call
+
+    # --- shortcuts -----------------------------------------------------------------------------------------
+
+    def state(self, group: str = "g") -> str:
+        return str(self.describe(group).group_state)
+
+    def stable(self, count: int = 1, group: str = "g", **options: Any) -> list[str]:
+        """A Stable group of new dynamic members, the leader first; each has its own name as assignment."""
+        members = [self.new_member(group, **options)[0] for _ in range(count)]
+        while self.shard.groups[group].is_initial:
+            self.advance(self.settings.group_initial_rebalance_delay_ms)
+        self.settle(members, group)
+        return members
+
+    def settle(self, members: Sequence[str], group: str = "g") -> int:
+        """Every member rejoins if it must, and all sync; the generation."""
+        live = self.shard.groups[group]
+        for member_id in members:
+            if live.state is GroupState.PREPARING_REBALANCE and live.members[member_id].parked_join is None:
+                member = live.members[member_id]
+                self.join(
+                    group,
+                    member_id,
+                    instance=member.instance_id,
+                    offers=[SimpleNamespace(name=n, metadata=m) for n, m in member.protocols],
+                    type_=live.protocol_type or "",
+                    session_ms=member.session_timeout_ms,
+                    rebalance_ms=member.rebalance_timeout_ms,
+                )
+        assignments = {member_id: member_id.encode() for member_id in live.members}
+        for member_id in live.members:
+            self.sync(
+                group,
+                member_id,
+                live.generation,
+                assignments,
+                instance=live.members[member_id].instance_id,
+                type_=live.protocol_type,
+                protocol=live.protocol_name,
+            )
+        assert live.state is GroupState.STABLE, live.state
+        return live.generation
+
+    # --- inside --------------------------------------------------------------------------------------------
+
+    def _shard(self) -> Shard:
+        return Shard(self.settings, lambda: str(next(self._ids)))
+
+    def _carry_out(self) -> None:
+        while effects := self.shard.take_effects():
+            for effect in effects:
+                if isinstance(effect, Reply):
+                    effect.handle.answers.append(effect.body)
+                elif isinstance(effect, Append):
+                    self._writes.append(effect)
+                else:
+                    self.notes.append(effect)
+            while self._writes and not self.hold_writes:
+                self._write(self._writes.popleft())
+        check_invariants(self.shard, self.calls)
+
+    def _write(self, append: Append) -> None:
+        error, self.fail_next_write = self.fail_next_write, None
+        if error is not None:
+            self.shard.append_failed(append.ticket, error, self.now)
+            return
+        base = len(self.log)
+        self.log += [encode(record) for record in append.records]
+        self.shard.appended(append.ticket, base, self.now)
+
+
+def commit_body(
+    group: str,
+    offsets: dict[tuple[str, int], int],
+    member: str,
+    generation: int,
+    instance: str | None,
+    metadata: str | None,
+    epoch: int,
+) -> SimpleNamespace:
+    """An OffsetCommit body with one topic entry a partition."""
+    return SimpleNamespace(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member,
+        group_instance_id=instance,
+        retention_time_ms=-1,
+        topics=[
+            SimpleNamespace(
+                name=topic,
+                topic_id=TOPIC_IDS.get(topic, uuid.UUID(int=1)),
+                partitions=[
+                    SimpleNamespace(
+                        partition_index=partition,
+                        committed_offset=offset,
+                        committed_leader_epoch=epoch,
+                        committed_metadata=metadata,
+                    )
+                ],
+            )
+            for (topic, partition), offset in offsets.items()
+        ],
+    )
+
+
+def errors_of(call: Call) -> list[int]:
+    """The errors of an answer's partitions (none if it has no such)."""
+    return [int(p.error_code) for topic in getattr(call.reply, "topics", ()) for p in topic.partitions]
+
+
+def check_invariants(shard: Shard, calls: Sequence[Call]) -> None:
+    """What must hold after every step (spec section 1.6)."""
+    for group in shard.groups.values():
+        parked = [m for m in group.members.values() if m.parked_join is not None]
+        assert group.awaiting_join_count == len(parked)
+        support: dict[str, int] = {}
+        for member in group.members.values():
+            for name in {name for name, _ in member.protocols}:
+                support[name] = support.get(name, 0) + 1
+        assert group.protocol_support == support
+        assert group.static_members == {
+            m.instance_id: m.member_id for m in group.members.values() if m.instance_id is not None
+        }
+        if group.members:
+            assert len(group.members) in support.values(), "no protocol is left that all support"
+            assert group.leader_id in group.members
+            assert group.state is not GroupState.EMPTY
+        else:
+            assert group.leader_id is None
+            assert group.state in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE)
+        assert not group.pending_join.keys() & group.members.keys()
+        assert group.pending_sync.keys() <= group.members.keys()
+        if group.state is GroupState.STABLE:
+            stored = shard.durable.stored[group.group_id]
+            assert stored.generation == group.generation, "Stable, but its generation is not durable"
+    for key in shard.timers._by_key:
+        if key[0] == "session":
+            owner = shard.groups[key[1]]
+            assert key[2] in owner.members or key[2] in owner.pending_join, f"a timer of nobody: {key}"
+        elif key[0] in ("join", "sync"):
+            assert key[1] in shard.groups
+    assert all(len(call.answers) <= 1 for call in calls), "a request was answered twice"
