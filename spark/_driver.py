@@ -198,7 +198,9 @@ class GroupBatches:
         """The DataFrame of a plan."""
         options = self.options
         if plan.offsets < options.read_on_driver_below and takes_arrow_tables():
-            return frame_on_driver(self._spark, self._task(plan.ranges), self._client)
+            frame = frame_on_driver(self._spark, self._task(plan.ranges), self._client)
+            if frame is not None:
+                return frame
         groups = split_tasks(
             plan.ranges,
             cores=cores(self._spark),

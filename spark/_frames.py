@@ -22,6 +22,9 @@ COLUMNS = (
 #: The same with ``include_headers``.
 COLUMNS_WITH_HEADERS = COLUMNS + ", headers array<struct<key: string, value: binary>>"
 
+#: Few records can be large ones: beyond so many bytes the driver leaves a batch to tasks after all.
+MAX_DRIVER_BYTES = 64 * 1024 * 1024
+
 #: The first major version of PySpark whose ``createDataFrame`` takes an Arrow table.
 _ARROW_TABLES_SINCE = 4
 
@@ -33,14 +36,20 @@ def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask]) -> DataFrame:
     return numbers.mapInArrow(_reader(tuple(tasks)), columns)
 
 
-def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> DataFrame:
-    """Read and decoded here and now; the rows go to the JVM once."""
+def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> DataFrame | None:
+    """Read and decoded here and now; the rows go to the JVM once. None if they are too large for that."""
     import pyarrow as pa
 
     from ..consumer import arrow
 
     schema = arrow.SCHEMA_WITH_HEADERS if task.include_headers else arrow.SCHEMA
-    table = pa.Table.from_batches(read_task(task, client), schema=schema)
+    batches, size = [], 0
+    for batch in read_task(task, client):
+        batches.append(batch)
+        size += batch.nbytes
+        if size > MAX_DRIVER_BYTES:
+            return None
+    table = pa.Table.from_batches(batches, schema=schema)
     # the stubs of createDataFrame know Arrow tables only from some releases on
     create: Any = spark.createDataFrame
     frame: DataFrame = create(table)

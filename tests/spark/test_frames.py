@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kohort.spark import Batch, GroupBatches
+from kohort.spark import Batch, GroupBatches, _frames
 from tests.spark.conftest import Side
 
 if TYPE_CHECKING:
@@ -97,6 +97,21 @@ def test_columns_are_those_of_the_built_in_source(
     assert (row["ms"], row["local"]) == (1_700_000_000_123, "2023-11-14 17:13:20.123")
     if include_headers:
         assert row["headers"] == [{"key": "trace", "value": b"\x01"}, {"key": "empty", "value": b""}]
+
+
+def test_few_records_that_are_large_are_left_to_tasks(
+    spark: SparkSession, side: Side, new_topic: NewTopic, group: Named, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_frames, "MAX_DRIVER_BYTES", 50_000)
+    orders = new_topic("orders", partitions=1)
+    side.produce(orders, {0: 10}, value=lambda _: bytes(10_000))
+    with GroupBatches(
+        spark, bootstrap=side.bootstrap, group=group("etl"), topics=[orders], **ON_DRIVER
+    ) as batches:
+        batch = batches.next_batch()
+        assert batch is not None
+        assert batch.df.count() == 10
+        assert "MapInArrow" in batch.df._jdf.queryExecution().toString()
 
 
 def test_several_tasks_and_several_ranges_give_each_record_once(
