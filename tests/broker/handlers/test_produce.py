@@ -1,0 +1,167 @@
+"""Produce: every version, acks, and what is refused with which code."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from kohort.protocol import ApiKey, Codec, ErrorCode
+from tests.broker.wire import (
+    Wire,
+    batch,
+    create_topic,
+    fetch,
+    offset_at,
+    part,
+    produce,
+    produce_fields,
+)
+
+LATEST = -1
+
+
+def flipped(position: int, mask: int) -> bytes:
+    data = bytearray(batch())
+    data[position] ^= mask
+    return bytes(data)
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+def test_a_batch_is_appended_and_its_offset_told(wire: Wire, name: str, version: int) -> None:
+    create_topic(wire, name)
+    for base_offset in (0, 2):
+        answer = produce(wire, name, batch(2), version=version)
+        assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (0, base_offset, -1)
+
+
+def by_id(wire: Wire, topic_id: UUID | None) -> Any:
+    data = part(ApiKey.PRODUCE, 13, "TopicProduceData", "PartitionProduceData", index=0, records=batch())
+    topic = part(ApiKey.PRODUCE, 13, "TopicProduceData", topic_id=topic_id, partition_data=[data])
+    answer = wire.call(
+        ApiKey.PRODUCE, 13, transactional_id=None, acks=-1, timeout_ms=1_000, topic_data=[topic]
+    )
+    return answer.responses[0]
+
+
+def test_v13_names_topics_by_id(wire: Wire, name: str) -> None:
+    topic_id = create_topic(wire, name).topic_id
+    answer = by_id(wire, topic_id)
+    assert answer.topic_id == topic_id
+    assert answer.partition_responses[0].error_code == 0
+    assert by_id(wire, uuid4()).partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_the_batch_is_stored_as_it_was_sent(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    sent = batch(3)
+    produce(wire, name, sent)
+    (read,) = fetch(wire, name, 0)
+    # the broker writes base offset and leader epoch, nothing else
+    assert read.records[:12] + b"\xff" * 4 + read.records[16:] == sent
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_acks_of_one_and_all_are_answered(wire: Wire, name: str, acks: int) -> None:
+    create_topic(wire, name)
+    assert produce(wire, name, batch(), acks=acks).error_code == 0
+
+
+def test_acks_of_zero_are_not_answered(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    produce(wire, name, batch(), acks=0)
+    assert offset_at(wire, name, LATEST).offset == 1
+
+
+def test_a_failed_produce_with_acks_of_zero_ends_the_connection(wire: Wire, name: str) -> None:
+    produce(wire, name, batch(), acks=0)
+    assert wire.closed_by_broker()
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        pytest.param(None, ErrorCode.INVALID_RECORD, id="null"),
+        pytest.param(b"", ErrorCode.INVALID_RECORD, id="empty"),
+        pytest.param(batch()[:40], ErrorCode.INVALID_RECORD, id="less than a header"),
+        pytest.param(batch() + batch(), ErrorCode.INVALID_RECORD, id="two batches"),
+        pytest.param(flipped(16, 3), ErrorCode.INVALID_RECORD, id="magic 1"),
+        pytest.param(flipped(16, 1), ErrorCode.CORRUPT_MESSAGE, id="magic 3"),
+        pytest.param(flipped(-1, 1), ErrorCode.CORRUPT_MESSAGE, id="checksum"),
+        pytest.param(batch()[:-3], ErrorCode.INVALID_RECORD, id="cut short"),
+        pytest.param(batch(control=True), ErrorCode.INVALID_RECORD, id="control batch"),
+        pytest.param(
+            batch(transactional=True), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, id="transactional"
+        ),
+        pytest.param(batch(timestamp_ms=9_999_999_999_999), ErrorCode.INVALID_TIMESTAMP, id="far future"),
+        pytest.param(batch(100_000), ErrorCode.MESSAGE_TOO_LARGE, id="too large"),
+    ],
+)
+def test_what_is_refused(wire: Wire, name: str, records: bytes | None, code: ErrorCode) -> None:
+    create_topic(wire, name)
+    answer = produce(wire, name, records)
+    assert (answer.error_code, answer.base_offset) == (code, -1)
+    assert answer.error_message
+    assert offset_at(wire, name, LATEST).offset == 0
+
+
+@pytest.mark.parametrize("acks", [2, -2])
+def test_other_acks_are_refused(wire: Wire, name: str, acks: int) -> None:
+    create_topic(wire, name)
+    assert produce(wire, name, batch(), acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
+@pytest.mark.parametrize("partition", [1, -1])
+def test_unknown_partitions_and_topics(wire: Wire, name: str, partition: int) -> None:
+    assert produce(wire, name, batch()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    create_topic(wire, name)
+    answer = produce(wire, name, batch(), partition=partition)
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_clients_may_not_write_internal_topics(wire: Wire) -> None:
+    answer = produce(wire, "__consumer_offsets", batch())
+    assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_bad_partition_does_not_spoil_the_others(wire: Wire, name: str) -> None:
+    create_topic(wire, name, 2)
+    fields = produce_fields(name, batch(), partition=1)
+    fields["topic_data"] += produce_fields(name, flipped(-1, 1), partition=0)["topic_data"]
+    answer = wire.call(ApiKey.PRODUCE, 9, **fields)
+    assert [topic.partition_responses[0].error_code for topic in answer.responses] == [0, 2]
+
+
+def test_zstd_needs_v7(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    data = bytearray(batch())
+    data[22] |= Codec.ZSTD
+    assert produce(wire, name, bytes(data), version=6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+def test_log_append_time_is_told_and_written(wire: Wire, name: str) -> None:
+    create_topic(wire, name, message_timestamp_type="LogAppendTime")
+    answer = produce(wire, name, batch())
+    assert answer.log_append_time_ms > 1_700_000_000_000
+    assert offset_at(wire, name, answer.log_append_time_ms).offset == 0
+
+
+def numbered(sequence: int, *, epoch: int = 0, records: int = 1) -> bytes:
+    return batch(records, producer_id=4_242, producer_epoch=epoch, base_sequence=sequence)
+
+
+def test_a_batch_sent_twice_is_stored_once(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    first = produce(wire, name, numbered(0, records=2))
+    again = produce(wire, name, numbered(0, records=2))
+    assert (again.error_code, again.base_offset) == (0, first.base_offset)
+    assert offset_at(wire, name, LATEST).offset == 2
+
+
+def test_a_gap_and_an_old_epoch_are_refused(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    produce(wire, name, numbered(0))
+    assert produce(wire, name, numbered(5)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(wire, name, numbered(0, epoch=1)).error_code == 0
+    assert produce(wire, name, numbered(1, epoch=0)).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
