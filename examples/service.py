@@ -25,7 +25,9 @@ class Order(BaseModel):
 
 def make_service(bootstrap: str) -> ConsumerService:
     """A member of group "billing"."""
-    service = ConsumerService(bootstrap=bootstrap, group="billing", auto_offset_reset="earliest", health_port=0)
+    service = ConsumerService(
+        bootstrap=bootstrap, group="billing", auto_offset_reset="earliest", health_port=0
+    )
 
     @service.handler(
         "orders",

@@ -12,8 +12,7 @@ from data import SERVICES_GROUP, TOPIC
 from pydantic import BaseModel
 from store import Store
 
-from kohort.consumer import ConsumerService
-from kohort.consumer.record import Record
+from kohort.consumer import ConsumerService, Record
 
 
 class Flight(BaseModel):
@@ -36,6 +35,7 @@ def main() -> None:
     )
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s {args.name} %(levelname)s %(message)s")
+    logging.getLogger("transitions").setLevel(logging.WARNING)
     end_with_the_demo()
     store = Store(args.database)
     service = make_service(args.bootstrap, store, args.name, args.batch, args.pause_ms)

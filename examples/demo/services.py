@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from pathlib import Path
-from typing import Any
 
 from children import Child, Children
 from data import SERVICES_GROUP
+from lags import lag
 from screen import Screen, Update
 from store import Store
+
+from kohort.coordinator import MemberGone, Note, RebalanceNote
 
 #: At this share of the flights one service is killed.
 KILL_AT = 0.35
@@ -23,6 +26,8 @@ SHORT_RUN_PAUSE_MS = 300
 #: How long the count of kept flights may stand still before something must be wrong.
 STALLED_S = 60.0
 _LOOK_EVERY_S = 0.1
+#: A member id is the client's name and a UUID; the name is enough to read.
+_MEMBER_ID_TAIL = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Rebalances:
@@ -30,17 +35,18 @@ class Rebalances:
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self.count = 0
 
-    def __call__(self, note: Any) -> None:
-        if type(note).__name__ != "RebalanceNote" or note.group != SERVICES_GROUP or not note.members:
+    def __call__(self, note: Note) -> None:
+        if note.group != SERVICES_GROUP:
             return
-        self.count += 1
-        self._screen.line(
-            f"rebalance: generation {note.generation}, {note.members} members, "
-            f"{note.partitions_moved} of {note.partitions_total} partitions moved, "
-            f"{note.duration_ms / 1000:.1f} s, because {note.cause}"
-        )
+        if isinstance(note, MemberGone) and "expired" in note.reason:
+            self._screen.line(f"{note.client_id} is out of the group: {note.reason}")
+        elif isinstance(note, RebalanceNote) and note.members:
+            self._screen.line(
+                f"rebalance: generation {note.generation}, {note.members} members, "
+                f"{note.partitions_moved} of {note.partitions_total} partitions moved, "
+                f"{note.duration_ms / 1000:.1f} s, because {_MEMBER_ID_TAIL.sub('', note.cause)}"
+            )
 
 
 async def run_services(
@@ -63,11 +69,12 @@ async def run_services(
             screen.line(f"{victim.name} killed with SIGKILL, service-4 started")
             members.append(await start(4))
             await _kept(store, members, flights, update)
+        await _committed(bootstrap, members)
         for member in members:
             member.terminate()
         await asyncio.gather(*(member.ended() for member in members))
         shares = ", ".join(f"{name} {count:,}" for name, count in store.by_service().items())
-        screen.line(f"all flights kept ({shares}); the services stopped with exit code 0")
+        screen.line(f"all flights kept ({shares}) and committed; the services stopped with exit code 0")
         carrier, delay = store.most_delayed_carrier()
         screen.line(f"most delayed carrier: {carrier}, {delay:.1f} minutes on average")
     finally:
@@ -93,6 +100,17 @@ async def _kept(store: Store, members: list[Child], enough: int, update: Update)
             last, moved_at = count, time.monotonic()
         elif time.monotonic() - moved_at > STALLED_S:
             raise members[0].failure(f"and the others have kept no flight for {STALLED_S:.0f} s")
+        for member in members:
+            member.check_alive()
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _committed(bootstrap: str, members: list[Child]) -> None:
+    """Wait until nothing is left: what the killed service had kept and not committed is handled again."""
+    deadline = time.monotonic() + STALLED_S
+    while await lag(bootstrap, SERVICES_GROUP):
+        if time.monotonic() > deadline:
+            raise members[0].failure(f"and the others have not committed all within {STALLED_S:.0f} s")
         for member in members:
             member.check_alive()
         await asyncio.sleep(_LOOK_EVERY_S)

@@ -9,14 +9,17 @@ from pathlib import Path
 from children import Children
 from data import PARTITIONS, SERVICES_GROUP, SPARK_GROUP, TOPIC, expected_figures, load_flights
 from etl import run_etl
+from lags import lag
 from report import closing_table, parquet_figures
 from screen import Screen
 from services import Rebalances, run_services
 from store import Store
 
 from kohort.broker import Broker
-from kohort.consumer import LATEST, Cluster
-from kohort.protocol import TopicPartition
+from kohort.consumer import Cluster
+
+#: The first members of a group are waited for so long, each newcomer adding as much; Kafka's default is 3,000.
+SETTINGS = {"group.initial.rebalance.delay.ms": "1500"}
 
 
 async def run_stages(flights: int, folder: Path, logs: Path) -> bool:
@@ -26,7 +29,7 @@ async def run_stages(flights: int, folder: Path, logs: Path) -> bool:
     database = folder / "delays.sqlite"
     screen.headline(f"1 of 4  A broker, and {flights:,} flights replayed into topic {TOPIC}")
     async with (
-        Broker(data=folder / "broker", on_note=Rebalances(screen)) as broker,
+        Broker(data=folder / "broker", settings=SETTINGS, on_note=Rebalances(screen)) as broker,
         Children(logs) as children,
     ):
         screen.line(f"kohort broker serves on {broker.bootstrap}")
@@ -37,7 +40,8 @@ async def run_stages(flights: int, folder: Path, logs: Path) -> bool:
         await run_services(screen, children, broker.bootstrap, database, flights)
         screen.headline("3 of 4  A Spark job of group etl writes the flights into Parquet")
         await run_etl(screen, children, broker.bootstrap, folder, flights)
-        await _show_lags(screen, broker.bootstrap)
+        lags = [f"{group} {await lag(broker.bootstrap, group):,}" for group in (SERVICES_GROUP, SPARK_GROUP)]
+        screen.line(f"records the groups have not committed: {', '.join(lags)}")
     screen.headline("4 of 4  Flights and mean departure delay in minutes: data set, services, Spark job")
     store = Store(database)
     expected = await asyncio.to_thread(lambda: expected_figures(load_flights(flights)))
@@ -53,15 +57,3 @@ async def _replay(screen: Screen, children: Children, bootstrap: str, flights: i
         async for event in child.events():
             update(event["sent"])
     await child.ended()
-
-
-async def _show_lags(screen: Screen, bootstrap: str) -> None:
-    """What any group tool would see: nothing is left to do."""
-    partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-    async with Cluster(bootstrap) as cluster:
-        await cluster.metadata([TOPIC])
-        ends = await cluster.list_offsets(dict.fromkeys(partitions, LATEST))
-        for group in (SERVICES_GROUP, SPARK_GROUP):
-            committed = await cluster.committed(group, partitions)
-            lag = sum(ends[p].offset - (committed[p].offset if p in committed else 0) for p in partitions)
-            screen.line(f"group {group}: lag {lag:,}")
