@@ -65,8 +65,8 @@ class KafkaPythonConsumer:
         self._consumer = kafka.KafkaConsumer(
             topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **choice
         )
-        # 3.0.12 can lead its group before it knows the topic's partitions, assign nothing and stay so, with any
-        # broker: about one start in fifty. So it learns of them before its first join.
+        # 3.0.12 can lead its group before it knows the topic's partitions, assign nothing and stay so (with
+        # any broker, about one start in fifty). So it learns of them before its first join.
         self._consumer.partitions_for_topic(topic)
 
     def poll(self, seconds: float) -> list[Got]:

@@ -1,0 +1,168 @@
+"""kill -9 of the broker, again and again: what was acknowledged is there, members come back by themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+
+import confluent_kafka
+import kafka
+import pytest
+
+from tests.broker_process import BrokerProcess
+from tests.clients.drivers import DRIVERS
+from tests.clients.members import Member, shared_out, wait_for_records, wait_until
+
+pytestmark = pytest.mark.clients
+
+ROUNDS = 3
+PARTITIONS = 6
+
+
+class Writer:
+    """Sends numbered values from a thread of its own; remembers where each acknowledged one was put."""
+
+    def __init__(self, bootstrap: str, topic: str, prefix: str) -> None:
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self._topic = topic
+        self._prefix = prefix
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 1})
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _delivered(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        if error is None:
+            self.acknowledged[message.partition(), message.offset()] = message.value()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stop.is_set():
+            value = f"{self._prefix}-{number}".encode()
+            self._producer.produce(self._topic, value, value, on_delivery=self._delivered)
+            self._producer.poll(0.0005)
+            number += 1
+
+    def stop(self) -> None:
+        """Give up what was not acknowledged."""
+        self._stop.set()
+        self._thread.join()
+        self._producer.purge()
+        self._producer.flush(10)
+
+
+class Committer:
+    """Commits 1, 2, 3 ... from a thread of its own and remembers the last that was acknowledged."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, start: int) -> None:
+        self.acknowledged = start
+        self._partition = kafka.TopicPartition(topic, 0)
+        self._consumer = kafka.KafkaConsumer(
+            bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False
+        )
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            wanted = {self._partition: kafka.OffsetAndMetadata(self.acknowledged + 1, "", -1)}
+            try:
+                self._consumer.commit(wanted, timeout_ms=200)
+            except kafka.errors.KafkaError:
+                continue
+            self.acknowledged += 1
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._consumer.close(autocommit=False, timeout_ms=1000)
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
+    with kafka.KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics(
+            {topic: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
+        )
+
+
+def read_topic(bootstrap: str, topic: str, partitions: int) -> dict[tuple[int, int], bytes]:
+    """Every record of the topic by its partition and offset."""
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap)
+    wanted = [kafka.TopicPartition(topic, number) for number in range(partitions)]
+    consumer.assign(wanted)
+    consumer.seek_to_beginning(*wanted)
+    ends = consumer.end_offsets(wanted)
+    found: dict[tuple[int, int], bytes] = {}
+    deadline = time.monotonic() + 30
+    while any(consumer.position(partition) < ends[partition] for partition in wanted):
+        assert time.monotonic() < deadline, f"{topic} cannot be read to its end {ends}"
+        for batch in consumer.poll(timeout_ms=500).values():
+            found.update({(record.partition, record.offset): record.value for record in batch})
+    consumer.close()
+    return found
+
+
+def committed(bootstrap: str, group: str, topic: str) -> int:
+    with kafka.KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        offset: int = admin.list_group_offsets(group)[group][kafka.TopicPartition(topic, 0)].offset
+    return offset
+
+
+def busy_enough(writer: Writer, committer: Committer, last_commit: int) -> bool:
+    return len(writer.acknowledged) >= 500 and committer.acknowledged >= last_commit + 20
+
+
+def test_every_acknowledged_record_and_commit_outlives_the_kill(broker_process: BrokerProcess) -> None:
+    """Killed while both are under way; what was sent but not acknowledged may be there or not."""
+    create_topic(broker_process.bootstrap, "orders", PARTITIONS)
+    acknowledged: dict[tuple[int, int], bytes] = {}
+    last_commit = 0
+    for number in range(ROUNDS):
+        writer = Writer(broker_process.bootstrap, "orders", f"round-{number}")
+        committer = Committer(broker_process.bootstrap, "billing", "orders", last_commit)
+        wait_until(partial(busy_enough, writer, committer, last_commit), "500 records and 20 commits")
+        broker_process.kill()
+        writer.stop()
+        committer.stop()
+        acknowledged |= writer.acknowledged
+        last_commit = committer.acknowledged
+        broker_process.start()
+
+        found = read_topic(broker_process.bootstrap, "orders", PARTITIONS)
+        lost = {place: value for place, value in acknowledged.items() if found.get(place) != value}
+        assert lost == {}
+        kept = committed(broker_process.bootstrap, "billing", "orders")
+        assert last_commit <= kept <= last_commit + 1
+        last_commit = kept
+    assert broker_process.stop() == 0
+
+
+def test_members_of_every_client_come_back_by_themselves(
+    broker_process: BrokerProcess, group: Callable[[str], str]
+) -> None:
+    create_topic(broker_process.bootstrap, "orders", PARTITIONS)
+    group_id = group("billing")
+    sent: set[bytes] = set()
+    with ExitStack() as stack:
+        members = [
+            stack.enter_context(Member(driver, broker_process.bootstrap, group_id, "orders", range_only=True))
+            for driver in DRIVERS.values()
+        ]
+        wait_until(lambda: shared_out(members, PARTITIONS), "the members share the partitions", members)
+        for number in range(ROUNDS):
+            values = {b"round-%d-%03d" % (number, at) for at in range(120)}
+            DRIVERS["aiokafka"].produce(broker_process.bootstrap, "orders", values)
+            sent |= values
+            wait_for_records(members, len(sent))
+            for member in members:
+                member.commit()
+
+            broker_process.kill()
+            time.sleep(0.3)
+            broker_process.start()
+            wait_until(lambda: shared_out(members, PARTITIONS), "the members share them again", members)
+        assert {record.value for member in members for record in member.got} == sent
