@@ -111,6 +111,10 @@ class Cluster:
         self._closed = True
         self._pool.close()
 
+    def break_connections(self) -> None:
+        """Close every connection as if the network had; requests under way fail, later ones connect anew."""
+        self._pool.close()
+
     # what is known
 
     @property

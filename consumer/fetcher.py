@@ -140,25 +140,35 @@ class Fetcher:
     async def _reset(self, resetting: list[Position]) -> None:
         at = {p.partition: p.reset_to for p in resetting}
         before = {p.partition: p.changed for p in resetting}
-        read_committed = self._settings.read_committed
-        found = await self._guarded(
-            resetting, "resetting offsets", lambda: self._offsets_at(at, read_committed=read_committed)
-        )
-        if found is None:
+        missed = [p.partition for p in resetting if p.reset is not None and p.reset.asked is not None]
+
+        async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
+            return await self._offsets_at(at), await self._ranges(missed)
+
+        answer = await self._guarded(resetting, "resetting offsets", ask)
+        if answer is None:
             return
+        found, ranges = answer
         for position in resetting:
             partition = position.partition
-            if self._positions.get(partition) is position and position.changed == before[partition]:
-                reset = self._positions.reset_found(position, found[partition])
-                if reset is not None:
-                    policy = _policy_name(at[partition])
-                    self._report(OffsetReset(partition, reset.asked, reset.reason, policy, found[partition]))
-                self._started(position, moved_by_reset=True)
+            if self._positions.get(partition) is not position or position.changed != before[partition]:
+                continue
+            reset = self._positions.reset_found(position, found[partition])
+            if reset is not None:
+                reason = reset.reason + ranges.get(partition, "")
+                policy = _policy_name(at[partition])
+                self._report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
+            self._started(position, moved_by_reset=True)
 
-    async def _offsets_at(
-        self, at: dict[TopicPartition, int], *, read_committed: bool
-    ) -> dict[TopicPartition, int]:
+    async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
+        """What the logs hold, in words, for the reason of a reset."""
+        starts = await self._cluster.list_offsets(dict.fromkeys(partitions, EARLIEST))
+        ends = await self._cluster.list_offsets(dict.fromkeys(partitions, LATEST))
+        return {p: f": it starts at {starts[p].offset} and ends at {ends[p].offset}" for p in partitions}
+
+    async def _offsets_at(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Offsets by time; the end of the log where no record is that late."""
+        read_committed = self._settings.read_committed
         found = await self._cluster.list_offsets(at, read_committed=read_committed)
         none = {partition: LATEST for partition, row in found.items() if row.offset < 0}
         ends = await self._cluster.list_offsets(none, read_committed=read_committed)
@@ -295,7 +305,7 @@ class Fetcher:
         error = KafkaError(fetched.error_code, f"fetching {position.partition}")
         position.read_replica = -1
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._positions.out_of_range(position, _why_out_of_range(position, fetched))
+            self._positions.out_of_range(position, "the log does not have it")
             self._polled()
         elif error.code in _FATAL:
             self._report(PartitionFailed(position.partition, error))
@@ -318,13 +328,6 @@ class Fetcher:
             self._report(BrokerUnavailable("asking for metadata", error))
             self._metadata_failures += 1
         await asyncio.sleep(self._backoff.delay_ms(self._metadata_failures) / 1000)
-
-
-def _why_out_of_range(position: Position, fetched: FetchedPartition) -> str:
-    start, end = fetched.log_start_offset, fetched.high_watermark
-    if 0 <= position.fetch_offset < start:
-        return f"it is older than the log, which starts at {start}"
-    return f"it is past the end of the log at {end}" if end >= 0 else "it is out of the log's range"
 
 
 def _policy_name(reset_to: int) -> str:

@@ -139,7 +139,7 @@ class Membership(MembershipCore):
         elif self.state is MemberState.STABLE:
             before = self._led_topics
             self._led_topics = {**(before or {}), **known}
-            changed = sorted(name for name in known if before and known[name] != before.get(name))
+            changed = sorted(n for n in known if before is not None and known[n] != before.get(n))
             if changed:
                 self._ask_rejoin(f"topic {changed[0]} has changed", now, 0.0)
 

@@ -1,0 +1,51 @@
+"""For the end-to-end tests of the consumer: records to read, members to read them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from kohort.consumer import AsyncGroupConsumer
+from tests.consumer.members import Maker
+
+#: Short enough for a test to see a session end.
+QUICK: dict[str, Any] = {
+    "session_timeout_ms": 2_000,
+    "heartbeat_interval_ms": 200,
+    "auto_offset_reset": "earliest",
+    "fetch_max_wait_ms": 100,
+    "metadata_max_age_ms": 1_000,
+}
+
+
+@pytest.fixture
+def produce(bootstrap: str) -> Callable[..., None]:
+    """``produce(topic, range(100), partitions=3)``: value and key are the number, dealt in turn."""
+    from kafka import KafkaProducer
+
+    def send(topic: str, numbers: Iterable[int], *, partitions: int = 1, **settings: Any) -> None:
+        producer = KafkaProducer(bootstrap_servers=bootstrap, **settings)
+        try:
+            for number in numbers:
+                text = str(number).encode()
+                producer.send(topic, text, key=text, partition=number % partitions)
+            producer.flush()
+        finally:
+            producer.close()
+
+    return send
+
+
+@pytest.fixture
+async def member(bootstrap: str) -> AsyncIterator[Maker]:
+    """``await member(topic, group=...)`` is a consumer that has started; closed after the test."""
+    async with AsyncExitStack() as stack:
+
+        async def make(*topics: str, **config: Any) -> AsyncGroupConsumer:
+            consumer = AsyncGroupConsumer(*topics, **{"bootstrap": bootstrap, **QUICK, **config})
+            return await stack.enter_async_context(consumer)
+
+        yield make
