@@ -43,6 +43,16 @@ class EntryFile:
         self.file.write(self.count * self.ENTRY.size, self.ENTRY.pack(first, second))
         self.count += 1
 
+    def reset(self) -> None:
+        """Begin again; the entries in the file are overwritten, and ``trim`` removes what is left of them."""
+        self.count = 0
+
+    def trim(self) -> None:
+        """Let the file end with the last entry. Cutting a file is slow: one that ends there is left alone."""
+        size = self.count * self.ENTRY.size
+        if not size or self.file.size() != size:
+            self.file.truncate(size)
+
     def truncate(self, count: int) -> None:
         """Keep the first ``count`` entries, and no zeros behind them."""
         self.count = count

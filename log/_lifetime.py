@@ -7,10 +7,8 @@ from itertools import pairwise
 
 from ..protocol import BatchHeader
 from ._config import LogConfig
-from ._segment import Segment
+from ._segment import MAX_RELATIVE_OFFSET, Segment
 from ._timeindex import NO_TIMESTAMP
-
-_MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeader], now_ms: int) -> bool:
@@ -27,7 +25,7 @@ def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeade
         or age > config.segment_ms
         or active.index.is_full(config.segment_index_bytes)
         or active.time_index.is_full(config.segment_index_bytes)
-        or headers[-1].last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
+        or headers[-1].last_offset - active.base_offset > MAX_RELATIVE_OFFSET
     )
 
 

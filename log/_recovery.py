@@ -128,13 +128,13 @@ class _Opening:
     def _index_again(self, segment: Segment) -> None:
         """Make the indexes from the log; a log that is damaged itself is verified like after a crash."""
         self.report.rebuilt_indexes.append(segment.index.file.path)
-        segment.forget_indexes()
+        segment.begin_indexes()
         try:
             for position, header in segment.headers():
                 segment.note_batch(header, position, self.config.index_interval_bytes)
         except CorruptLogError:
             self._verify(segment, segment.base_offset)
-        segment.seal()
+        segment.end_indexes()
 
     def _verify_from(self, dirty: int) -> None:
         if dirty >= len(self.segments):
@@ -148,7 +148,7 @@ class _Opening:
 
     def _verify(self, segment: Segment, next_offset: int) -> bool:
         """Check a segment and make its indexes; True if its tail was cut."""
-        segment.forget_indexes()
+        segment.begin_indexes()
 
         def take(header: BatchHeader, position: int) -> None:
             segment.note_batch(header, position, self.config.index_interval_bytes)
@@ -158,7 +158,7 @@ class _Opening:
             self._cut(segment, damage)
         self.report.verified_bytes += segment.size
         self.report.rebuilt_indexes.append(segment.index.file.path)
-        segment.seal()
+        segment.end_indexes()
         return damage is not None
 
     def _cut(self, segment: Segment, damage: Damage) -> None:

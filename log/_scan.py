@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
-from ._segment import Segment
+from ._segment import MAX_RELATIVE_OFFSET, Segment
 
 #: Bytes read at a time; a batch larger than that is read whole.
 SCAN_BYTES = 1 << 20
@@ -44,7 +44,7 @@ def verify_segment(
                 if at + header.size > len(data):
                     data = _read_batch(segment, position, header)
                 verify_batch(data, header, at)
-                if header.base_offset < next_offset or header.last_offset_delta < 0:
+                if not _follows(header, next_offset, segment.base_offset):
                     raise CorruptBatchError(f"offset {header.base_offset} where {next_offset} is due", at)
                 take(header, position + at)
                 next_offset = header.next_offset
@@ -73,6 +73,15 @@ def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | N
                 return window + match.start()
         window += SCAN_BYTES
     return None
+
+
+def _follows(header: BatchHeader, next_offset: int, segment_base: int) -> bool:
+    """Base offsets are outside of the checksum: they must rise and lie within the reach of the indexes."""
+    return (
+        header.base_offset >= next_offset
+        and header.last_offset_delta >= 0
+        and header.last_offset - segment_base <= MAX_RELATIVE_OFFSET
+    )
 
 
 def _is_batch(segment: Segment, position: int, next_offset: int) -> bool:

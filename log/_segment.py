@@ -18,6 +18,9 @@ from ._txnindex import AbortedTransaction, TxnIndex
 #: Bytes read at a time when batches are walked; an index interval and its batches mostly fit.
 WALK_BYTES = 16 * 1024
 
+#: Largest difference of an offset to its segment's base: an int32 in the indexes.
+MAX_RELATIVE_OFFSET = 2**31 - 1
+
 #: Base offset, length, leader epoch .. attributes skipped, last offset delta.
 _STEP = struct.Struct(">qi11xi")
 _PREFIX = 12
@@ -74,7 +77,8 @@ class Segment:
         segment = cls(fs, folder, base_offset, created_ms=created_ms)
         try:
             segment.truncate(0)
-            segment.forget_indexes()
+            segment.begin_indexes()
+            segment.end_indexes()
         except OSError as error:
             segment._remove_files(error)
             raise
@@ -224,13 +228,18 @@ class Segment:
         self.file.truncate(size)
         self.size = size
 
-    def forget_indexes(self) -> None:
-        """Empty offset and time index, to be filled again by ``note_batch``."""
-        self.index.truncate(0)
-        self.time_index.truncate(0)
+    def begin_indexes(self) -> None:
+        """Start the indexes anew, to be filled by ``note_batch`` and finished by ``end_indexes``."""
+        self.index.reset()
+        self.time_index.reset()
         self._bytes_since_entry = 0
         self._max_timestamp = self.time_index.last()
         self._first_timestamp_ms = None
+
+    def end_indexes(self) -> None:
+        self.seal()
+        self.index.trim()
+        self.time_index.trim()
 
     # -- files -----------------------------------------------------------------------------------------------
 

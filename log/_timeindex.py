@@ -38,6 +38,10 @@ class TimeIndex(EntryFile):
             self.add(timestamp_ms, offset - self._base)
             self._last_timestamp_ms = timestamp_ms
 
+    def reset(self) -> None:
+        super().reset()
+        self._last_timestamp_ms = NO_TIMESTAMP
+
     def truncate(self, count: int) -> None:
         super().truncate(count)
         self._last_timestamp_ms = self.last()[0]

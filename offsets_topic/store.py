@@ -54,6 +54,9 @@ class Log(Protocol):
     @property
     def log_start_offset(self) -> int: ...
 
+    @property
+    def log_end_offset(self) -> int: ...
+
     def append(self, records: bytes, *, now_ms: int, from_client: bool) -> AppendInfo: ...
 
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> ReadInfo: ...
@@ -114,6 +117,9 @@ class OffsetsStore:
         offset = log.log_start_offset
         while (run := log.read(offset, LOAD_BYTES, to_log_end=True)).records:
             for position, header in iter_batches(run.records):
+                if not offset <= header.last_offset < log.log_end_offset:
+                    reason = f"a batch that ends at offset {header.last_offset} where {offset} is due"
+                    raise CorruptLogError(run.file, run.position + position, reason)
                 yield _stored(run, position, header)
                 offset = header.next_offset
 

@@ -1,0 +1,169 @@
+"""A broker's data folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kohort.log import DataFolder, DataFolderError, DataFolderInUseError, LogConfig, PartitionLog
+from kohort.protocol import KafkaError
+from tests.log.batches import NOW_MS, TOPIC_ID, batch
+from tests.log.faulty import FaultyFiles
+
+CLEAN = ".kafka_cleanshutdown"
+
+
+def made(folder: DataFolder, *partitions: int, records: int = 2) -> list[PartitionLog]:
+    logs = [
+        folder.open_log("orders", number, LogConfig(), now_ms=NOW_MS, topic_id=TOPIC_ID)
+        for number in partitions
+    ]
+    for log in logs:
+        log.append(batch(records), now_ms=NOW_MS)
+    return logs
+
+
+def test_a_new_folder_gets_an_identity_that_stays(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path / "new" / "data", node_id=4)
+    assert not folder.clean_start
+    cluster_id = folder.cluster_id
+    assert len(cluster_id) == 22
+    folder.close()
+    lines = (tmp_path / "new" / "data" / "meta.properties").read_text().splitlines()
+    assert lines[:3] == ["version=1", f"cluster.id={cluster_id}", "node.id=4"]
+    assert lines[3].startswith("directory.id=")
+    again = DataFolder.open(tmp_path / "new" / "data", node_id=4)
+    assert again.cluster_id == cluster_id
+    again.close()
+
+
+def test_a_folder_of_apache_kafka_keeps_its_identity(tmp_path: Path) -> None:
+    text = "#\n#Sat Nov 21 07:48:07 UTC 2026\nnode.id=1\ndirectory.id=KJcS9aPQ1ZfePwkmnqCv0w\nversion=1\n"
+    (tmp_path / "meta.properties").write_text(text + "cluster.id=TQT4qcGZQMaBwOvUjJPl-w\n")
+    folder = DataFolder.open(tmp_path)
+    assert folder.cluster_id == "TQT4qcGZQMaBwOvUjJPl-w"
+    folder.close()
+    assert (tmp_path / "meta.properties").read_text().startswith(text)
+
+
+def test_another_nodes_folder_is_refused_and_left_unlocked(tmp_path: Path) -> None:
+    DataFolder.open(tmp_path, node_id=2).close()
+    with pytest.raises(DataFolderError, match=r"belongs to node 2, this is node 1: start with node\.id=2"):
+        DataFolder.open(tmp_path, node_id=1)
+    DataFolder.open(tmp_path, node_id=2).close()
+
+
+def test_a_folder_without_a_cluster_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
+    with pytest.raises(DataFolderError, match=r"no cluster\.id: put it back, or remove the file"):
+        DataFolder.open(tmp_path)
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path)
+    with pytest.raises(DataFolderInUseError, match="in use by another broker: stop it, or choose another"):
+        DataFolder.open(tmp_path)
+    folder.close()
+    DataFolder.open(tmp_path).close()
+
+
+def test_a_clean_stop_is_said_once(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path)
+    assert not (tmp_path / CLEAN).exists()
+    folder.close()
+    assert (tmp_path / CLEAN).read_text() == '{"version":0,"brokerEpoch":-1}'
+    folder = DataFolder.open(tmp_path)
+    assert folder.clean_start
+    assert not (tmp_path / CLEAN).exists()
+    folder.close(clean=False)
+    folder = DataFolder.open(tmp_path)
+    assert not folder.clean_start
+    folder.close(clean=False)
+
+
+def test_partitions_are_told_from_all_else_in_the_folder(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path)
+    made(folder, 0, 10, 2)
+    for name in ("__cluster_metadata-0", "orders-1.0123456789abcdef0123456789abcdef-stray", "lost+found"):
+        (tmp_path / name).mkdir()
+    assert folder.partitions() == [("orders", n, str(tmp_path / f"orders-{n}")) for n in (0, 2, 10)]
+    folder.close(clean=False)
+
+
+def test_partitions_that_were_being_deleted_go_at_the_open(tmp_path: Path) -> None:
+    name = "orders-0.0123456789abcdef0123456789abcdef-delete"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "00000000000000000000.log").write_bytes(b"x")
+    folder = DataFolder.open(tmp_path)
+    assert folder.removed_folders == [name]
+    assert not (tmp_path / name).exists()
+    folder.close()
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../x", "a" * 250, "sp ace", "a\0"])
+def test_no_topic_name_leads_out_of_the_folder(tmp_path: Path, topic: str) -> None:
+    folder = DataFolder.open(tmp_path)
+    with pytest.raises(DataFolderError, match="no topic name: 1 to 249 of"):
+        folder.open_log(topic, 0, LogConfig(), now_ms=NOW_MS, topic_id=TOPIC_ID)
+    folder.close()
+
+
+def test_checkpoints_carry_recovery_point_log_start_and_high_watermark(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path)
+    log, other = made(folder, 0, 1, records=5)
+    log.delete_records(2)
+    log.flush()
+    folder.write_checkpoints([log, other])
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n2\norders 0 5\norders 1 0\n"
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n2\norders 0 2\norders 1 0\n"
+    assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n2\norders 0 5\norders 1 5\n"
+    folder.close(clean=False)  # a crash
+    folder = DataFolder.open(tmp_path)
+    assert (folder.recovery_point("orders", 0), folder.recovery_point("orders", 7)) == (5, 0)
+    log = folder.open_log("orders", 0, LogConfig(), now_ms=NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset) == (2, 5)
+    folder.close(clean=False)
+
+
+def test_checkpoints_keep_partitions_on_the_disk_and_forget_deleted_ones(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path)
+    first, second, third = made(folder, 0, 1, 2)
+    folder.write_checkpoints([first, second, third])
+    second.delete()
+    folder.write_checkpoints([third])
+    lines = (tmp_path / "replication-offset-checkpoint").read_text().splitlines()
+    assert lines == ["0", "2", "orders 0 2", "orders 2 2"]
+    folder.close(clean=False)
+
+
+def test_a_stop_that_cannot_be_marked_clean_is_an_error_and_unlocks(tmp_path: Path) -> None:
+    fs = FaultyFiles()
+    folder = DataFolder.open(tmp_path, fs=fs)
+    fs.arm(1)
+    with pytest.raises(KafkaError, match="No space left"):
+        folder.close()
+    fs.heal()
+    again = DataFolder.open(tmp_path, fs=fs)
+    assert not again.clean_start
+    again.close()
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(KafkaError, match=r"KAFKA_STORAGE_ERROR.*file"):
+        DataFolder.open(tmp_path / "file" / "data")
+
+
+def test_an_ioerror_while_the_folder_is_read_unlocks_it(tmp_path: Path) -> None:
+    DataFolder.open(tmp_path).close()
+    fs = FaultyFiles()
+    fs.arm(1)
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        DataFolder.open(tmp_path / "x", fs=fs)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("junk")
+    with pytest.raises(DataFolderError):
+        DataFolder.open(tmp_path)
+    os.remove(tmp_path / "recovery-point-offset-checkpoint")
+    DataFolder.open(tmp_path).close()

@@ -1,0 +1,114 @@
+"""Offsets by time."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import cramjam
+import pytest
+
+from kohort.log import CorruptLogError, LogConfig, PartitionLog
+from kohort.protocol import BATCH_OVERHEAD, build_batch
+from kohort.protocol._batch import _write_crc
+from tests.log.batches import NOW_MS, batch, open_log
+
+
+def timed(log: PartitionLog, *times: int) -> PartitionLog:
+    for time in times:
+        log.append(batch(2, timestamp_ms=time), now_ms=NOW_MS)
+    return log
+
+
+@pytest.mark.parametrize("segment_bytes", [200, 1 << 20])
+@pytest.mark.parametrize("interval", [0, 4096])
+def test_the_first_record_that_is_not_older_is_found(
+    tmp_path: Path, segment_bytes: int, interval: int
+) -> None:
+    config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=interval)
+    times = [100, 300, 200, 300, 50, 400, 350]
+    log = timed(open_log(tmp_path, config), *times)
+    for wanted in range(0, 402, 10):
+        first = next((n for n, time in enumerate(times) if time >= wanted), None)
+        expected = None if first is None else (2 * first, times[first], 0)
+        assert log.offset_for_timestamp(wanted) == expected
+    assert log.max_timestamp() == (10, 400)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_times_are_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
+    config = LogConfig(segment_bytes=200)
+    log = timed(open_log(tmp_path, config), 100, 300, 200)
+    if clean:
+        log.close()
+    log = open_log(tmp_path, config, clean=clean)
+    assert log.max_timestamp() == (2, 300)
+    assert log.offset_for_timestamp(150) == (2, 300, 0)
+
+
+def test_an_empty_log_and_records_without_time_have_none(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    assert log.max_timestamp() is None
+    assert log.offset_for_timestamp(0) is None
+    timed(log, -1)
+    assert log.max_timestamp() is None
+    assert log.offset_for_timestamp(0) is None
+
+
+def test_deleted_records_are_not_found(tmp_path: Path) -> None:
+    log = timed(open_log(tmp_path), 100, 200)
+    log.delete_records(1)
+    assert log.offset_for_timestamp(0) == (1, 100, 0)
+    log.delete_records(2)
+    assert log.offset_for_timestamp(0) == (2, 200, 0)
+
+
+def varied(times: list[int], *, lz4: bool) -> bytes:
+    """A batch whose records have times of their own."""
+    records = b"".join(
+        bytes([14, 0])
+        + struct.pack(">BB", (2 * (t - times[0])) | 0x80, (t - times[0]) >> 6)
+        + bytes([2 * n, 1, 1, 0])
+        for n, t in enumerate(times)
+    )
+    data = build_batch([(None, None, ())] * len(times), timestamp_ms=times[0])[:BATCH_OVERHEAD]
+    data += bytes(cramjam.lz4.compress(records)) if lz4 else records
+    data[22] |= 3 if lz4 else 0
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    struct.pack_into(">q", data, 35, max(times))
+    _write_crc(data, 0)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("lz4", [False, True])
+def test_the_very_record_within_a_batch_is_found(tmp_path: Path, lz4: bool) -> None:
+    log = timed(open_log(tmp_path), 10)
+    log.append(varied([1000, 1100, 1050, 1100], lz4=lz4), now_ms=NOW_MS)
+    assert log.offset_for_timestamp(11) == (2, 1000, 0)
+    assert log.offset_for_timestamp(1001) == (3, 1100, 0)
+    assert log.max_timestamp() == (3, 1100)
+    log.delete_records(4)
+    assert log.offset_for_timestamp(11) == (4, 1050, 0)
+
+
+def test_a_header_that_claims_a_newer_time_than_its_records_have_does_no_harm(tmp_path: Path) -> None:
+    data = bytearray(batch(2, timestamp_ms=100))
+    struct.pack_into(">q", data, 35, 500)
+    _write_crc(data, 0)
+    log = open_log(tmp_path)
+    log.append(bytes(data), now_ms=NOW_MS)
+    timed(log, 450)
+    assert log.offset_for_timestamp(200) == (2, 450, 0)
+    assert log.offset_for_timestamp(460) is None
+    assert log.max_timestamp() == (1, 500)
+
+
+def test_records_that_cannot_be_read_are_named_with_their_file(tmp_path: Path) -> None:
+    log = timed(open_log(tmp_path), 1)
+    data = bytearray(batch(2, timestamp_ms=100))
+    data[61] = 0x7E
+    _write_crc(data, 0)
+    log.append(bytes(data), now_ms=NOW_MS)
+    with pytest.raises(CorruptLogError, match=r"0\.log: records cannot be read") as caught:
+        log.offset_for_timestamp(50)
+    assert caught.value.position == len(batch(2))
