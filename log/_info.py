@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class AppendInfo:
+class AppendInfo(NamedTuple):
     """What became of an append.
 
     ``log_append_time_ms`` is -1 unless the log stamps batches; of a duplicate, the time of the batch that was
@@ -20,8 +20,7 @@ class AppendInfo:
     duplicate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ReadInfo:
+class ReadInfo(NamedTuple):
     """Whole batches, the first one holding the offset asked for or, after compaction, the next one left.
 
     ``aborted`` lists (producer id, first offset) of the aborted transactions among the records; it is filled
@@ -32,7 +31,7 @@ class ReadInfo:
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
-    aborted: list[tuple[int, int]] = field(default_factory=list)
+    aborted: Sequence[tuple[int, int]] = ()
     #: Where the records lie, for messages about them.
     file: str = ""
     position: int = 0

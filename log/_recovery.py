@@ -12,6 +12,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..protocol import BatchHeader, CorruptBatchError
 from ._config import LogConfig
@@ -27,8 +28,7 @@ from ._snapshot import read_snapshot, snapshot_offsets
 from ._tidy import tidy
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """A torn tail that was cut off: which file, at which byte, how many bytes, and why."""
 
     path: str
@@ -48,8 +48,7 @@ class RecoveryReport:
     swapped_segments: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Opened:
+class Opened(NamedTuple):
     """The state of a partition as read from its files."""
 
     segments: list[Segment]
@@ -59,18 +58,20 @@ class Opened:
     report: RecoveryReport
 
 
-@dataclass(slots=True)
 class _Opening:
     """The steps of one opening, in their order."""
 
-    fs: FileSystem
-    folder: str
-    config: LogConfig
-    now_ms: int
-    log_start_offset: int
-    report: RecoveryReport = field(default_factory=RecoveryReport)
-    segments: list[Segment] = field(default_factory=list)
-    next_offset: int = 0
+    def __init__(
+        self, fs: FileSystem, folder: str, config: LogConfig, now_ms: int, log_start_offset: int
+    ) -> None:
+        self.fs = fs
+        self.folder = folder
+        self.config = config
+        self.now_ms = now_ms
+        self.log_start_offset = log_start_offset
+        self.report = RecoveryReport()
+        self.segments: list[Segment] = []
+        self.next_offset = 0
 
     def run(self, *, clean: bool, recovery_point: int) -> Opened:
         names = tidy(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
 from ._segment import MAX_RELATIVE_OFFSET, Segment
@@ -16,8 +16,7 @@ _BASE_OFFSET_BYTES = 8
 _SEARCHED_BYTES = 17  # base offset up to magic
 
 
-@dataclass(slots=True)
-class Damage:
+class Damage(NamedTuple):
     """The first bytes of a segment that are no batch, or not the one that is due."""
 
     position: int
