@@ -117,9 +117,12 @@ class Delivery:
             lane = self._turn[0]
             while len(taken) < limit and self._ready(lane):
                 taken += self._take_from(lane, limit - len(taken))
+            if lane.records and len(taken) >= limit:
+                break
+            # at the end of a batch, or of what it has, the next lane has its turn
+            self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
-            self._turn.rotate(-1)
         return taken
 
     def take_one(self) -> Record | None:

@@ -1,0 +1,150 @@
+"""Records out of fetched bytes."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kohort.consumer import AbortedTransaction, Record
+from kohort.consumer.decode import ChunkReader, _reader, end_of_run
+from kohort.protocol import Codec, CorruptBatchError, TopicPartition, build_batch
+from tests.consumer.batches import batch, compressed, marker
+
+ORDERS = TopicPartition("orders", 3)
+
+
+@pytest.fixture(params=["compiled", "kafka-python"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both readers: with aiokafka installed and without."""
+    _reader.cache_clear()
+    if request.param == "kafka-python":
+        real = builtins.__import__
+
+        def without(name: str, *args: Any, **kwargs: Any) -> Any:
+            if name.startswith("aiokafka"):
+                raise ImportError(name)
+            return real(name, *args, **kwargs)
+
+        monkeypatch.setattr(builtins, "__import__", without)
+    yield
+    _reader.cache_clear()
+
+
+def _all(reader: ChunkReader) -> list[Record]:
+    records: list[Record] = []
+    while some := reader.read():
+        records += some
+    return records
+
+
+def _values(reader: ChunkReader) -> list[bytes | None]:
+    return [record.value for record in _all(reader)]
+
+
+@pytest.mark.usefixtures("reader")
+def test_every_field_comes_through() -> None:
+    data = bytes(
+        build_batch(
+            [(b"k", b"v", [("h", b"1"), ("h", None)]), (None, None, [])],
+            timestamp_ms=1_234,
+            base_offset=10,
+        )
+    )
+    first, second = _all(ChunkReader(ORDERS, data, 10, generation=4, epoch=9))
+    assert (first.topic, first.partition, first.offset, first.timestamp_ms) == ("orders", 3, 10, 1_234)
+    assert (first.key, first.value, [tuple(h) for h in first.headers]) == (
+        b"k",
+        b"v",
+        [("h", b"1"), ("h", None)],
+    )
+    assert (second.key, second.value, list(second.headers), second.offset) == (None, None, [], 11)
+    assert (first.generation, first.epoch) == (4, 9)
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_every_codec_is_read(codec: Codec) -> None:
+    values = [b"value-%d" % number for number in range(100)]
+    assert _values(ChunkReader(ORDERS, compressed(batch(values), codec), 0)) == values
+
+
+def test_snappy_in_blocks_is_read() -> None:
+    values = [b"value-%d" % number for number in range(100)]
+    data = compressed(batch(values), Codec.SNAPPY, xerial=True)
+    assert _values(ChunkReader(ORDERS, data, 0)) == values
+
+
+def test_records_before_the_offset_asked_for_are_left_out() -> None:
+    data = batch([b"a", b"b"], 0) + batch([b"c", b"d", b"e"], 2)
+    reader = ChunkReader(ORDERS, data, 3)
+    assert _values(reader) == [b"d", b"e"]
+    assert reader.next_offset == 5
+
+
+def test_a_batch_that_is_cut_short_is_left_for_the_next_fetch() -> None:
+    whole, cut = batch([b"a"], 0), batch([b"b"], 1)
+    for length in (1, 20, len(cut) - 1):
+        data = whole + cut[:length]
+        reader = ChunkReader(ORDERS, data, 0)
+        assert _values(reader) == [b"a"]
+        assert reader.next_offset == 1 == end_of_run(data, 0)
+
+
+def test_control_batches_are_passed() -> None:
+    data = batch([b"a"], 0) + marker(1, 7, commit=True)
+    reader = ChunkReader(ORDERS, data, 0)
+    assert _values(reader) == [b"a"]
+    assert reader.next_offset == 2 == end_of_run(data, 0)
+
+
+def test_aborted_records_are_left_out_up_to_their_marker() -> None:
+    def sent(value: bytes, at: int, producer_id: int) -> bytes:
+        return batch(
+            [value], at, producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True
+        )
+
+    data = (
+        sent(b"aborted", 0, 7)
+        + sent(b"other", 1, 8)
+        + marker(2, 7, commit=False)
+        + sent(b"next", 3, 7)
+        + marker(4, 7, commit=True)
+        + marker(5, 8, commit=True)
+    )
+    aborted = [AbortedTransaction(7, 0)]
+    assert _values(ChunkReader(ORDERS, data, 0, aborted=aborted)) == [b"other", b"next"]
+    assert _values(ChunkReader(ORDERS, data, 0)) == [b"aborted", b"other", b"next"]
+
+
+def test_a_wrong_checksum_is_found_and_reading_stays_before_it() -> None:
+    bad = bytearray(batch([b"b"], 1))
+    bad[-1] ^= 1
+    reader = ChunkReader(ORDERS, batch([b"a"], 0) + bytes(bad), 0)
+    assert [record.value for record in reader.read()] == [b"a"]
+    for _ in range(2):
+        with pytest.raises(CorruptBatchError, match="checksum"):
+            reader.read()
+    assert reader.next_offset == 1
+
+
+@pytest.mark.usefixtures("reader")
+def test_bytes_that_lie_about_their_records_are_corrupt() -> None:
+    bad = bytearray(batch([b"aaaaaaaa", b"b"], 0))
+    bad[61] = 0x7E
+    with pytest.raises(CorruptBatchError, match="orders"):
+        ChunkReader(ORDERS, bytes(bad), 0, check_crcs=False).read()
+
+
+def test_data_that_does_not_decompress_is_corrupt() -> None:
+    data = bytearray(compressed(batch([b"a" * 100], 0), Codec.ZSTD))
+    data[61:65] = b"none"
+    with pytest.raises(CorruptBatchError, match="zstd"):
+        ChunkReader(ORDERS, bytes(data), 0, check_crcs=False).read()
+
+
+def test_bytes_that_are_no_batch_are_corrupt() -> None:
+    with pytest.raises(CorruptBatchError):
+        end_of_run(b"\x01" * 100, 0)

@@ -1,0 +1,224 @@
+"""A member joins, takes part in rebalances, and leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.assignors import (
+    RangeAssignor,
+    TopicInfo,
+)
+from kohort.consumer.effects import Adopt, NeedTopics, Release
+from kohort.consumer.events import (
+    AssignmentRefused,
+    RebalanceCompleted,
+)
+from kohort.consumer.group_messages import MembershipSettings
+from kohort.protocol import (
+    ApiKey,
+    ErrorCode,
+    Subscription,
+    TopicPartition,
+    decode_assignment,
+    encode_subscription,
+)
+from kohort.statemachine import MemberState
+from tests.consumer.talk import ORDERS, P0, P1, P2, Talk, stable, subscription_in
+
+
+def test_a_new_member_takes_the_id_it_is_given_and_joins_with_it() -> None:
+    talk = Talk()
+    first = talk.sent(ApiKey.JOIN_GROUP)
+    assert (first.body.group_id, first.body.member_id, first.timeout_ms) == ("billing", "", 65_000)
+    talk.answer(first, error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m1")
+    assert talk.sent(ApiKey.JOIN_GROUP).body.member_id == "m1"
+
+
+def test_the_leader_learns_the_topics_assigns_and_syncs_for_all() -> None:
+    talk = Talk(RangeAssignor())
+    other = encode_subscription(Subscription(("orders",)))
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    talk.joined(join, members=[("m1", join.body.protocols[0].metadata), ("m2", other)])
+    assert talk.next(NeedTopics).names == {"orders"}
+    talk.topics(ORDERS)
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    shares = {row.member_id: decode_assignment(row.assignment).partitions for row in sync.body.assignments}
+    assert shares == {"m1": (P0, P1), "m2": (P2,)}
+    assert (sync.body.protocol_type, sync.body.protocol_name) == ("consumer", "range")
+    talk.synced(sync, P0, P1)
+    assert talk.next(Adopt) == Adopt(1, (P0, P1), ())
+    assert talk.membership.is_leader
+
+
+def test_a_follower_syncs_with_nothing_and_adopts_what_it_is_given() -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    assert sync.body.assignments == []
+    talk.synced(sync, P1)
+    assert talk.next(Adopt) == Adopt(1, (P1,), ())
+    assert talk.membership.owned == {P1}
+    (completed,) = [event for event in talk.events if isinstance(event, RebalanceCompleted)]
+    assert (completed.leader, completed.assignment) == (False, (P1,))
+
+
+def test_a_member_that_is_given_zero_bytes_has_nothing() -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=b"")
+    assert talk.next(Adopt).added == ()
+
+
+def test_a_leader_that_is_to_skip_the_assignment_syncs_without_and_goes_on_watching_topics() -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    talk.next(Adopt)
+    talk.topics(ORDERS)
+    assert talk.quiet()
+    talk.topics({"orders": TopicInfo(4)})
+    talk.sent(ApiKey.JOIN_GROUP)
+
+
+def test_an_eager_member_gives_up_everything_before_it_joins() -> None:
+    talk = stable(P0, P1, assignors=[RangeAssignor()])
+    talk.told_to_rejoin()
+    assert talk.next(Release) == Release((P0, P1), lost=False, reason="the group is rebalancing")
+    assert talk.quiet()
+    talk.released()
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    assert subscription_in(join).owned == ()
+    talk.joined(join, generation=2, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P1)
+    assert talk.next(Adopt) == Adopt(2, (P1,), ())
+    assert talk.quiet()
+
+
+def test_a_cooperative_member_keeps_what_it_has_and_joins_twice_when_something_moves() -> None:
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    assert (subscription_in(join).owned, subscription_in(join).generation) == ((P0, P1), 1)
+    talk.joined(join, generation=2, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    assert talk.next(Adopt) == Adopt(2, (), (P0,))
+    assert talk.next(Release) == Release((P1,), lost=False, reason="moves to another member")
+    assert talk.quiet()
+    talk.released()
+    again = talk.sent(ApiKey.JOIN_GROUP)
+    assert (subscription_in(again).owned, subscription_in(again).generation) == ((P0,), 2)
+    talk.joined(again, generation=3, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    assert talk.next(Adopt) == Adopt(3, (), (P0,))
+    assert talk.quiet()
+
+
+def test_heartbeats_go_on_while_partitions_are_given_up() -> None:
+    talk = stable(P0, assignors=[RangeAssignor()])
+    talk.told_to_rejoin()
+    talk.next(Release)
+    for _ in range(3):
+        talk.advance(1_000)
+        talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    assert talk.quiet()
+    talk.released()
+    talk.sent(ApiKey.JOIN_GROUP)
+
+
+def test_partitions_of_topics_no_longer_wanted_are_given_up_before_joining() -> None:
+    talk = stable(P0, P1)
+    talk.membership.subscribe(["other"], talk.now)
+    talk.take()
+    assert talk.next(Release).partitions == (P0, P1)
+    talk.released()
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    assert (subscription_in(join).topics, subscription_in(join).owned) == (("other",), ())
+
+
+def test_a_subscription_that_changes_while_a_round_is_on_is_joined_after_it() -> None:
+    talk = Talk()
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    talk.membership.subscribe(["orders", "other"], talk.now)
+    talk.take()
+    assert talk.quiet()
+    talk.joined(join, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    talk.next(Adopt)
+    talk.advance_to_deadline()
+    assert subscription_in(talk.sent(ApiKey.JOIN_GROUP)).topics == ("orders", "other")
+
+
+def test_an_assignment_outside_the_subscription_is_refused_and_the_member_joins_again() -> None:
+    talk = Talk()
+    talk.follow(TopicPartition("elsewhere", 0))
+    assert talk.quiet()
+    assert any(isinstance(event, AssignmentRefused) for event in talk.events)
+    assert talk.membership.owned == frozenset()
+    talk.advance_to_deadline()
+    talk.sent(ApiKey.JOIN_GROUP)
+
+
+def test_the_leader_rejoins_when_a_topic_grows_and_only_then() -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP))
+    talk.next(NeedTopics)
+    talk.topics(ORDERS)
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1, P2)
+    talk.next(Adopt)
+    talk.topics({**ORDERS, "foreign": TopicInfo(9)})
+    assert talk.quiet()
+    talk.topics({"orders": TopicInfo(5)})
+    assert talk.sent(ApiKey.JOIN_GROUP).body.reason == "topic orders has changed"
+
+
+def test_a_follower_leaves_topics_to_the_leader() -> None:
+    talk = stable(P0)
+    talk.topics({"orders": TopicInfo(99)})
+    assert talk.quiet()
+
+
+def test_leaving_tells_the_coordinator() -> None:
+    talk = stable(P0)
+    talk.membership.leave("closed")
+    talk.take()
+    leave = talk.sent(ApiKey.LEAVE_GROUP)
+    assert [(m.member_id, m.reason) for m in leave.body.members] == [("m1", "closed")]
+    assert talk.membership.state is MemberState.UNJOINED
+    assert talk.membership.next_deadline() is None
+
+
+def test_a_static_member_leaves_without_a_word() -> None:
+    talk = stable(P0, settings=MembershipSettings("billing", instance_id="a"))
+    talk.membership.leave("closed")
+    talk.take()
+    assert talk.quiet()
+
+
+@pytest.mark.parametrize("instance_id", [None, "a"])
+def test_a_member_that_stays_away_loses_everything_and_comes_back_when_asked(instance_id: str | None) -> None:
+    talk = stable(P0, settings=MembershipSettings("billing", instance_id=instance_id))
+    talk.membership.pause("no poll")
+    talk.take()
+    if instance_id is None:
+        talk.sent(ApiKey.LEAVE_GROUP)
+    assert talk.next(Release).lost
+    talk.released()
+    talk.advance(100_000)
+    assert talk.quiet()
+    talk.membership.resume(talk.now)
+    talk.take()
+    # a static member's seat is still its own: it comes back under the same id
+    assert talk.sent(ApiKey.JOIN_GROUP).body.member_id == ("" if instance_id is None else "m1")
+
+
+def test_commits_stand_a_chance_with_a_generation_and_not_between_join_and_sync() -> None:
+    talk = Talk()
+    chances = [talk.membership.can_commit()]
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    chances.append(talk.membership.can_commit())
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    chances.append(talk.membership.can_commit())
+    talk.next(Adopt)
+    talk.told_to_rejoin()
+    chances.append(talk.membership.can_commit())
+    assert chances == [False, False, True, True]

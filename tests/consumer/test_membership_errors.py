@@ -1,0 +1,257 @@
+"""What a member does about refusals, silence and loss."""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.assignors import (
+    RangeAssignor,
+)
+from kohort.consumer import FatalGroupError
+from kohort.consumer.effects import Adopt, Doubt, Fail, ForgetCoordinator, NeedTopics, Release
+from kohort.consumer.events import (
+    RebalanceRetried,
+    SessionInDoubt,
+)
+from kohort.consumer.group_messages import MembershipSettings
+from kohort.protocol import (
+    ApiKey,
+    ErrorCode,
+)
+from kohort.statemachine import MemberState
+from tests.consumer.talk import P0, P1, Talk, stable, subscription_in
+
+
+@pytest.mark.parametrize(
+    ("code", "keeps_id"), [(ErrorCode.ILLEGAL_GENERATION, True), (ErrorCode.UNKNOWN_MEMBER_ID, False)]
+)
+def test_what_was_owned_is_lost_when_the_group_went_on_without_the_member(
+    code: ErrorCode, keeps_id: bool
+) -> None:
+    talk = stable(P0, P1)
+    talk.advance(1_000)
+    talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=code)
+    release = talk.next(Release)
+    assert (release.partitions, release.lost) == ((P0, P1), True)
+    assert (talk.membership.generation, talk.membership.owned) == (-1, frozenset())
+    talk.released()
+    assert talk.quiet()
+    talk.advance_to_deadline()
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    assert join.body.member_id == ("m1" if keeps_id else "")
+    assert (subscription_in(join).owned, subscription_in(join).generation) == ((), -1)
+
+
+def test_rejoining_after_a_loss_waits_a_moment() -> None:
+    talk = stable(P0)
+    talk.advance(1_000)
+    talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    talk.next(Release)
+    talk.released()
+    (retried,) = [event for event in talk.events if isinstance(event, RebalanceRetried)]
+    assert 80 <= retried.delay_ms <= 120
+
+
+def test_a_loss_while_partitions_are_given_up_is_told_and_waited_for() -> None:
+    talk = stable(P0, assignors=[RangeAssignor()])
+    talk.told_to_rejoin()
+    talk.next(Release)
+    talk.advance(1_000)
+    talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    assert talk.next(Release).lost
+    talk.released()
+    talk.advance(5_000)
+    assert talk.quiet()
+    talk.released()
+    assert talk.sent(ApiKey.JOIN_GROUP).body.member_id == ""
+
+
+def test_a_join_answered_after_the_member_was_forgotten_is_ignored() -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    talk.advance(1_000)
+    talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    talk.next(Release)
+    talk.synced(sync, P0)
+    assert talk.quiet()
+    assert (talk.membership.state, talk.membership.owned) == (MemberState.UNJOINED, frozenset())
+
+
+def test_a_heartbeat_of_an_older_generation_changes_nothing() -> None:
+    talk = stable(P0)
+    talk.advance(1_000)
+    old = talk.sent(ApiKey.HEARTBEAT)
+    talk.membership.rejoin("a test", talk.now)
+    talk.take()
+    talk.follow(P0, generation=2)
+    talk.next(Adopt)
+    talk.answer(old, error_code=ErrorCode.ILLEGAL_GENERATION)
+    assert talk.quiet()
+    assert talk.membership.owned == {P0}
+
+
+@pytest.mark.parametrize("code", [ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID])
+def test_a_commit_that_is_refused_says_the_same_as_a_heartbeat(code: ErrorCode) -> None:
+    talk = stable(P0)
+    talk.membership.commit_refused(code, 1, talk.now)
+    talk.take()
+    assert talk.next(Release).lost
+
+
+def test_a_commit_that_is_refused_while_a_newer_round_is_on_changes_nothing() -> None:
+    talk = stable(P0)
+    talk.told_to_rejoin()
+    talk.sent(ApiKey.JOIN_GROUP)
+    talk.membership.commit_refused(ErrorCode.ILLEGAL_GENERATION, 1, talk.now)
+    talk.take()
+    assert talk.quiet()
+    assert talk.membership.owned == {P0}
+
+
+_RETRIED = [
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+]
+_NEW_COORDINATOR = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
+@pytest.mark.parametrize("code", _RETRIED)
+def test_what_may_pass_is_tried_again_after_a_pause(api_key: ApiKey, code: ErrorCode) -> None:
+    talk = Talk()
+    if api_key is ApiKey.SYNC_GROUP:
+        talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    talk.answer(talk.sent(api_key), error_code=code)
+    if code in _NEW_COORDINATOR:
+        talk.next(ForgetCoordinator)
+    assert talk.quiet()
+    talk.advance_to_deadline()
+    talk.sent(ApiKey.JOIN_GROUP)
+
+
+def test_pauses_grow_while_joining_goes_on_failing() -> None:
+    talk = Talk()
+    for _ in range(6):
+        talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        talk.advance_to_deadline()
+    delays = [event.delay_ms for event in talk.events if isinstance(event, RebalanceRetried)]
+    assert delays[0] <= 120
+    assert delays[4] >= 800
+    assert max(delays) <= 1_200
+
+
+def test_a_connection_that_breaks_finds_the_coordinator_anew() -> None:
+    talk = Talk()
+    talk.fail(talk.sent(ApiKey.JOIN_GROUP))
+    talk.next(ForgetCoordinator)
+    talk.advance_to_deadline()
+    talk.sent(ApiKey.JOIN_GROUP)
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "assignor"),
+        (ErrorCode.INVALID_SESSION_TIMEOUT, "session_timeout_ms"),
+        (ErrorCode.GROUP_MAX_SIZE_REACHED, "group.max.size"),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, "billing"),
+        (ErrorCode.INVALID_GROUP_ID, "billing"),
+        (ErrorCode.INVALID_REQUEST, "INVALID_REQUEST"),
+    ],
+)
+def test_what_cannot_pass_ends_the_membership_with_advice(code: ErrorCode, word: str) -> None:
+    talk = Talk()
+    talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=code, member_id="")
+    talk.next(Release)
+    error = talk.next(Fail).error
+    assert isinstance(error, FatalGroupError)
+    assert word in str(error)
+    assert talk.membership.state is MemberState.FAILED
+    talk.released()
+    talk.advance(100_000)
+    assert talk.quiet()
+    assert talk.membership.next_deadline() is None
+
+
+def test_a_fenced_member_fails_and_what_it_owned_is_lost() -> None:
+    settings = MembershipSettings(
+        "billing", instance_id="a", session_timeout_ms=10_000, heartbeat_interval_ms=1_000
+    )
+    talk = stable(P0, settings=settings)
+    talk.advance(1_000)
+    talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.FENCED_INSTANCE_ID)
+    assert talk.next(Release) == Release((P0,), lost=True, reason=str(talk.effects[0].error))  # type: ignore[attr-defined]
+    assert "'a'" in str(talk.next(Fail).error)
+
+
+def test_a_seat_that_is_still_taken_at_start_up_is_waited_for_one_session() -> None:
+    settings = MembershipSettings("billing", instance_id="a", session_timeout_ms=10_000)
+    talk = Talk(settings=settings)
+    while talk.now < 10_000:
+        talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.FENCED_INSTANCE_ID, member_id="")
+        assert talk.membership.state is MemberState.PREPARING
+        talk.advance(1_500)
+    talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.FENCED_INSTANCE_ID, member_id="")
+    talk.next(Release)
+    talk.next(Fail)
+
+
+def test_heartbeats_come_at_their_interval_by_their_own_connection() -> None:
+    talk = stable(P0)
+    for _ in range(3):
+        talk.advance(999)
+        assert talk.quiet()
+        talk.advance(1)
+        beat = talk.sent(ApiKey.HEARTBEAT)
+        assert (beat.body.generation_id, beat.body.member_id, beat.channel) == (1, "m1", "heartbeat")
+        talk.answer(beat)
+
+
+def test_one_heartbeat_is_under_way_at_a_time() -> None:
+    talk = stable(P0)
+    talk.advance(1_000)
+    talk.sent(ApiKey.HEARTBEAT)
+    talk.advance(5_000)
+    assert talk.quiet()
+
+
+def test_the_leader_heartbeats_while_topics_are_asked_for() -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP))
+    talk.next(NeedTopics)
+    talk.advance(1_000)
+    talk.sent(ApiKey.HEARTBEAT)
+
+
+def test_no_heartbeats_while_a_join_is_parked() -> None:
+    talk = stable(P0)
+    talk.told_to_rejoin()
+    talk.sent(ApiKey.JOIN_GROUP)
+    talk.advance(50_000)
+    assert talk.quiet()
+
+
+def test_a_failed_heartbeat_is_sent_again_soon() -> None:
+    talk = stable(P0)
+    talk.advance(1_000)
+    talk.fail(talk.sent(ApiKey.HEARTBEAT))
+    talk.next(ForgetCoordinator)
+    talk.advance(130)
+    talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.NOT_COORDINATOR)
+    talk.next(ForgetCoordinator)
+    assert talk.membership.owned == {P0}
+
+
+def test_after_a_session_of_silence_delivery_is_in_doubt_until_a_heartbeat_is_answered() -> None:
+    talk = stable(P0)
+    talk.advance(1_000)
+    beat = talk.sent(ApiKey.HEARTBEAT)
+    talk.advance(9_000)
+    assert talk.next(Doubt).doubtful
+    assert any(isinstance(event, SessionInDoubt) for event in talk.events)
+    assert talk.membership.owned == {P0}
+    talk.answer(beat)
+    assert not talk.next(Doubt).doubtful
