@@ -52,13 +52,17 @@ def check_valid(make: MakeAssignor, case: Case) -> None:
     topics, members = dict(case.topics), dict(case.members)
     assignor = make()
     answer = assignor.assign(topics, members)
-    assert topics == dict(case.topics), _story(assignor, case, "changed the topics it was given")
-    assert members == dict(case.members), _story(assignor, case, "changed the members it was given")
+    if topics != dict(case.topics):
+        raise _failure(assignor, case, "changed the topics it was given")
+    if members != dict(case.members):
+        raise _failure(assignor, case, "changed the members it was given")
     left_out = sorted(members.keys() - answer.keys())
-    assert not left_out, _story(assignor, case, f"has no entry for {left_out}; give an empty list", answer)
+    if left_out:
+        raise _failure(assignor, case, f"has no entry for {left_out}; give an empty list", answer)
     problems = validate_assignment(topics, members, answer, _protocol(assignor))
     unsafe = [str(problem) for problem in problems if problem.kind.unsafe]
-    assert not unsafe, _story(assignor, case, _few(unsafe), answer)
+    if unsafe:
+        raise _failure(assignor, case, _few(unsafe), answer)
 
 
 def check_complete(make: MakeAssignor, case: Case) -> None:
@@ -67,7 +71,8 @@ def check_complete(make: MakeAssignor, case: Case) -> None:
     answer = assignor.assign(case.topics, case.members)
     problems = validate_assignment(case.topics, case.members, answer, _protocol(assignor))
     missing = [str(problem) for problem in problems if problem.kind is ProblemKind.MISSING]
-    assert not missing, _story(assignor, case, _few(missing), answer)
+    if missing:
+        raise _failure(assignor, case, _few(missing), answer)
 
 
 def check_order_independent(make: MakeAssignor, case: Case) -> None:
@@ -76,9 +81,10 @@ def check_order_independent(make: MakeAssignor, case: Case) -> None:
     expected = _as_sets(assignor.assign(case.topics, case.members))
     for order in _other_orders(case):
         answer = make().assign(order.topics, order.members)
-        assert _as_sets(answer) == expected, _story(
-            assignor, case, f"answers differently when members come as {list(order.members)}", answer
-        )
+        if _as_sets(answer) != expected:
+            raise _failure(
+                assignor, case, f"answers differently when members come as {list(order.members)}", answer
+            )
 
 
 def check_stable(make: MakeAssignor, case: Case) -> None:
@@ -90,11 +96,13 @@ def check_stable(make: MakeAssignor, case: Case) -> None:
             case = _rejoined(make, case, answer, generation)
             answer = make().assign(case.topics, case.members)
             problems = validate_assignment(case.topics, case.members, answer, RebalanceProtocol.COOPERATIVE)
-            assert not problems, _story(assignor, case, f"round {generation}: {problems[0]}", answer)
+            if problems:
+                raise _failure(assignor, case, f"round {generation}: {problems[0]}", answer)
     again = make().assign(case.topics, _rejoined(make, case, answer, _MAX_ROUNDS + 1).members)
-    assert _as_sets(again) == _as_sets(answer), _story(
-        assignor, case, f"moves partitions although nothing has changed: {again} after", answer
-    )
+    if _as_sets(again) != _as_sets(answer):
+        raise _failure(
+            assignor, case, f"moves partitions although nothing has changed: {again} after", answer
+        )
 
 
 def standard_cases() -> list[Case]:
@@ -213,7 +221,9 @@ def _as_sets(answer: GroupAssignment) -> dict[str, frozenset[TopicPartition]]:
     return {member_id: frozenset(partitions) for member_id, partitions in answer.items()}
 
 
-def _story(assignor: Assignor, case: Case, what: str, answer: GroupAssignment | None = None) -> str:
+def _failure(
+    assignor: Assignor, case: Case, what: str, answer: GroupAssignment | None = None
+) -> AssertionError:
     lines = [f"assignor {assignor.name!r}, {case.name}: {what}"]
     lines += [
         f"  topic {name}: {info.partition_count} partitions" for name, info in sorted(case.topics.items())
@@ -222,7 +232,7 @@ def _story(assignor: Assignor, case: Case, what: str, answer: GroupAssignment | 
         given = "" if answer is None else f" got {_brief(answer.get(member_id, ()))}"
         owned = f" owned {_brief(member.subscription.owned)}" if member.subscription.owned else ""
         lines.append(f"  member {member_id} wants {', '.join(member.topics) or 'nothing'}{owned}{given}")
-    return "\n".join(lines)
+    return AssertionError("\n".join(lines))
 
 
 def _few(problems: list[str]) -> str:

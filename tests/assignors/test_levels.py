@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,13 +77,37 @@ def test_units_travel_along_chains_of_members() -> None:
     assert sorted(loads_of(group, levels.given)) == [3, 3, 4, 4, 4]
 
 
+def test_a_long_chain_of_members_is_levelled_all_along() -> None:
+    # each shares one topic with the next: units are passed on from end to end, which no pouring finishes
+    names = [f"m{i:02}" for i in range(11)]
+    wanted = {name: " ".join(f"t{t}" for t in (i - 1, i) if 0 <= t < 10) for i, name in enumerate(names)}
+    group = group_of({f"t{t}": 10 for t in range(10)}, wanted)
+    assert sorted(loads_of(group, best_levels(group).given)) == [9] * 10 + [10]
+
+
+def test_what_a_member_has_been_passed_can_be_passed_on() -> None:
+    # a unit travels over a member that held nothing of that topic before
+    wanted = ["a b c d", "d", "e", "c e d", "b", "a", "b", "e", "c", "a"]
+    group = group_of(
+        {"a": 2, "b": 3, "c": 1, "d": 2, "e": 2}, {f"m{i}": topics for i, topics in enumerate(wanted)}
+    )
+    assert not improving_path_exists(group, best_levels(group).given)
+
+
+def test_many_sparse_groups_are_levelled() -> None:
+    rnd = random.Random(5)
+    for _ in range(150):
+        counts = {f"t{i:02}": rnd.randint(0, 8) for i in range(20)}
+        wanted = {f"m{i:02}": " ".join(t for t in counts if rnd.random() < 0.15) for i in range(20)}
+        group = group_of(counts, wanted)
+        assert not improving_path_exists(group, best_levels(group).given)
+
+
 @st.composite
 def groups(draw: st.DrawFn) -> Group:
-    counts = {f"t{i}": draw(st.integers(0, 30)) for i in range(draw(st.integers(1, 6)))}
-    names = sorted(counts)
-    wanted = {
-        f"m{i:02}": " ".join(draw(st.sets(st.sampled_from(names)))) for i in range(draw(st.integers(1, 12)))
-    }
+    counts = {f"t{i}": draw(st.integers(0, 20)) for i in range(draw(st.integers(1, 9)))}
+    some_topics = st.sets(st.sampled_from(sorted(counts)), max_size=3)
+    wanted = {f"m{i:02}": " ".join(draw(some_topics)) for i in range(draw(st.integers(1, 12)))}
     return group_of(counts, wanted)
 
 

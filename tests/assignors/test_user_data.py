@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyAssignorUserDataV1
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
 
 from kohort.assignors import CooperativeStickyAssignor, StickyAssignor
 from kohort.assignors.user_data import (
@@ -83,8 +85,6 @@ _partitions = st.lists(
 
 @given(_partitions, st.integers(-1, 2**31 - 1))
 def test_aiokafka_writes_the_same_sticky_user_data(partitions: list[TopicPartition], generation: int) -> None:
-    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyAssignorUserDataV1
-
     data = encode_sticky(partitions, generation)
     assert decode_sticky(data) == Claim(sorted(partitions), generation)
     assert StickyAssignorUserDataV1(_grouped(partitions), generation).encode() == data
@@ -94,8 +94,6 @@ def test_aiokafka_writes_the_same_sticky_user_data(partitions: list[TopicPartiti
 def test_kafka_pythons_sticky_user_data_is_read_although_a_version_stands_in_front(
     partitions: list[TopicPartition], generation: int
 ) -> None:
-    from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
-
     data = StickyAssignorUserData(_grouped(partitions), generation).encode()
     assert data.startswith(b"\x00\x01")
     assert decode_sticky(data) == Claim(sorted(partitions), generation)

@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from aiokafka.coordinator.protocol import ConsumerProtocol
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from kohort.protocol import (
     SUBSCRIPTION_VERSION,
@@ -191,8 +193,6 @@ def test_random_bytes_are_read_or_refused(data: bytes) -> None:
 
 @given(_subscriptions)
 def test_kafka_python_writes_the_same_subscription(subscription: Subscription) -> None:
-    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
-
     entry = ConsumerProtocolSubscription.TopicPartition
     theirs = ConsumerProtocolSubscription(
         SUBSCRIPTION_VERSION,
@@ -211,8 +211,6 @@ def test_kafka_python_writes_the_same_subscription(subscription: Subscription) -
 def test_kafka_python_reads_our_assignment(
     partitions: list[TopicPartition], user_data: bytes | None, version: int
 ) -> None:
-    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
-
     theirs = ConsumerProtocolAssignment.decode(encode_assignment(partitions, user_data, version))
     ours = decode_assignment(encode_assignment(partitions, user_data, version))
     assert [(a.topic, list(a.partitions)) for a in theirs.assigned_partitions] == _grouped(partitions)
@@ -222,8 +220,6 @@ def test_kafka_python_reads_our_assignment(
 
 @given(_subscriptions, _partitions)
 def test_aiokafka_writes_the_same_bytes(subscription: Subscription, partitions: list[TopicPartition]) -> None:
-    from aiokafka.coordinator.protocol import ConsumerProtocol
-
     metadata = ConsumerProtocol.METADATA(0, list(subscription.topics), subscription.user_data)
     assert metadata.encode() == encode_subscription(subscription, version=0)
     assignment = ConsumerProtocol.ASSIGNMENT(0, _grouped(partitions), b"")
