@@ -165,7 +165,7 @@ class Server:
     def _reads_nothing(self, connection: Connection, now: float) -> bool:
         unread = connection.transport.get_write_buffer_size()
         before = self._unread.get(connection)
-        if before is None or unread < before[0] or unread <= MAX_UNREAD_BYTES:
+        if before is None or min(unread, before[0]) <= MAX_UNREAD_BYTES or unread < before[0]:
             self._unread[connection] = unread, now
             return False
         return now - before[1] > SLOW_READER_S

@@ -95,14 +95,21 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Any]
 def request_class(api_key: int) -> Any:
     """kafka-python's class for the requests of an API."""
     api = api_for(api_key)
-    return getattr(importlib.import_module(api.module), f"{api.name}Request")
+    return getattr(_module(api.module), f"{api.name}Request")
 
 
 @cache
 def response_class(api_key: int) -> Any:
     """kafka-python's class for the responses of an API."""
     api = api_for(api_key)
-    return getattr(importlib.import_module(api.module), f"{api.name}Response")
+    return getattr(_module(api.module), f"{api.name}Response")
+
+
+def _module(name: str) -> Any:
+    # kafka-python's modules import each other in circles: two threads that enter the circle at different
+    # places get half a module. All enter by the package, whose import lock they wait for.
+    importlib.import_module("kafka")
+    return importlib.import_module(name)
 
 
 def _has_tags(api_key: int, version: int) -> bool:

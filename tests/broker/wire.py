@@ -37,11 +37,11 @@ class Wire:
     def close(self) -> None:
         self.socket.close()
 
-    def call(self, key: ApiKey, version: int, **fields: Any) -> Any:
+    def call(self, key: ApiKey, version: int, /, **fields: Any) -> Any:
         """Send a request with these fields and give the body of its answer."""
         return self.receive(key, version, self.send(key, version, **fields))
 
-    def send(self, key: ApiKey, version: int, **fields: Any) -> int:
+    def send(self, key: ApiKey, version: int, /, **fields: Any) -> int:
         """Send only; gives the correlation id."""
         self._next += 1
         body = request_class(key)(version=version, **fields)
@@ -76,7 +76,7 @@ class Wire:
         return data
 
 
-def part(key: ApiKey, version: int, *names: str, **fields: Any) -> Any:
+def part(key: ApiKey, version: int, /, *names: str, **fields: Any) -> Any:
     """A nested struct of a request."""
     made: Any = request_class(key)
     for name in names:

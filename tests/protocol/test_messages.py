@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import struct
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -130,3 +132,22 @@ def test_a_count_far_beyond_the_bytes_is_refused_without_being_believed(api: Api
     frame = struct.pack(">hhih", api.key, version, 1, -1) + b"\x00" * api.flexible(version) + b"\x7f" * 64
     with contextlib.suppress(MalformedMessageError):
         decode_request(frame, decode_request_header(frame))
+
+
+def test_message_classes_can_be_loaded_from_several_threads_at_once() -> None:
+    """kafka-python's modules import each other in circles; a broker loads them beside its first requests."""
+    code = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+from kohort.protocol import ApiKey, request_class
+threads = [
+    threading.Thread(target=request_class, args=(key,))
+    for key in (ApiKey.METADATA, ApiKey.FETCH, ApiKey.PRODUCE, ApiKey.CREATE_TOPICS)
+]
+failed = []
+threading.excepthook = lambda args: failed.append(args.exc_value)
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+sys.exit(repr(failed) if failed else 0)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

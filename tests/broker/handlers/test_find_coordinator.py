@@ -1,0 +1,36 @@
+"""FindCoordinator: this broker, at the address of this connection."""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.protocol import ApiKey, ErrorCode
+from kohort.testing import RunningBroker
+from tests.broker.wire import Wire
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_one_group(broker: RunningBroker, wire: Wire, version: int) -> None:
+    answer = wire.call(ApiKey.FIND_COORDINATOR, version, key="billing", key_type=GROUP)
+    assert (answer.error_code, answer.node_id) == (0, 1)
+    assert (answer.host, answer.port) == (broker.host, broker.port)
+
+
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_many_groups(broker: RunningBroker, wire: Wire, version: int) -> None:
+    keys = ["billing", "", "shipping"]
+    answer = wire.call(ApiKey.FIND_COORDINATOR, version, key_type=GROUP, coordinator_keys=keys)
+    assert [(one.key, one.error_code, one.node_id, one.port) for one in answer.coordinators] == [
+        (key, 0, 1, broker.port) for key in keys
+    ]
+
+
+@pytest.mark.parametrize("key_type", [TRANSACTION, SHARE, 9])
+def test_other_coordinators_are_not_offered(wire: Wire, key_type: int) -> None:
+    one = wire.call(ApiKey.FIND_COORDINATOR, 2, key="x", key_type=key_type)
+    assert (one.error_code, one.node_id, one.host, one.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)
+    (many,) = wire.call(ApiKey.FIND_COORDINATOR, 6, key_type=key_type, coordinator_keys=["x"]).coordinators
+    assert (many.error_code, many.key) == (ErrorCode.INVALID_REQUEST, "x")
+    assert "not offered" in many.error_message

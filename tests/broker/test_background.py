@@ -1,0 +1,61 @@
+"""What a broker does by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from kohort.testing import running_broker
+from tests.broker.wire import Wire, batch, create_topic, offset_at, produce
+
+EARLIEST = -2
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_old_segments_go() -> None:
+    with (
+        running_broker(log_retention_check_interval_ms=50, log_segment_bytes=200) as broker,
+        Wire(broker.bootstrap) as wire,
+    ):
+        create_topic(wire, "short", retention_ms="1000")
+        for _ in range(10):
+            produce(wire, "short", batch())
+        wait_until(lambda: offset_at(wire, "short", EARLIEST).offset > 0)
+
+
+def test_recovery_points_are_written_while_it_runs(tmp_path: Path) -> None:
+    def points() -> str:
+        path = tmp_path / RECOVERY_POINTS
+        return path.read_text() if path.exists() else ""
+
+    with (
+        running_broker(
+            data=tmp_path, log_flush_interval_messages=1, log_flush_offset_checkpoint_interval_ms=50
+        ) as broker,
+        Wire(broker.bootstrap) as wire,
+    ):
+        create_topic(wire, "orders")
+        produce(wire, "orders", batch(3))
+        wait_until(lambda: "orders 0 3" in points())
+
+
+def test_records_are_synced_when_they_are_old_enough(tmp_path: Path) -> None:
+    def points() -> str:
+        path = tmp_path / RECOVERY_POINTS
+        return path.read_text() if path.exists() else ""
+
+    with (
+        running_broker(data=tmp_path, log_flush_offset_checkpoint_interval_ms=50) as broker,
+        Wire(broker.bootstrap) as wire,
+    ):
+        create_topic(wire, "orders", flush_ms="100")
+        produce(wire, "orders", batch(3))
+        wait_until(lambda: "orders 0 3" in points())

@@ -1,0 +1,152 @@
+"""The router: what a handler's failure becomes, and the one authorize call in front of each API."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kohort.broker._node import Node, allow_all
+from kohort.broker._requests import Request
+from kohort.broker._router import Peer, Router, null_in
+from kohort.protocol import (
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    MalformedMessageError,
+    ProtocolError,
+    RequestContext,
+    UnsupportedVersionError,
+    api_for,
+    decode_response,
+    encode_request,
+    request_class,
+)
+
+PEER = Peer("10.0.0.9", ("broker", 9092))
+
+
+def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> bytes:
+    body = request_class(key)(version=version, **fields)
+    return bytes(encode_request(version, 5, client_id, body)[4:])
+
+
+def routed(handler: Any, *, authorize: Any = allow_all) -> Router:
+    node = cast(Node, SimpleNamespace(authorize=authorize))
+    return Router(node, {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler})
+
+
+def ask(router: Router, key: ApiKey, version: int, **fields: Any) -> Any:
+    answer = asyncio.run(router.answer(frame(key, version, **fields), PEER))
+    assert answer is not None
+    number, body = decode_response(key, version, bytes(answer[4:]))
+    assert number == 5
+    return body
+
+
+def test_a_handler_is_told_who_asks() -> None:
+    seen: list[Request] = []
+
+    async def handler(_node: Node, request: Request) -> Any:
+        seen.append(request)
+        return request.answer(error_code=0, groups=[])
+
+    ask(routed(handler), ApiKey.LIST_GROUPS, 4)
+    (request,) = seen
+    assert request.context == RequestContext(client_id="me", client_host="/10.0.0.9")
+    assert (request.version, request.endpoint) == (4, ("broker", 9092))
+
+
+def test_a_kafka_error_is_answered_in_the_shape_of_the_api() -> None:
+    async def handler(_node: Node, _request: Request) -> Any:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    assert ask(routed(handler), ApiKey.LIST_GROUPS, 4).error_code == 15
+    answer = ask(routed(handler), ApiKey.DELETE_GROUPS, 2, groups_names=["a", "b"])
+    assert [(one.group_id, one.error_code) for one in answer.results] == [("a", 15), ("b", 15)]
+
+
+def test_a_bug_is_logged_with_the_api_and_answered(caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(_node: Node, _request: Request) -> Any:
+        raise RuntimeError("a bug")
+
+    with caplog.at_level(logging.ERROR, "kohort.broker"):
+        assert ask(routed(handler), ApiKey.LIST_GROUPS, 4).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    (record,) = caplog.records
+    assert record.getMessage() == "ListGroups v4 failed: answered UNKNOWN_SERVER_ERROR"
+    assert record.exc_info is not None
+
+
+def test_a_protocol_error_is_the_connections_matter() -> None:
+    async def handler(_node: Node, _request: Request) -> Any:
+        raise ProtocolError("enough")
+
+    with pytest.raises(ProtocolError, match="enough"):
+        ask(routed(handler), ApiKey.LIST_GROUPS, 4)
+
+
+def test_what_is_not_allowed_reaches_no_handler() -> None:
+    async def handler(_node: Node, _request: Request) -> Any:
+        raise AssertionError("not to be called")
+
+    def authorize(request: Request) -> None:
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.context.principal)
+
+    router = routed(handler, authorize=authorize)
+    answer = ask(router, ApiKey.DELETE_GROUPS, 1, groups_names=["a"])
+    assert answer.results[0].error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+def test_a_failed_request_without_answer_is_not_answered(caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(_node: Node, _request: Request) -> Any:
+        raise RuntimeError("a bug")
+
+    router = routed(handler)
+    silent = frame(ApiKey.PRODUCE, 9, acks=0, transactional_id=None, timeout_ms=1, topic_data=[])
+    assert asyncio.run(router.answer(silent, PEER)) is None
+    assert "Produce v9 failed" in caplog.text
+
+
+def test_an_api_without_handler_is_not_offered() -> None:
+    async def handler(_node: Node, _request: Request) -> Any:
+        raise AssertionError("not to be called")
+
+    router = routed(handler)
+    with pytest.raises(UnsupportedVersionError, match="API number 3 is not offered"):
+        ask(router, ApiKey.METADATA, 1, topics=[])
+    head = struct.pack(">hhih", ApiKey.API_VERSIONS, 0, 5, -1)
+    answer = asyncio.run(router.answer(head, PEER))
+    assert answer is not None
+    _, body = decode_response(ApiKey.API_VERSIONS, 0, bytes(answer[4:]))
+    assert [row.api_key for row in body.api_keys] == [0, 16, 18, 42]
+
+
+def asked(key: ApiKey, version: int, body: Any) -> Request:
+    return Request(api_for(key), version, body, RequestContext(), ("broker", 9092))
+
+
+def test_nulls_are_found_at_any_depth() -> None:
+    key = ApiKey.LIST_OFFSETS
+    topic = request_class(key).ListOffsetsTopic
+    good = topic(version=5, name="a", partitions=[])
+    bad = topic(version=5, name="a", partitions=None)
+    body = request_class(key)(version=5, topics=[good, bad])
+    assert null_in(asked(key, 5, body)) == "topics[1].partitions"
+    assert null_in(asked(key, 5, request_class(key)(version=5, topics=[good]))) is None
+
+
+def test_nulls_that_may_be_are_not_found() -> None:
+    body = request_class(ApiKey.METADATA)(version=9, topics=None)
+    assert null_in(asked(ApiKey.METADATA, 9, body)) is None
+
+
+def test_a_null_that_a_handler_trips_over_is_the_peers_fault() -> None:
+    async def handler(_node: Node, request: Request) -> Any:
+        return [name.upper() for name in request.body.groups_names]
+
+    with pytest.raises(MalformedMessageError, match="DeleteGroups v1: groups_names is null"):
+        ask(routed(handler), ApiKey.DELETE_GROUPS, 1, groups_names=None)
