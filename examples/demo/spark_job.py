@@ -40,6 +40,8 @@ def main() -> None:
         master="local[2]",
         **{
             "spark.log.level": "ERROR",
+            # a job of seconds: the thorough compiler would take longer than all it could save
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.local.dir": str(args.scratch),
             "spark.sql.warehouse.dir": str(args.scratch / "warehouse"),
         },

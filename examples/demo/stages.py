@@ -18,7 +18,7 @@ from store import Store
 from kohort.broker import Broker
 from kohort.consumer import Cluster
 
-#: The first members of a group are waited for so long, each newcomer adding as much; Kafka's default is 3,000.
+#: A new group waits so long for its first members, and again for each that comes. Kafka's default is 3,000.
 SETTINGS = {"group.initial.rebalance.delay.ms": "1500"}
 
 
