@@ -21,6 +21,8 @@ CALL_TIMEOUT_S = 60.0
 #: librdkafka tells of a topic that is still being made; its subscription goes on by itself.
 UNKNOWN_TOPIC = confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
 
+NOTHING_TO_COMMIT = confluent_kafka.KafkaError._NO_OFFSET
+
 
 class Got(NamedTuple):
     """A consumed record, as far as every client tells of it."""
@@ -122,7 +124,11 @@ class ConfluentConsumer:
         return {tp.partition for tp in self._consumer.assignment()}
 
     def commit(self) -> None:
-        self._consumer.commit(asynchronous=False)
+        try:
+            self._consumer.commit(asynchronous=False)
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() != NOTHING_TO_COMMIT:
+                raise
 
     def close(self) -> None:
         self._consumer.close()
