@@ -1,0 +1,153 @@
+"""``kohort``, as a user runs it: a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import kohort
+from kohort.cli import main
+from tests.broker.wire import Wire, create_topic
+
+PATIENCE_S = 20
+
+
+@contextmanager
+def running(*arguments: str, command: str = "broker") -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kohort", command, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def ready(process: subprocess.Popen[str]) -> int:
+    """Wait for the ready line; the port."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("kohort broker ready on 127.0.0.1:"), line
+    return int(line.rsplit(":", 1)[1])
+
+
+def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Wait for the end; exit code and standard error."""
+    _, errors = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_when_it_serves_and_ends_cleanly(number: signal.Signals, tmp_path: Path) -> None:
+    with running("--port", "0", "--data", str(tmp_path)) as process:
+        with socket.create_connection(("127.0.0.1", ready(process)), timeout=PATIENCE_S) as client:
+            client.sendall(struct.pack(">ihhih", 10, 18, 0, 7, -1))
+            assert client.recv(4096)[4:10] == struct.pack(">ih", 7, 0)
+        process.send_signal(number)
+        code, errors = ends(process)
+    assert (code, errors) == (0, "")
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_a_temporary_folder_is_said_and_removed() -> None:
+    with running("--port", "0") as process:
+        ready(process)
+        process.terminate()
+        code, errors = ends(process)
+    assert code == 0
+    (line,) = errors.splitlines()
+    assert line.startswith("kohort broker: data in ")
+    assert line.endswith(", removed at the end")
+    folder = Path(line.removeprefix("kohort broker: data in ").removesuffix(", removed at the end"))
+    assert folder.name.startswith("kohort-")
+    assert not folder.exists()
+
+
+def test_a_signal_right_after_the_ready_line_is_a_clean_stop(tmp_path: Path) -> None:
+    for _ in range(3):
+        with running("--port", "0", "--data", str(tmp_path)) as process:
+            ready(process)
+            process.terminate()
+            assert ends(process)[0] == 0
+
+
+def test_a_data_folder_in_use_is_refused_in_one_line(tmp_path: Path) -> None:
+    with running("--port", "0", "--data", str(tmp_path)) as first:
+        ready(first)
+        with running("--port", "0", "--data", str(tmp_path)) as second:
+            code, errors = ends(second)
+    assert code == 2
+    (line,) = errors.splitlines()
+    assert line.startswith(f"kohort broker: {tmp_path} is in use")
+
+
+def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with running("--port", str(port), "--data", str(tmp_path)) as process:
+            code, errors = ends(process)
+    assert code == 2
+    (line,) = errors.splitlines()
+    assert "address already in use" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "group.max.sise=3"], "group.max.sise is no setting: did you mean group.max.size?"),
+        (["--set", "num.partitions=none"], "num.partitions=none is not allowed: it must be a whole number"),
+        (["--set", "num.partitions"], "'num.partitions' is no setting: give KEY=VALUE"),
+        (["--port", "99999"], "'99999' is no port: give a number from 0 to 65535"),
+        (["--port", "http"], "'http' is no port"),
+        (["--log-level", "loud"], "--log-level"),
+        (["--no-such-option"], "--no-such-option"),
+    ],
+)
+def test_wrong_use_is_said_in_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code: object = main(["broker", *arguments])
+    except SystemExit as left:
+        code = left.code
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (2, "")
+    (line,) = captured.err.splitlines()
+    assert line.startswith("kohort")
+    assert said in line
+
+
+def test_settings_reach_the_broker(tmp_path: Path) -> None:
+    arguments = ["--set", "num.partitions=7", "--set", "auto.create.topics.enable=false"]
+    with (
+        running("--port", "0", "--data", str(tmp_path), *arguments) as process,
+        Wire(f"127.0.0.1:{ready(process)}") as wire,
+    ):
+        assert create_topic(wire, "orders", -1).num_partitions == 7
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"kohort {kohort.__version__}\n"
+    assert main([]) == 0
+    assert "broker" in capsys.readouterr().out
+
+
+def test_nothing_heavy_is_loaded_before_a_command_runs() -> None:
+    code = "import sys, kohort.cli; sys.exit('asyncio' in sys.modules or 'kohort.broker' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

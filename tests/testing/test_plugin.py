@@ -1,0 +1,59 @@
+"""The pytest plug-in, loaded by its entry point."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kohort.testing import RunningBroker
+from tests.broker.wire import Wire, create_topic
+
+
+def test_the_fixture_is_there_without_an_import(kohort_broker: RunningBroker) -> None:
+    with Wire(kohort_broker.bootstrap) as wire:
+        assert create_topic(wire, "mine").error_code == 0
+
+
+def test_each_test_has_a_broker_of_its_own(kohort_broker: RunningBroker) -> None:
+    with Wire(kohort_broker.bootstrap) as wire:
+        assert create_topic(wire, "mine").error_code == 0
+
+
+@pytest.mark.kohort_broker(num_partitions=5)
+def test_the_marker_sets_its_settings(kohort_broker: RunningBroker) -> None:
+    with Wire(kohort_broker.bootstrap) as wire:
+        assert create_topic(wire, "mine", -1).num_partitions == 5
+
+
+def test_it_works_in_a_project_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "test_theirs.py").write_text(
+        "import pytest\n"
+        "from kafka import KafkaProducer\n"
+        "@pytest.mark.kohort_broker(num_partitions=2)\n"
+        "def test_it(kohort_broker):\n"
+        "    producer = KafkaProducer(bootstrap_servers=kohort_broker.bootstrap)\n"
+        "    assert producer.send('t', b'v').get(10).offset == 0\n"
+        "    assert producer.partitions_for('t') == {0, 1}\n"
+        "    producer.close()\n"
+    )
+    outcome = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 0, outcome.stdout
+    assert "1 passed" in outcome.stdout
+
+
+def test_loading_it_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules); import kohort.testing.plugin;"
+        "print(sorted(name for name in set(sys.modules) - before if not name.startswith('kohort')))"
+    )
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == "[]"
