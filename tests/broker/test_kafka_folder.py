@@ -1,0 +1,125 @@
+"""A data folder that Apache Kafka 4.3.1 wrote, served by our broker: the answers are the same."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.protocol import ApiKey, iter_batches
+from kohort.testing import running_broker
+from tests.broker.wire import Wire, part
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
+EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
+#: Groups of a later kind: their records are stepped over, and kept.
+NEXT_GENERATION = {"next-gen-a"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kafka")
+    with tarfile.open(DATA / "data.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wire(folder: Path) -> Iterator[Wire]:
+    with (
+        running_broker(
+            data=folder,
+            offsets_topic_num_partitions=5,
+            log_retention_ms=-1,
+            offsets_retention_minutes=2_000_000_000,
+        ) as broker,
+        Wire(broker.bootstrap) as connection,
+    ):
+        yield connection
+
+
+def offsets_of(wire: Wire, group: str) -> list[list[Any]]:
+    asked = part(ApiKey.OFFSET_FETCH, 8, "OffsetFetchRequestGroup", group_id=group, topics=None)
+    (answer,) = wire.call(ApiKey.OFFSET_FETCH, 8, groups=[asked], require_stable=False).groups
+    assert answer.error_code == 0
+    return sorted(
+        [topic.name, row.partition_index, row.committed_offset, row.committed_leader_epoch, row.metadata]
+        for topic in answer.topics
+        for row in topic.partitions
+    )
+
+
+def test_the_same_topics_are_there(wire: Wire) -> None:
+    topics = {topic.name for topic in wire.call(ApiKey.METADATA, 8, topics=None).topics}
+    assert topics == {*EXPECTED["topics"], "__consumer_offsets"}
+
+
+def test_the_same_groups_are_listed(wire: Wire) -> None:
+    listed = wire.call(ApiKey.LIST_GROUPS, 4, states_filter=[]).groups
+    mine = sorted([group.group_id, group.protocol_type, group.group_state] for group in listed)
+    theirs = [group for group in EXPECTED["list"] if group[0] not in NEXT_GENERATION]
+    assert [group for group in mine if group[0] not in NEXT_GENERATION] == sorted(theirs)
+
+
+@pytest.mark.parametrize("group", sorted(set(EXPECTED["groups"]) - NEXT_GENERATION))
+def test_each_group_is_described_with_the_same_members_and_offsets(wire: Wire, group: str) -> None:
+    expected = EXPECTED["groups"][group]
+    (described,) = wire.call(ApiKey.DESCRIBE_GROUPS, 5, groups=[group]).groups
+    assert described.group_state == expected["state"]
+    assert described.protocol_type == expected["protocol_type"]
+    assert described.protocol_data == expected["protocol"]
+    members = [
+        [
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.member_metadata.hex(),
+            member.member_assignment.hex(),
+        ]
+        for member in described.members
+    ]
+    assert sorted(members) == sorted(expected["members"])
+    assert offsets_of(wire, group) == sorted(expected["offsets"])
+
+
+@pytest.mark.parametrize("topic", EXPECTED["topics"])
+def test_every_partition_begins_and_ends_at_the_same_offsets(wire: Wire, topic: str) -> None:
+    for number, bounds in EXPECTED["records"][topic].items():
+        found = []
+        for timestamp in (-2, -1):
+            asked = part(
+                ApiKey.LIST_OFFSETS,
+                5,
+                "ListOffsetsTopic",
+                "ListOffsetsPartition",
+                partition_index=int(number),
+                timestamp=timestamp,
+            )
+            topics = [part(ApiKey.LIST_OFFSETS, 5, "ListOffsetsTopic", name=topic, partitions=[asked])]
+            answer = wire.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, isolation_level=0, topics=topics)
+            found.append(answer.topics[0].partitions[0].offset)
+        assert found == bounds
+
+
+def test_a_reader_of_committed_records_is_told_of_the_aborted_transaction(wire: Wire) -> None:
+    asked = part(
+        ApiKey.FETCH,
+        11,
+        "FetchTopic",
+        "FetchPartition",
+        partition=2,
+        fetch_offset=0,
+        partition_max_bytes=1 << 20,
+    )
+    topics = [part(ApiKey.FETCH, 11, "FetchTopic", topic="clicks-a", partitions=[asked])]
+    answer = wire.call(
+        ApiKey.FETCH, 11, max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, isolation_level=1, topics=topics
+    )
+    (row,) = answer.responses[0].partitions
+    assert (row.error_code, row.last_stable_offset) == (0, 54)
+    assert [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions] == [(1, 52)]
+    assert [header.control for _, header in iter_batches(row.records)][-1]
