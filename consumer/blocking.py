@@ -46,7 +46,7 @@ class GroupConsumer:
             on_partitions_lost=_off_the_loop(on_partitions_lost),
             **config,
         )
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._ready: deque[Record] = deque()
         self._done: deque[Record] = deque()
@@ -67,6 +67,7 @@ class GroupConsumer:
         """As AsyncGroupConsumer.start."""
         if self._thread is not None:
             raise ConsumerClosedError("a consumer starts once: make a new one")
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name=f"kohort {self._consumer.config.group}", daemon=True
         )
@@ -97,6 +98,7 @@ class GroupConsumer:
 
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, until the consumer is closed."""
+        self._require_running()
         parts = self._consumer.parts
         clock = self._loop.time
         ready = self._ready
@@ -131,6 +133,7 @@ class GroupConsumer:
 
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
+        self._require_running()
         stay = self._consumer.parts.tracker.get(TopicPartition(record.topic, record.partition))
         if stay is None or stay.epoch != record.epoch:
             # in the right words
@@ -218,10 +221,11 @@ class GroupConsumer:
         self._run(_call(self._consumer.seek_to_time, partition, timestamp_ms))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._thread is None or self._loop.is_closed():
+        try:
+            self._require_running()
+        except ConsumerClosedError:
             work.close()
-            state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
-            raise ConsumerClosedError(f"this consumer {state}")
+            raise
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -229,6 +233,11 @@ class GroupConsumer:
             # an interrupt here must not leave the work to take records that nobody gets
             future.cancel()
             raise
+
+    def _require_running(self) -> None:
+        if self._thread is None or self._loop.is_closed():
+            state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
+            raise ConsumerClosedError(f"this consumer {state}")
 
 
 async def _call(function: Any, *arguments: Any) -> Any:

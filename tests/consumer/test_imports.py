@@ -1,0 +1,35 @@
+"""The package is cheap to import."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("aiokafka", "kafka", "numpy", "pandas", "pyarrow", "pydantic", "pyspark")
+
+
+def _loaded_after(code: str) -> set[str]:
+    """Which of the heavy packages a fresh interpreter has after running this."""
+    ask = f"{code}\nimport json, sys\nprint(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert _loaded_after("import kohort.consumer") == set()
+
+
+def test_a_consumer_is_made_without_spark_arrow_and_pandas() -> None:
+    code = "from kohort.consumer import GroupConsumer; GroupConsumer('t', bootstrap='b', group='g')"
+    assert _loaded_after(code) <= {"pydantic"}
+
+
+def test_every_public_name_is_there() -> None:
+    import kohort.consumer
+
+    assert all(getattr(kohort.consumer, name) is not None for name in kohort.consumer.__all__)
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        _ = kohort.consumer.nothing_of_this_name

@@ -1,0 +1,38 @@
+"""Does the user still take records?"""
+
+from __future__ import annotations
+
+from kohort.consumer.pollwatch import PollWatch
+
+
+def test_whoever_waits_for_records_is_alive_however_long() -> None:
+    watch = PollWatch(100)
+    watch.polling(0)
+    assert watch.deadline() is None
+    assert not watch.expired(10_000)
+    assert watch.age(10_000) == 0
+
+
+def test_the_interval_runs_from_the_end_of_the_last_poll() -> None:
+    watch = PollWatch(100)
+    watch.polling(0)
+    watch.polled(50)
+    assert watch.deadline() == 150
+    assert [watch.expired(149), watch.expired(150)] == [False, True]
+    assert watch.age(170) == 120
+
+
+def test_several_may_wait_at_the_same_time() -> None:
+    watch = PollWatch(100)
+    watch.polling(0)
+    watch.polling(10)
+    watch.polled(20)
+    assert watch.deadline() is None
+    watch.polled(30)
+    assert watch.deadline() == 130
+
+
+def test_a_sign_of_life_starts_the_interval_anew() -> None:
+    watch = PollWatch(100)
+    watch.touch(70)
+    assert watch.deadline() == 170
