@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import aiokafka
 import confluent_kafka
 import kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
 from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
+
+from kohort.consumer import GroupConsumer
 
 CALL_TIMEOUT_S = 60.0
 
@@ -201,6 +203,41 @@ class AiokafkaDriver:
         return AiokafkaConsumer(bootstrap, group, topic, range_only=range_only)
 
 
-DRIVERS: dict[str, Driver] = {
+class KohortConsumer:
+    """Ours, through its blocking face: what was polled counts as done."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
+        choice: dict[str, Any] = {"assignor": "range"} if range_only else {}
+        self._consumer = GroupConsumer(
+            topic, bootstrap=bootstrap, group=group, auto_offset_reset="earliest", **choice
+        )
+        self._consumer.start()
+
+    def poll(self, seconds: float) -> list[Got]:
+        records = self._consumer.getmany(timeout_ms=seconds * 1000)
+        self._consumer.done_all(records)
+        return [Got(record.partition, record.offset, record.key, record.value) for record in records]
+
+    def assignment(self) -> set[int]:
+        return {tp.partition for tp in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._consumer.commit()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class KohortDriver(KafkaPythonDriver):
+    """kohort has no producer of its own: kafka-python sends."""
+
+    name = "kohort"
+
+    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
+        return KohortConsumer(bootstrap, group, topic, range_only=range_only)
+
+
+PRODUCERS: dict[str, Driver] = {
     driver.name: driver for driver in (KafkaPythonDriver(), ConfluentDriver(), AiokafkaDriver())
 }
+DRIVERS: dict[str, Driver] = {**PRODUCERS, KohortDriver.name: KohortDriver()}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from kafka import KafkaAdminClient
 
-from tests.clients.drivers import DRIVERS, Driver
+from tests.clients.drivers import PRODUCERS, Driver
 from tests.clients.members import Member, wait_for_records
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
@@ -56,7 +56,7 @@ def test_records_of_one_partition_come_in_order_and_without_a_gap(
         assert values == sorted(values)
 
 
-@pytest.mark.parametrize("writer", list(DRIVERS))
+@pytest.mark.parametrize("writer", list(PRODUCERS))
 def test_every_client_reads_what_every_other_wrote(
     writer: str,
     driver: Driver,
@@ -65,7 +65,7 @@ def test_every_client_reads_what_every_other_wrote(
     group: Callable[[str], str],
 ) -> None:
     topic = new_topic("cross", partitions=1)
-    DRIVERS[writer].produce(bootstrap, topic, VALUES)
+    PRODUCERS[writer].produce(bootstrap, topic, VALUES)
     with Member(driver, bootstrap, group("cross"), topic) as member:
         got = wait_for_records([member], len(VALUES))
     assert [(record.key, record.value) for record in got] == [(value, value) for value in VALUES]
