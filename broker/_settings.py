@@ -26,11 +26,10 @@ _GROUP_DOCS = {
     "group_initial_rebalance_delay_ms": "how long a new group waits for more members",
     "group_max_size": "most members of a group",
     "offset_metadata_max_bytes": "longest metadata of a committed offset",
-    "offsets_load_buffer_size": "bytes read at a time when groups are loaded",
+    "offsets_load_buffer_size": "kept for tools; groups are loaded in runs of 4 MiB",
     "offsets_retention_minutes": "how long the offsets of a group without members are kept",
     "offsets_retention_check_interval_ms": "time between two looks for offsets to expire",
-    "offsets_topic_compression_codec": "codec of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd",
-    "offsets_commit_timeout_ms": "how long a write of the coordinator may take",
+    "offsets_commit_timeout_ms": "kept for tools; a write of the coordinator is done when it returns",
 }
 
 
@@ -62,11 +61,15 @@ class BrokerSettings(GroupSettings):
         int, Ge(1), Le(MAX_INT), Doc("size at which __consumer_offsets begins a new segment")
     ] = 104_857_600
 
+    offsets_topic_compression_codec: Annotated[
+        int, Ge(0), Le(0), Doc("__consumer_offsets is written uncompressed")
+    ] = 0
+
     message_max_bytes: Annotated[int, Ge(0), Le(MAX_INT), Doc("largest record batch, compressed")] = 1_048_588
     fetch_max_bytes: Annotated[int, Ge(1024), Le(MAX_INT), Doc("most record bytes in one Fetch answer")] = (
         57_671_680
     )
-    min_insync_replicas: Annotated[int, Ge(1), Le(MAX_INT), Doc("replicas that acks=all asks for")] = 1
+    min_insync_replicas: Annotated[int, Ge(1), Le(MAX_INT), Doc("kept for tools; there is one replica")] = 1
     compression_type: Annotated[
         Literal["producer"], Doc("batches are stored as the producer packed them")
     ] = "producer"
@@ -89,7 +92,6 @@ class BrokerSettings(GroupSettings):
     log_roll_ms: Annotated[int | None, Ge(1), Le(MAX_LONG), Doc("as log.roll.hours, before it when set")] = (
         None
     )
-    log_roll_jitter_ms: Annotated[int, Ge(0), Le(MAX_LONG), Doc("random time taken off log.roll")] = 0
     log_retention_hours: Annotated[int, Ge(-1), Le(MAX_INT), Doc("age at which segments go; -1: never")] = 168
     log_retention_minutes: Annotated[
         int | None, Ge(-1), Le(MAX_INT), Doc("as log.retention.hours, before it when set")
@@ -156,10 +158,6 @@ class BrokerSettings(GroupSettings):
     @property
     def segment_ms(self) -> int:
         return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
-
-    @property
-    def segment_jitter_ms(self) -> int:
-        return self.log_roll_jitter_ms
 
     @property
     def flush_ms(self) -> int:

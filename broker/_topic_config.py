@@ -87,9 +87,7 @@ class TopicConfig:
     min_compaction_lag_ms: Annotated[
         int, Ge(0), Le(MAX_LONG), Doc("a record younger than this is not compacted away")
     ] = 0
-    min_insync_replicas: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("with acks=all, replicas that must have the record; there is one")
-    ] = 1
+    min_insync_replicas: Annotated[int, Ge(1), Le(MAX_INT), Doc("kept for tools; there is one replica")] = 1
     preallocate: Annotated[bool, Doc("kept for tools; segments grow as they are written")] = False
     remote_log_copy_disable: Annotated[Off, Doc("tiered storage, which is not offered")] = False
     remote_log_delete_on_disable: Annotated[Off, Doc("tiered storage, which is not offered")] = False
@@ -104,9 +102,7 @@ class TopicConfig:
         1_073_741_824
     )
     segment_index_bytes: Annotated[int, Ge(4), Le(MAX_INT), Doc("largest index of a segment")] = 10_485_760
-    segment_jitter_ms: Annotated[
-        int, Ge(0), Le(MAX_LONG), Doc("random time taken off segment.ms, so that rolls spread")
-    ] = 0
+    segment_jitter_ms: Annotated[int, Ge(0), Le(MAX_LONG), Doc("kept for tools; rolls are not spread")] = 0
     segment_ms: Annotated[int, Ge(1), Le(MAX_LONG), Doc("age at which a new segment is begun")] = 604_800_000
     unclean_leader_election_enable: Annotated[bool, Doc("kept for tools; there is one replica")] = False
 
@@ -143,6 +139,5 @@ def topic_defaults(settings: BrokerSettings) -> dict[str, Any]:
     values = {name: getattr(settings, source) for name, source in BROKER_NAMES.items()}
     values["retention_ms"] = settings.retention_ms
     values["segment_ms"] = settings.segment_ms
-    values["segment_jitter_ms"] = settings.segment_jitter_ms
     values["flush_ms"] = settings.flush_ms
     return values
