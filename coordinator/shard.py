@@ -247,6 +247,8 @@ class Shard:
     # --- inside -------------------------------------------------------------------------------------------
 
     def _must_wait(self, request: Request) -> bool:
+        if request.api_key == ApiKey.HEARTBEAT:
+            return False
         group_id = getattr(request.body, "group_id", None)
         if group_id not in self._in_flight:
             return False

@@ -1,0 +1,152 @@
+"""DescribeGroups, ListGroups, DeleteGroups: what tools see, in each state and version."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from kohort.coordinator.admin import split_delete
+from kohort.coordinator.replies import GROUP_OPERATIONS, DescribedMember
+from kohort.protocol import ErrorCode
+from tests.coordinator.driver import World, subscription
+
+
+class TestDescribe:
+    def test_a_missing_group_is_dead_below_version_6_and_not_found_from_it_on(self) -> None:
+        old, new = World().describe("missing", 5), World().describe("missing", 6)
+        assert (old.error_code, old.group_state, old.error_message) == (0, "Dead", None)
+        assert (new.error_code, new.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
+        assert new.error_message == "Group missing not found."
+
+    def test_stable_shows_everything(self) -> None:
+        world = World()
+        (a,) = world.stable()
+        group = world.describe()
+        assert (group.group_state, group.protocol_type, group.protocol_data) == (
+            "Stable",
+            "consumer",
+            "range",
+        )
+        assert group.members == [DescribedMember(a, None, "c", "/127.0.0.1", subscription("t"), a.encode())]
+
+    def test_other_states_show_no_metadata_and_the_last_assignment(self) -> None:
+        world = World()
+        (a,) = world.stable()
+        world.new_member()
+        group = world.describe()
+        assert (group.group_state, group.protocol_data) == ("PreparingRebalance", "")
+        shown = [(m.member_id, m.member_metadata, m.member_assignment) for m in group.members]
+        assert shown == [(a, b"", a.encode()), ("c-2", b"", b"")]
+
+    def test_a_first_generation_that_has_written_nothing_is_completing(self) -> None:
+        world = World()
+        world.new_member()
+        world.advance(0)
+        assert world.state() == "CompletingRebalance"
+
+    @pytest.mark.parametrize(
+        ("group", "version", "expected"),
+        [("s", 6, GROUP_OPERATIONS), ("missing", 5, GROUP_OPERATIONS), ("missing", 6, None)],
+    )
+    def test_operations_are_told_when_asked_for_and_nothing_is_wrong(
+        self, group: str, version: int, expected: frozenset[int] | None
+    ) -> None:
+        world = World()
+        world.commit("s")
+        assert world.describe(group, version).authorized_operations is None
+        assert world.describe(group, version, operations=True).authorized_operations == expected
+
+
+class TestList:
+    def test_every_group_with_its_type_and_state(self) -> None:
+        world = World()
+        world.stable()
+        world.commit("s")
+        world.new_member("new", type_="connect")
+        world.crash()
+        world.new_member("new", type_="connect")
+        listed = [(g.group_id, g.protocol_type, g.group_state, g.group_type) for g in world.list_groups()]
+        assert sorted(listed) == [
+            ("g", "consumer", "Stable", "classic"),
+            ("new", "connect", "PreparingRebalance", "classic"),
+            ("s", "", "Empty", "classic"),
+        ]
+
+    @pytest.mark.parametrize(
+        ("states", "types", "found"),
+        [
+            (["Stable"], [], ["g"]),
+            ([" stable ", "EMPTY"], [], ["g", "s"]),
+            (["nonsense"], [], []),
+            ([], ["Classic"], ["g", "s"]),
+            ([], ["consumer"], []),
+            (["Empty"], ["classic", "consumer"], ["s"]),
+        ],
+    )
+    def test_filters_are_taken_without_regard_to_case(
+        self, states: list[str], types: list[str], found: list[str]
+    ) -> None:
+        world = World()
+        world.stable()
+        world.commit("s")
+        assert [g.group_id for g in world.list_groups(states, types)] == found
+
+
+class TestDelete:
+    def test_a_missing_group_is_not_found(self) -> None:
+        assert World().delete("missing").error == ErrorCode.GROUP_ID_NOT_FOUND
+
+    def test_duplicates_are_folded(self) -> None:
+        requests = split_delete(SimpleNamespace(groups_names=["a", "b", "a"]))
+        assert [r.group_id for r in requests] == ["a", "b"]
+
+    def test_it_waits_for_a_commit_that_is_under_way(self) -> None:
+        world = World()
+        world.commit("s")
+        world.hold_writes = True
+        world.commit("s", {("t", 1): 2})
+        deleted = world.delete("s")
+        world.write_all()
+        assert deleted.error == 0
+        assert world.reloaded().group_ids() == {}
+
+    def test_whoever_comes_during_a_deletion_waits_for_it(self) -> None:
+        world = World()
+        (a,) = world.stable()
+        world.leave("g", (a, None))
+        world.hold_writes = True
+        deleted = world.delete()
+        joining = world.join()
+        commit = world.commit("g", {("t", 2): 9})
+        again = world.delete()
+        assert [call.parked for call in (deleted, joining, commit, again)] == [True] * 4
+        world.write_all()
+        assert deleted.error == 0
+        assert joining.error == ErrorCode.MEMBER_ID_REQUIRED
+        assert world.fetch() == {} or again.error == 0
+        assert all(not call.parked for call in world.calls)
+
+    def test_a_failed_deletion_leaves_the_group_as_it_was(self) -> None:
+        world = World()
+        world.commit("s")
+        world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+        assert world.delete("s").error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert world.fetch("s") == {("t", 0): 1}
+        assert world.delete("s").error == 0
+
+    def test_ids_that_were_handed_out_do_not_protect_an_empty_group(self) -> None:
+        world = World()
+        member = world.join().reply.member_id
+        assert world.delete().error == 0
+        assert world.join("g", member).error == ErrorCode.UNKNOWN_MEMBER_ID
+        assert len(world.shard.timers) == 1
+
+    def test_a_deleted_group_starts_anew_at_generation_0(self) -> None:
+        world = World()
+        (a,) = world.stable()
+        world.leave("g", (a, None))
+        world.delete()
+        world.new_member()
+        world.advance(0)
+        assert world.shard.groups["g"].generation == 1

@@ -1,0 +1,140 @@
+"""What a log means: order, transactions, tombstones, and that compaction changes nothing."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kohort.coordinator.durable import Durable
+from kohort.offsets_topic import (
+    GroupDeleted,
+    GroupStored,
+    OffsetCommitted,
+    OffsetDeleted,
+    Record,
+    UnknownRecord,
+    encode,
+)
+from kohort.protocol import TopicPartition
+
+T0 = TopicPartition("t", 0)
+
+
+def commit(offset: int, group: str = "g", partition: int = 0) -> OffsetCommitted:
+    return OffsetCommitted(group, "t", partition, offset, -1, "", 1000)
+
+
+def committed(durable: Durable, group: str = "g") -> int | None:
+    entry = durable.offset(group, T0)
+    return None if entry is None else entry.offset
+
+
+def test_the_last_word_on_a_partition_wins() -> None:
+    durable = Durable()
+    durable.apply(commit(1), 0)
+    durable.apply(commit(2), 1)
+    assert committed(durable) == 2
+    durable.apply(OffsetDeleted("g", "t", 0), 2)
+    assert committed(durable) is None
+    assert not durable.knows("g")
+
+
+def test_a_group_and_its_offsets_come_in_any_order_kafka_20254_and_4704() -> None:
+    stored = GroupStored("g", "consumer", 3, None, None, 0)
+    durable, other = Durable(), Durable()
+    durable.apply(commit(1), 0)
+    durable.apply(stored, 1)
+    other.apply(stored, 1)
+    other.apply(commit(1), 0)
+    assert durable == other
+    durable.apply(GroupDeleted("g"), 2)
+    assert committed(durable) == 1
+
+
+def test_records_of_unknown_types_are_stepped_over() -> None:
+    durable = Durable()
+    durable.apply(UnknownRecord(5, b"\x00\x05", b""), 0)
+    assert durable == Durable()
+
+
+class TestTransactions:
+    def test_pending_offsets_show_only_when_committed(self) -> None:
+        durable = Durable()
+        durable.apply(commit(5), 0, producer_id=7)
+        assert committed(durable) is None
+        assert durable.is_pending("g", T0)
+        assert durable.knows("g")
+        durable.end_transaction(7, committed=True)
+        assert committed(durable) == 5
+        assert not durable.is_pending("g", T0)
+
+    def test_aborted_ones_leave_nothing(self) -> None:
+        durable = Durable()
+        durable.apply(commit(5), 0, producer_id=7)
+        durable.end_transaction(7, committed=False)
+        assert durable == Durable()
+
+    def test_a_plain_commit_later_in_the_log_wins_over_the_marker(self) -> None:
+        durable = Durable()
+        durable.apply(commit(5), 10, producer_id=7)
+        durable.apply(commit(1), 11)
+        durable.end_transaction(7, committed=True)
+        assert committed(durable) == 1
+
+    def test_a_plain_commit_before_it_loses(self) -> None:
+        durable = Durable()
+        durable.apply(commit(1), 9)
+        durable.apply(commit(5), 10, producer_id=7)
+        durable.end_transaction(7, committed=True)
+        assert committed(durable) == 5
+
+    def test_a_tombstone_removes_pending_offsets_but_not_the_open_transaction_kafka_19164(self) -> None:
+        durable = Durable()
+        durable.apply(commit(5), 0, producer_id=7)
+        durable.apply(OffsetDeleted("g", "t", 0), 1)
+        assert not durable.is_pending("g", T0)
+        assert durable.open_producers == {"g": {7: None}}
+        durable.end_transaction(7, committed=True)
+        assert durable == Durable()
+
+    def test_producers_and_groups_do_not_mix(self) -> None:
+        durable = Durable()
+        durable.apply(commit(1, "g"), 0, producer_id=7)
+        durable.apply(commit(2, "h"), 1, producer_id=7)
+        durable.apply(commit(3, "g"), 2, producer_id=8)
+        durable.end_transaction(7, committed=True)
+        assert (committed(durable, "g"), committed(durable, "h")) == (1, 2)
+        assert durable.is_pending("g", T0)
+        durable.end_transaction(99, committed=True)
+        durable.end_transaction(8, committed=True)
+        assert committed(durable, "g") == 3
+
+
+RECORDS: st.SearchStrategy[Record] = st.one_of(
+    st.builds(commit, st.integers(0, 99), st.sampled_from("gh"), st.integers(0, 2)),
+    st.builds(OffsetDeleted, st.sampled_from("gh"), st.just("t"), st.integers(0, 2)),
+    st.builds(
+        GroupStored,
+        st.sampled_from("gh"),
+        st.just("x"),
+        st.integers(0, 9),
+        st.none(),
+        st.none(),
+        st.just(0),
+        st.just(()),
+    ),
+    st.builds(GroupDeleted, st.sampled_from("gh")),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(RECORDS, max_size=40), st.booleans())
+def test_a_compacted_log_loads_to_the_same_state(records: list[Record], drop_tombstones: bool) -> None:
+    full, compacted = Durable(), Durable()
+    last = {encode(record)[0]: offset for offset, record in enumerate(records)}
+    for offset, record in enumerate(records):
+        full.apply(record, offset)
+        key, value = encode(record)
+        if last[key] == offset and not (drop_tombstones and value is None):
+            compacted.apply(record, offset)
+    assert compacted == full

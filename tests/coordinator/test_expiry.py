@@ -1,0 +1,194 @@
+"""Retention (KIP-211): which offsets expire, counted from when, and which groups go with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.coordinator import GroupRemoved, OffsetsRemoved, expiry
+from kohort.offsets_topic import NONE, GroupDeleted, OffsetCommitted, OffsetDeleted, decode
+from kohort.protocol import ErrorCode
+from tests.coordinator.driver import World, protocols, subscription
+
+MINUTE = 60_000
+RETENTION = 10 * MINUTE
+CHECK = MINUTE
+
+
+def world() -> World:
+    return World(offsets_retention_minutes=10, offsets_retention_check_interval_ms=CHECK)
+
+
+def keep_alive(w: World, ms: int, *members: str) -> None:
+    """Let time go by while these members heartbeat."""
+    end = w.now + ms
+    while w.now < end:
+        w.advance(min(9_000, end - w.now))
+        for member in members:
+            w.heartbeat("g", member, w.shard.groups["g"].generation)
+
+
+class TestSimpleGroups:
+    def test_each_offset_lives_by_its_own_age(self) -> None:
+        w = world()
+        w.commit("s", {("t", 0): 1})
+        w.advance(5 * MINUTE)
+        w.commit("s", {("t", 1): 2})
+        w.advance(5 * MINUTE)
+        assert w.fetch("s") == {("t", 1): 2}
+        w.advance(5 * MINUTE)
+        assert w.fetch("s") == {}
+
+    def test_the_group_goes_with_its_last_offset(self) -> None:
+        w = world()
+        w.commit("s")
+        w.advance(RETENTION - 1)
+        assert [g.group_id for g in w.list_groups()] == ["s"]
+        before = len(w.log)
+        w.advance(CHECK)
+        assert w.list_groups() == []
+        assert [decode(*pair) for pair in w.log[before:]] == [OffsetDeleted("s", "t", 0), GroupDeleted("s")]
+        assert w.notes[-2:] == [
+            OffsetsRemoved("s", 1, "its offsets expired"),
+            GroupRemoved("s", "its offsets expired"),
+        ]
+
+    def test_an_expiry_of_its_own_replaces_the_retention(self) -> None:
+        w = world()
+        w.commit("s", {("t", 0): 1}, retention_ms=2 * MINUTE, version=2)
+        w.commit("s", {("t", 1): 1}, retention_ms=30 * MINUTE, version=2)
+        w.advance(2 * MINUTE)
+        assert w.fetch("s") == {("t", 1): 1}
+        w.advance(27 * MINUTE)
+        assert w.fetch("s") == {("t", 1): 1}
+        w.advance(MINUTE)
+        assert w.fetch("s") == {}
+
+    def test_an_expiry_of_minus_one_is_none_kafka_8069(self) -> None:
+        w = world()
+        w.shard.replay(OffsetCommitted("s", "t", 0, 1, NONE, "", w.now, NONE), 0)
+        w.advance(RETENTION - 1)
+        assert w.fetch("s") == {("t", 0): 1}
+
+
+class TestGroupsWithMembers:
+    def test_topics_they_read_never_expire_others_do(self) -> None:
+        w = world()
+        (a,) = w.stable()
+        w.commit("g", {("t", 0): 1, ("u", 0): 2}, a, 1)
+        keep_alive(w, RETENTION + CHECK, a)
+        assert w.fetch() == {("t", 0): 1}
+
+    def test_while_rebalancing_nothing_expires_kafka_13636(self) -> None:
+        w = world()
+        (a,) = w.stable(rebalance_ms=100 * MINUTE)
+        w.commit("g", {("u", 0): 2}, a, 1)
+        w.new_member(rebalance_ms=100 * MINUTE, session_ms=60_000)
+        keep_alive(w, 4 * MINUTE, a)
+        w.shard.timers.cancel(("session", "g", "c-2"))
+        keep_alive(w, RETENTION, a)
+        assert w.state() == "PreparingRebalance"
+        assert w.fetch() == {("u", 0): 2}
+
+    @pytest.mark.parametrize(
+        ("type_", "metadata"), [("connect", subscription("t")), ("consumer", b"no subscription")]
+    )
+    def test_when_it_is_not_known_what_they_read_nothing_expires(self, type_: str, metadata: bytes) -> None:
+        w = world()
+        (a,) = w.stable(type_=type_, offers=protocols(range=metadata))
+        w.commit("g", {("u", 0): 2}, a, 1)
+        keep_alive(w, RETENTION + CHECK, a)
+        assert w.fetch() == {("u", 0): 2}
+
+
+class TestEmptyGroups:
+    def test_the_retention_counts_from_when_the_last_member_left(self) -> None:
+        w = world()
+        (a,) = w.stable()
+        w.commit("g", {("t", 0): 1}, a, 1)
+        keep_alive(w, RETENTION, a)
+        w.leave("g", (a, None))
+        w.advance(RETENTION - 1)
+        assert w.fetch() == {("t", 0): 1}
+        w.advance(CHECK)
+        assert w.state() == "Dead"
+
+    def test_a_later_commit_of_an_administrator_counts_from_itself(self) -> None:
+        w = world()
+        (a,) = w.stable()
+        w.leave("g", (a, None))
+        w.commit("g", {("t", 1): 1})
+        w.advance(9 * MINUTE)
+        w.commit("g", {("t", 0): 1})
+        w.advance(2 * MINUTE)
+        assert w.fetch() == {("t", 0): 1}
+
+    def test_a_group_without_offsets_goes_at_the_next_pass(self) -> None:
+        w = world()
+        (a,) = w.stable()
+        w.leave("g", (a, None))
+        w.advance(CHECK)
+        assert w.state() == "Dead"
+        assert w.reloaded().group_ids() == {}
+
+    def test_but_not_while_an_id_it_handed_out_may_come_back(self) -> None:
+        w = world()
+        member = w.join(session_ms=1_000_000).reply.member_id
+        w.advance(CHECK)
+        assert w.join("g", member).parked
+
+
+class TestTransactions:
+    def test_an_offset_under_an_open_transaction_stays_and_so_does_its_group_kafka_19163(self) -> None:
+        w = world()
+        w.commit("s", {("t", 0): 1, ("t", 1): 1})
+        w.shard.replay(OffsetCommitted("s", "t", 0, 5, NONE, "", w.now), 9, producer_id=7)
+        w.advance(RETENTION + CHECK)
+        assert w.fetch("s") == {("t", 0): 1}
+        w.shard.replay_marker(7, committed=False)
+        w.advance(CHECK)
+        assert w.list_groups() == []
+
+    def test_a_group_with_nothing_but_an_open_transaction_stays_until_it_ends_kafka_19164(self) -> None:
+        w = world()
+        w.shard.replay(OffsetCommitted("s", "t", 0, 5, NONE, "", w.now), 9, producer_id=7)
+        w.advance(RETENTION + CHECK)
+        assert [g.group_id for g in w.list_groups()] == ["s"]
+        w.shard.replay_marker(7, committed=False)
+        w.advance(CHECK)
+        assert w.list_groups() == []
+
+
+def test_a_failed_pass_is_made_up_for_by_the_next() -> None:
+    w = world()
+    w.commit("s")
+    w.advance(RETENTION - CHECK)
+    w.fail_next_write = ErrorCode.KAFKA_STORAGE_ERROR
+    w.advance(CHECK)
+    assert w.fetch("s") == {("t", 0): 1}
+    assert w.commit_errors("s", {("t", 1): 2}) == [0], "the group is not blocked"
+    w.advance(CHECK)
+    assert w.fetch("s") == {("t", 1): 2}
+
+
+def test_a_pass_over_many_groups_is_made_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "_SLICE", 10)
+    w = world()
+    for number in range(25):
+        w.commit(f"s{number}")
+    left = []
+    w.advance(RETENTION - 1)
+    for _ in range(40):
+        w.advance(1)
+        left.append(len(w.list_groups()))
+    assert list(dict.fromkeys(left)) == [25, 15, 5, 0]
+
+
+def test_offsets_of_a_deleted_topic_go_from_every_group() -> None:
+    w = world()
+    (a,) = w.stable()
+    w.commit("g", {("t", 0): 1, ("u", 0): 1}, a, 1)
+    w.commit("s", {("t", 0): 1})
+    w.topics_deleted("t")
+    assert (w.fetch("g"), w.fetch("s")) == ({("u", 0): 1}, {})
+    assert w.state() == "Stable"
+    assert OffsetsRemoved("g", 1, "their topic was deleted") in w.notes
