@@ -64,13 +64,14 @@ class MemoryLog:
 
 
 def coordinator(log: MemoryLog, notes: list[Note] | None = None, **options: Any) -> GroupCoordinator:
+    if notes is not None:
+        options["on_note"] = notes.append
     return GroupCoordinator(
         settings=GroupSettings(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=1),
         store=log,
         partition_count_of=DIRECTORY.partition_count_of,
         topic_of_id=DIRECTORY.topic_of_id,
         id_of_topic=DIRECTORY.id_of_topic,
-        on_note=None if notes is None else notes.append,
         **options,
     )
 
@@ -219,16 +220,15 @@ async def test_everything_is_there_after_a_restart() -> None:
 
 
 async def test_a_session_ends_in_real_time_and_a_heartbeat_prolongs_it() -> None:
-    notes: list[Note] = []
-    c = coordinator(MemoryLog(), notes)
+    gone = asyncio.Event()
+    c = coordinator(MemoryLog(), on_note=lambda note: gone.set() if isinstance(note, MemberGone) else None)
     await c.start()
     member = await stable_member(c, session_ms=400)
     for _ in range(5):
         await asyncio.sleep(0.1)
         assert (await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)).error_code == 0
-    async with asyncio.timeout(10):
-        while not any(isinstance(note, MemberGone) for note in notes):
-            await asyncio.sleep(0.02)
+    assert not gone.is_set()
+    await asyncio.wait_for(gone.wait(), 10)
     beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)
     assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     await c.stop()
@@ -395,8 +395,7 @@ async def test_a_listener_that_fails_does_not_stop_the_coordinator() -> None:
     def broken(note: Note) -> None:
         raise RuntimeError(f"cannot take {type(note).__name__}")
 
-    c = coordinator(MemoryLog())
-    c._on_note = broken
+    c = coordinator(MemoryLog(), on_note=broken)
     await c.start()
     await stable_member(c)
     await c.stop()
