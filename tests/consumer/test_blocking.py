@@ -1,15 +1,16 @@
-"""The blocking face, where it differs from the async one: threads, and being used before or after its time."""
+"""The blocking face, where it differs from the async one: threads, and use before or after its time."""
 
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from kohort.consumer import BrokerConnectionError, ConsumerClosedError, GroupConsumer, Record
 
 
-def _consumer(**settings: object) -> GroupConsumer:
+def _consumer(**settings: Any) -> GroupConsumer:
     return GroupConsumer("orders", bootstrap="127.0.0.1:1", group="billing", **settings)
 
 
