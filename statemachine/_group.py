@@ -55,7 +55,8 @@ class GroupState(Enum):
       when the leader's assignment is durable, or by a new rebalance.
     * **Stable**: SyncGroup is answered with the assignment; Heartbeat and OffsetCommit succeed; JoinGroup of
       the leader, or with other protocols, or of a new member starts a rebalance.
-    * **Dead**: everything gets COORDINATOR_NOT_AVAILABLE, and the client looks for the coordinator again.
+    * **Dead**: whoever was parked got NOT_COORDINATOR, and so does every later request: the client looks for
+      the coordinator again.
     """
 
     EMPTY = "Empty"

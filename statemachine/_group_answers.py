@@ -3,7 +3,7 @@
 A cell is the error number of the answer (0 is success), or a word: ``parked`` means the request is held and
 answered when the round ends. The member meant by a row is one that is known to the group and sends the
 current generation, unless the row says otherwise; in Empty there is no member, so "its" id is unknown there.
-Dead is missing from the columns: everything gets COORDINATOR_NOT_AVAILABLE (15), reads get an empty answer.
+Dead is missing from the columns: the shard is gone, everything gets NOT_COORDINATOR (16).
 """
 
 from __future__ import annotations

@@ -1,0 +1,144 @@
+"""Why did it rebalance: causes, durations, and how many partitions moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kohort.coordinator import RebalanceNote, RebalanceStarted
+from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
+from tests.coordinator.driver import World, protocols, subscription
+
+
+def shares(owned: Mapping[str, range]) -> dict[str, bytes]:
+    return {m: encode_assignment([TopicPartition("t", p) for p in parts]) for m, parts in owned.items()}
+
+
+def last(world: World) -> RebalanceNote:
+    return next(note for note in reversed(world.notes) if isinstance(note, RebalanceNote))
+
+
+def two_members(world: World) -> tuple[str, str]:
+    a, _ = world.new_member(client="alpha", host="/10.0.0.1")
+    world.advance(0)
+    world.sync("g", a, 1, shares({a: range(6)}))
+    b, _ = world.new_member(client="beta", host="/10.0.0.2")
+    world.advance(250)
+    world.join("g", a)
+    world.advance(50)
+    world.sync("g", a, 2, shares({a: range(3), b: range(3, 6)}))
+    world.sync("g", b, 2)
+    return a, b
+
+
+def test_a_rebalance_tells_its_cause_its_length_and_what_moved() -> None:
+    world = World()
+    _, b = two_members(world)
+    note = last(world)
+    assert (note.group, note.generation, note.cause) == ("g", 2, f"member {b} joined")
+    assert (note.member, note.client_id, note.client_host) == (b, "beta", "/10.0.0.2")
+    assert (note.members_before, note.members) == (1, 2)
+    assert (note.duration_ms, note.join_ms) == (300, 250)
+    assert (note.partitions_moved, note.partitions_total) == (3, 6)
+    assert (note.protocol_type, note.protocol) == ("consumer", "range")
+
+
+def test_in_the_first_generation_everything_moves() -> None:
+    world = World()
+    a, _ = world.new_member()
+    world.advance(0)
+    world.sync("g", a, 1, shares({a: range(6)}))
+    assert (last(world).partitions_moved, last(world).members_before) == (6, 0)
+
+
+def test_when_nothing_changes_hands_nothing_moves() -> None:
+    world = World()
+    a, b = two_members(world)
+    world.join("g", a)
+    world.join("g", b)
+    world.sync("g", a, 3, shares({a: range(3), b: range(3, 6)}))
+    assert (last(world).partitions_moved, last(world).partitions_total) == (0, 6)
+    assert last(world).cause == f"leader {a} asked for a rebalance"
+
+
+def test_a_static_member_owns_under_its_name_across_restarts() -> None:
+    world = World()
+    world.join(instance="i")
+    world.advance(0)
+    old = world.shard.groups["g"].static_members["i"]
+    world.sync("g", old, 1, shares({old: range(4)}), instance="i")
+    back = world.join(instance="i", offers=protocols(range=subscription("t", "u"))).reply
+    world.sync("g", back.member_id, 2, shares({back.member_id: range(5)}), instance="i")
+    assert (last(world).partitions_moved, last(world).partitions_total) == (1, 5)
+    assert last(world).cause == "static member i rejoined with other subscriptions"
+
+
+def test_a_static_member_from_another_host_is_told_apart() -> None:
+    world = World()
+    world.join(instance="i")
+    world.advance(0)
+    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.join(instance="i", offers=protocols(range=subscription("u")), host="/10.9.9.9")
+    started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
+    expected = "static member i rejoined from another host /10.9.9.9 with other subscriptions"
+    assert started.cause == expected
+
+
+def test_for_other_protocol_types_no_bytes_are_looked_into() -> None:
+    world = World()
+    a, _ = world.new_member(type_="connect")
+    world.advance(0)
+    world.sync("g", a, 1, shares({a: range(6)}), type_="connect")
+    assert (last(world).partitions_moved, last(world).partitions_total) == (0, 0)
+
+
+def test_an_assignment_that_cannot_be_read_counts_as_nothing() -> None:
+    world = World()
+    (a,) = world.stable()
+    assert a.encode() in last(world).after.values()
+    assert (last(world).partitions_moved, last(world).partitions_total) == (0, 0)
+
+
+def test_a_round_that_starts_over_keeps_all_its_reasons_and_its_start() -> None:
+    world = World()
+    a, b = two_members(world)
+    c, _ = world.new_member()
+    world.advance(100)
+    world.join("g", a)
+    world.join("g", b)
+    d, _ = world.new_member()
+    world.advance(100)
+    world.settle([a, b, c, d])
+    assert last(world).cause == f"member {c} joined; member {d} joined"
+    assert (last(world).duration_ms, last(world).members_before, last(world).members) == (200, 2, 4)
+
+
+def test_an_emptied_group_ends_its_rebalance_with_nobody() -> None:
+    world = World()
+    (a,) = world.stable()
+    world.leave("g", (a, None))
+    assert (last(world).members, last(world).cause) == (0, f"member {a} left")
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, "c-2"), (2, "c-2, c-3")])
+def test_who_did_not_sync_is_named(count: int, shown: str) -> None:
+    world = World()
+    leader, _ = world.new_member(session_ms=100_000)
+    for _ in range(count):
+        world.new_member(session_ms=100_000)
+    world.advance(0)
+    world.sync("g", leader)
+    world.advance(60_000)
+    started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
+    assert started.cause == f"{count} of the members did not sync within 60.0 s: {shown}"
+
+
+def test_a_failed_write_is_a_cause() -> None:
+    world = World()
+    leader, _ = world.new_member()
+    world.advance(0)
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.sync("g", leader)
+    started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
+    assert started.cause == "the assignment could not be written: COORDINATOR_NOT_AVAILABLE"
