@@ -16,7 +16,7 @@ COLUMNS = (
     "flights",
     "SQLite",
     "Parquet",
-    "mean delay",
+    "delay",
     "SQLite",
     "Parquet",
 )

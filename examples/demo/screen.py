@@ -55,9 +55,10 @@ class Screen:
         if self._console is None:
             _plain_table(columns, rows, text_columns)
             return
+        from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
-        table = Table(header_style="bold", pad_edge=False)
+        table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0))
         for at, column in enumerate(columns):
             table.add_column(column, justify="left" if at < text_columns else "right", no_wrap=True)
         for row in rows:
