@@ -234,6 +234,10 @@ class Fetcher:
 
     async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
         settings = self._settings
+        # the task begins a moment after it was made, and some may have been given up in it
+        positions = [p for p in positions if p.readable and self._positions.get(p.partition) is p]
+        if not positions:
+            return
         before = {p.partition: (p, p.changed, self._delivery.epoch(p.partition)) for p in positions}
         max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
         try:
