@@ -53,7 +53,7 @@ def kohort_once() -> tuple[float, float]:
 
 
 def kafka_once() -> tuple[float, float]:
-    """The same for Apache Kafka, formatted folder to accepted connection, as the project's script starts it."""
+    """The same for Apache Kafka, from formatting its folder on, as the project's script starts it."""
     script = Path(__file__).resolve().parent.parent / "scripts" / "apache-kafka"
     start = time.perf_counter()
     subprocess.run([script, "start", str(KAFKA_PORT)], check=True, capture_output=True)
@@ -73,9 +73,7 @@ def show(name: str, times: list[tuple[float, float]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument(
-        "--kafka-runs", type=int, default=0, help="starts of Apache Kafka (needs Java and Maven)"
-    )
+    parser.add_argument("--kafka-runs", type=int, default=0, help="starts of Apache Kafka; needs Java, Maven")
     options = parser.parse_args()
     print(f"{'seconds':<32} {'min':>8} {'median':>8} {'max':>8}")
     kohort_once()  # the first start of all compiles the byte code
