@@ -30,7 +30,7 @@ from .members import (
 from .model import Group, Member
 from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
 from .replies import JoinReply, join_failed
-from .settings import MAX_GROUP_METADATA_BYTES, MAX_MEMBER_METADATA_BYTES, MAX_PROTOCOLS
+from .settings import MAX_GROUP_METADATA_BYTES, MAX_MEMBER_METADATA_BYTES, MAX_PENDING_IDS, MAX_PROTOCOLS
 from .static import replace_static_member
 
 if TYPE_CHECKING:
@@ -152,7 +152,9 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
     instance_id = request.body.group_instance_id
     if instance_id is None:
         member_id = f"{request.context.client_id}-{shard.new_id()}"
-        if request.version >= _MEMBER_ID_REQUIRED_VERSION:
+        if len(group.pending_join) >= MAX_PENDING_IDS:
+            _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
             add_pending(shard, group, member_id, request.body.session_timeout_ms, now_ms)
             error = ErrorCode.MEMBER_ID_REQUIRED
             shard.reply(request, join_failed(request.version, error, member_id))

@@ -26,6 +26,9 @@ MAX_MEMBER_METADATA_BYTES: Final = 1024 * 1024
 #: Most bytes of metadata of all members of a group together (Kafka: no limit).
 MAX_GROUP_METADATA_BYTES: Final = 64 * 1024 * 1024
 
+#: Most member ids that a group has handed out and that have not come back yet (Kafka: no limit).
+MAX_PENDING_IDS: Final = 10_000
+
 #: Most partitions in one OffsetCommit (Kafka: the request's size).
 MAX_COMMIT_PARTITIONS: Final = 10_000
 

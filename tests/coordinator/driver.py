@@ -8,42 +8,21 @@ would.
 from __future__ import annotations
 
 import itertools
-import uuid
 from collections import deque
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from kohort.coordinator import Append, GroupSettings, Note, Reply, Request, Shard, TopicDirectory
+from kohort.coordinator import Append, GroupSettings, Note, Reply, Request, Shard
 from kohort.coordinator.admin import list_request, split_delete, split_describe
 from kohort.coordinator.commits import resolve_commit
 from kohort.coordinator.durable import Durable
 from kohort.coordinator.offsets import join_fetches, resolve_offset_delete, split_fetch
 from kohort.offsets_topic import decode, encode
-from kohort.protocol import ApiKey, ErrorCode, RequestContext, Subscription, encode_subscription
+from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from kohort.statemachine import GroupState
-
-#: Partitions of each topic that exists.
-TOPICS = {"t": 8, "u": 4}
-TOPIC_IDS = {name: uuid.uuid5(uuid.NAMESPACE_DNS, name) for name in TOPICS}
-DIRECTORY = TopicDirectory(TOPICS.get, {value: key for key, value in TOPIC_IDS.items()}.get, TOPIC_IDS.get)
-
-SESSION_MS = 10_000
-REBALANCE_MS = 60_000
-START_MS = 1_000_000
-
-
-def subscription(*topics: str) -> bytes:
-    """Metadata of a consumer that reads these topics."""
-    return encode_subscription(Subscription(topics), version=0)
-
-
-def protocols(**metadata: bytes) -> list[SimpleNamespace]:
-    """``protocols(range=b"...")``, in order of preference."""
-    return [SimpleNamespace(name=name, metadata=data) for name, data in metadata.items()]
-
-
-RANGE_T = protocols(range=subscription("t"))
+from tests.coordinator.bodies import DIRECTORY, RANGE_T, REBALANCE_MS, SESSION_MS, START_MS, commit_body
+from tests.coordinator.invariants import check_invariants
 
 
 class Call:
@@ -359,7 +338,8 @@ class World:
                     self.notes.append(effect)
             while self._writes and not self.hold_writes:
                 self._write(self._writes.popleft())
-        check_invariants(self.shard, self.calls)
+        check_invariants(self.shard)
+        assert all(len(call.answers) <= 1 for call in self.calls), "a request was answered twice"
 
     def _write(self, append: Append) -> None:
         error, self.fail_next_write = self.fail_next_write, None
@@ -371,74 +351,6 @@ class World:
         self.shard.appended(append.ticket, base, self.now)
 
 
-def commit_body(
-    group: str,
-    offsets: dict[tuple[str, int], int],
-    member: str,
-    generation: int,
-    instance: str | None,
-    metadata: str | None,
-    epoch: int,
-) -> SimpleNamespace:
-    """An OffsetCommit body with one topic entry a partition."""
-    return SimpleNamespace(
-        group_id=group,
-        generation_id_or_member_epoch=generation,
-        member_id=member,
-        group_instance_id=instance,
-        retention_time_ms=-1,
-        topics=[
-            SimpleNamespace(
-                name=topic,
-                topic_id=TOPIC_IDS.get(topic, uuid.UUID(int=1)),
-                partitions=[
-                    SimpleNamespace(
-                        partition_index=partition,
-                        committed_offset=offset,
-                        committed_leader_epoch=epoch,
-                        committed_metadata=metadata,
-                    )
-                ],
-            )
-            for (topic, partition), offset in offsets.items()
-        ],
-    )
-
-
 def errors_of(call: Call) -> list[int]:
     """The errors of an answer's partitions (none if it has no such)."""
     return [int(p.error_code) for topic in getattr(call.reply, "topics", ()) for p in topic.partitions]
-
-
-def check_invariants(shard: Shard, calls: Sequence[Call]) -> None:
-    """What must hold after every step (spec section 1.6)."""
-    for group in shard.groups.values():
-        parked = [m for m in group.members.values() if m.parked_join is not None]
-        assert group.awaiting_join_count == len(parked)
-        support: dict[str, int] = {}
-        for member in group.members.values():
-            for name in {name for name, _ in member.protocols}:
-                support[name] = support.get(name, 0) + 1
-        assert group.protocol_support == support
-        assert group.static_members == {
-            m.instance_id: m.member_id for m in group.members.values() if m.instance_id is not None
-        }
-        if group.members:
-            assert len(group.members) in support.values(), "no protocol is left that all support"
-            assert group.leader_id in group.members
-            assert group.state is not GroupState.EMPTY
-        else:
-            assert group.leader_id is None
-            assert group.state in (GroupState.EMPTY, GroupState.PREPARING_REBALANCE)
-        assert not group.pending_join.keys() & group.members.keys()
-        assert group.pending_sync.keys() <= group.members.keys()
-        if group.state is GroupState.STABLE:
-            stored = shard.durable.stored[group.group_id]
-            assert stored.generation == group.generation, "Stable, but its generation is not durable"
-    for key in shard.timers._by_key:
-        if key[0] == "session":
-            owner = shard.groups[key[1]]
-            assert key[2] in owner.members or key[2] in owner.pending_join, f"a timer of nobody: {key}"
-        elif key[0] in ("join", "sync"):
-            assert key[1] in shard.groups
-    assert all(len(call.answers) <= 1 for call in calls), "a request was answered twice"

@@ -9,7 +9,8 @@ import pytest
 from kohort.coordinator.admin import split_delete
 from kohort.coordinator.replies import GROUP_OPERATIONS, DescribedMember
 from kohort.protocol import ErrorCode
-from tests.coordinator.driver import World, subscription
+from tests.coordinator.bodies import subscription
+from tests.coordinator.driver import World
 
 
 class TestDescribe:

@@ -9,7 +9,8 @@ import pytest
 
 from kohort.coordinator.replies import LeaveReply
 from kohort.statemachine import GROUP_ANSWERS, PARKED, GroupAnswer, GroupState
-from tests.coordinator.driver import RANGE_T, Call, World, errors_of, protocols, subscription
+from tests.coordinator.bodies import RANGE_T, protocols, subscription
+from tests.coordinator.driver import Call, World, errors_of
 
 
 class Scene(NamedTuple):

@@ -12,7 +12,8 @@ from kohort.coordinator.commits import resolve_commit
 from kohort.coordinator.settings import MAX_COMMIT_PARTITIONS
 from kohort.offsets_topic import OffsetCommitted, decode
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition
-from tests.coordinator.driver import DIRECTORY, TOPIC_IDS, World, commit_body, errors_of
+from tests.coordinator.bodies import DIRECTORY, TOPIC_IDS, commit_body
+from tests.coordinator.driver import World, errors_of
 
 
 @pytest.mark.parametrize(

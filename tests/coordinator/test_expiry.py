@@ -7,7 +7,8 @@ import pytest
 from kohort.coordinator import GroupRemoved, OffsetsRemoved, expiry
 from kohort.offsets_topic import NONE, GroupDeleted, OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ErrorCode
-from tests.coordinator.driver import World, protocols, subscription
+from tests.coordinator.bodies import protocols, subscription
+from tests.coordinator.driver import World
 
 MINUTE = 60_000
 RETENTION = 10 * MINUTE

@@ -8,7 +8,8 @@ import pytest
 
 from kohort.coordinator import RebalanceNote, RebalanceStarted
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
-from tests.coordinator.driver import World, protocols, subscription
+from tests.coordinator.bodies import protocols, subscription
+from tests.coordinator.driver import World
 
 
 def shares(owned: Mapping[str, range]) -> dict[str, bytes]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator import RebalanceStarted
-from kohort.coordinator.settings import MAX_PROTOCOLS
+from kohort.coordinator import RebalanceStarted, join
+from kohort.coordinator.settings import MAX_PENDING_IDS, MAX_PROTOCOLS
 from kohort.protocol import ErrorCode
-from tests.coordinator.driver import RANGE_T, World, protocols, subscription
+from tests.coordinator.bodies import RANGE_T, protocols, subscription
+from tests.coordinator.driver import World
 
 
 @pytest.mark.parametrize(
@@ -169,6 +170,15 @@ class TestLimits:
         assert all(call.parked for call in errors[:64])
         assert errors[64].error == ErrorCode.INVALID_REQUEST
         assert world.shard.groups["g"].metadata_bytes == 64 << 20
+
+    def test_10000_ids_handed_out_and_not_used_are_the_most(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert MAX_PENDING_IDS == 10_000
+        monkeypatch.setattr(join, "MAX_PENDING_IDS", 3)
+        world = World()
+        errors = [world.join(session_ms=6_000).error for _ in range(4)]
+        assert errors == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.GROUP_MAX_SIZE_REACHED]
+        world.advance(6_000)
+        assert world.join().error == ErrorCode.MEMBER_ID_REQUIRED
 
 
 def test_a_member_id_begins_with_the_clients_name_or_the_instances() -> None:

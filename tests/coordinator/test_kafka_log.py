@@ -16,7 +16,7 @@ from kohort.coordinator import GroupCoordinator, GroupSettings, Note, RecordSkip
 from kohort.log import DataFolder, LogConfig
 from kohort.offsets_topic import OffsetsStore
 from kohort.protocol import ApiKey, RequestContext
-from tests.coordinator.driver import START_MS
+from tests.coordinator.bodies import START_MS
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())

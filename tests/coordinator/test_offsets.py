@@ -14,7 +14,8 @@ from kohort.coordinator.replies import NO_TOPIC_ID, FetchedGroup, FetchedPartiti
 from kohort.coordinator.runner import Call as Handle
 from kohort.offsets_topic import OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
-from tests.coordinator.driver import DIRECTORY, TOPIC_IDS, World, errors_of, protocols, subscription
+from tests.coordinator.bodies import DIRECTORY, TOPIC_IDS, protocols, subscription
+from tests.coordinator.driver import World, errors_of
 
 STRANGE_ID = uuid.UUID(int=99)
 NOTHING = FetchedPartition(0, -1, -1, "", 0)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
-from tests.coordinator.driver import World, protocols, subscription
+from tests.coordinator.bodies import protocols, subscription
+from tests.coordinator.driver import World
 
 GROUPS = ("g", "h")
 OFFERS = (

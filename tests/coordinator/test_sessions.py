@@ -6,7 +6,8 @@ import pytest
 
 from kohort.coordinator import MemberGone, RebalanceStarted
 from kohort.protocol import ErrorCode
-from tests.coordinator.driver import SESSION_MS, World
+from tests.coordinator.bodies import SESSION_MS
+from tests.coordinator.driver import World
 
 
 def alive_after(world: World, member: str, ms: int) -> bool:

@@ -6,7 +6,8 @@ import pytest
 
 from kohort.coordinator import MemberReplaced
 from kohort.protocol import ErrorCode, Subscription, encode_subscription
-from tests.coordinator.driver import RANGE_T, World, protocols, subscription
+from tests.coordinator.bodies import RANGE_T, protocols, subscription
+from tests.coordinator.driver import World
 
 
 def group_with_static(world: World) -> tuple[str, str]:

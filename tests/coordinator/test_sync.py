@@ -8,7 +8,8 @@ import pytest
 
 from kohort.coordinator.rebalance import EMPTY_ASSIGNMENT
 from kohort.protocol import ErrorCode, decode_assignment, encode_assignment
-from tests.coordinator.driver import World, protocols
+from tests.coordinator.bodies import protocols
+from tests.coordinator.driver import World
 
 
 def completing(type_: str = "consumer") -> tuple[World, str, str]:

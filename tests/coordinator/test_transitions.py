@@ -6,7 +6,8 @@ from kohort.coordinator import GroupRemoved
 from kohort.offsets_topic import GroupDeleted, GroupStored, OffsetDeleted, decode
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
-from tests.coordinator.driver import REBALANCE_MS, SESSION_MS, World, errors_of, protocols, subscription
+from tests.coordinator.bodies import REBALANCE_MS, SESSION_MS, protocols, subscription
+from tests.coordinator.driver import World, errors_of
 
 
 def last_group_record(world: World) -> GroupStored:

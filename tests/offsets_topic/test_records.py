@@ -20,6 +20,7 @@ from kohort.offsets_topic import (
     UnknownRecord,
     decode,
     encode,
+    records,
 )
 
 OFFSET_KEY = bytes.fromhex("0001 000167 000174 00000003")
@@ -244,6 +245,28 @@ def test_any_bytes_are_a_record_or_a_corrupt_one(key: bytes, value: bytes | None
     except CorruptRecordError:
         return
     assert isinstance(record, OffsetCommitted | OffsetDeleted | GroupStored | GroupDeleted | UnknownRecord)
+
+
+@settings(deadline=None)
+@given(COMMITS, st.binary(max_size=40), st.binary(max_size=40), st.integers(0, 60), st.integers(0, 60))
+def test_the_quick_reader_says_what_the_careful_one_says(
+    record: OffsetCommitted, extra_key: bytes, extra_value: bytes, cut_key: int, cut_value: int
+) -> None:
+    key, value = encode(record)
+    assert value is not None
+    key, value = key[: 2 + cut_key] + extra_key, value[: 2 + cut_value] + extra_value
+    try:
+        careful: Record | None = records._read(key, value)
+    except CorruptRecordError:
+        careful = None
+    quick = records._read_plain_offset(key, value)
+    assert quick is None or quick == careful
+
+
+def test_the_quick_reader_takes_what_is_plain() -> None:
+    record, key, value = GOLDEN["a committed offset"]
+    assert value is not None
+    assert records._read_plain_offset(key, value) == record
 
 
 @settings(deadline=None)

@@ -1,0 +1,149 @@
+"""Before a shard serves, and after: what is answered meanwhile, what is read back, what is left out."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from kohort.coordinator import GroupCoordinator, Note, RecordSkipped
+from kohort.offsets_topic import OffsetCommitted, encode
+from kohort.protocol import ApiKey, ErrorCode
+from tests.coordinator.bodies import START_MS, commit_body
+from tests.coordinator.memory_log import (
+    CONTEXT,
+    Batch,
+    MemoryLog,
+    commit,
+    coordinator,
+    fetch,
+    heartbeat,
+    join,
+    stable_member,
+    sync,
+)
+
+
+async def unready_answers(c: GroupCoordinator) -> dict[str, int]:
+    """What each API answers, heartbeats first because they must not disturb."""
+    body = commit_body("g", {("t", 0): 1}, "", -1, None, "", -1)
+    delete = SimpleNamespace(
+        group_id="g",
+        topics=[SimpleNamespace(name="t", partitions=[SimpleNamespace(partition_index=0)])],
+    )
+    leaving = SimpleNamespace(group_id="g", members=[])
+    described = SimpleNamespace(groups=["g"], include_authorized_operations=False)
+    names = SimpleNamespace(groups_names=["g"])
+    listing = SimpleNamespace(states_filter=[], types_filter=[])
+
+    async def ask(key: ApiKey, version: int, asked: Any) -> Any:
+        return await c.handle(key, version, asked, CONTEXT)
+
+    return {
+        "Heartbeat": (await ask(ApiKey.HEARTBEAT, 4, heartbeat())).error_code,
+        "JoinGroup": (await ask(ApiKey.JOIN_GROUP, 9, join())).error_code,
+        "SyncGroup": (await ask(ApiKey.SYNC_GROUP, 5, sync("g", "m", 1))).error_code,
+        "LeaveGroup": (await ask(ApiKey.LEAVE_GROUP, 5, leaving)).error_code,
+        "OffsetCommit": (await ask(ApiKey.OFFSET_COMMIT, 9, body)).topics[0].partitions[0].error_code,
+        "OffsetDelete": (await ask(ApiKey.OFFSET_DELETE, 0, delete)).error_code,
+        "DescribeGroups": (await ask(ApiKey.DESCRIBE_GROUPS, 5, described)).groups[0].error_code,
+        "DeleteGroups": (await ask(ApiKey.DELETE_GROUPS, 2, names)).results[0].error_code,
+        "ListGroups": (await ask(ApiKey.LIST_GROUPS, 5, listing)).error_code,
+    }
+
+
+async def test_while_loading_each_api_says_what_its_clients_can_live_with() -> None:
+    log = MemoryLog(partition_count=1)
+    log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))] * 3_000, START_MS)
+    c = coordinator(log)
+    starting = asyncio.create_task(c.start())
+    await asyncio.sleep(0)
+    fetching = asyncio.create_task(fetch(c, "g"))
+    answers = await unready_answers(c)
+    assert not fetching.done(), "it is parked, not refused"
+    expected = dict.fromkeys(answers, 14) | {"Heartbeat": 0, "SyncGroup": 27}
+    assert answers == expected
+    await starting
+    assert (await fetching).groups[0].topics[0].partitions[0].committed_offset == 5
+    await c.stop()
+
+
+async def test_when_not_running_nobody_is_served() -> None:
+    c = coordinator(MemoryLog())
+    assert set((await unready_answers(c)).values()) == {15}
+    assert (await fetch(c, "g")).groups[0].error_code == 15
+    await c.start()
+    await c.stop()
+    assert set((await unready_answers(c)).values()) == {15}
+
+
+async def test_a_partition_given_up_is_not_ours_until_it_is_loaded_again() -> None:
+    c = coordinator(MemoryLog(partition_count=1))
+    await c.start()
+    await commit(c, "g", 9)
+    joining = asyncio.create_task(c.handle(ApiKey.JOIN_GROUP, 3, join(), CONTEXT))
+    await asyncio.sleep(0)
+    c.unload(0)
+    assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+    answers = await unready_answers(c)
+    assert answers.pop("ListGroups") == 0
+    assert set(answers.values()) == {16}
+    await c.load(0)
+    assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 9
+    await c.stop()
+
+
+async def test_stopping_writes_what_is_pending_and_answers_who_waits() -> None:
+    log = MemoryLog()
+    c = coordinator(log)
+    await c.start()
+    member = await stable_member(c)
+    committing = asyncio.create_task(commit(c, "s", 3))
+    joining = asyncio.create_task(c.handle(ApiKey.JOIN_GROUP, 3, join(), CONTEXT))
+    await asyncio.sleep(0)
+    await c.stop()
+    assert await committing == [0]
+    assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+    assert sum(len(batch.records) for batches in log.batches.values() for batch in batches) == 3
+    assert member
+
+
+async def test_a_bad_record_is_left_out_and_reported_and_the_rest_is_loaded() -> None:
+    log, notes = MemoryLog(partition_count=1), list[Note]()
+    good = encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))
+    log.append(0, [good, (good[0], b"\x00\x09"), (b"\x00", b""), good], START_MS)
+    log.batches[0].append(Batch(4, [(4, 0, b"\x00", b"")], control=True))
+    c = coordinator(log, notes)
+    await c.start()
+    skipped = [note for note in notes if isinstance(note, RecordSkipped)]
+    assert [(note.partition, note.offset) for note in skipped] == [(0, 1), (0, 2), (0, 4)]
+    assert "version 9 is not known" in skipped[0].reason
+    assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 5
+    await c.stop()
+
+
+async def test_transactions_in_the_log_count_from_their_marker_on() -> None:
+    log = MemoryLog(partition_count=1)
+
+    def pending(group: str, base: int, producer: int) -> Batch:
+        key, value = encode(OffsetCommitted(group, "t", 0, 9, -1, "", START_MS))
+        return Batch(base, [(base, 0, key, value)], producer_id=producer, transactional=True)
+
+    def marker(kind: int, base: int, producer: int) -> Batch:
+        key = b"\x00\x00" + kind.to_bytes(2, "big")
+        record = (base, 0, key, bytes.fromhex("000000000009"))
+        return Batch(base, [record], producer, transactional=True, control=True)
+
+    log.batches[0] = [
+        pending("committed", 0, 1),
+        pending("aborted", 1, 2),
+        pending("open", 2, 3),
+        marker(1, 3, 1),
+        marker(0, 4, 2),
+    ]
+    c = coordinator(log)
+    await c.start()
+    reply = await fetch(c, "committed", "aborted", "open")
+    found = [[p.committed_offset for t in g.topics for p in t.partitions] for g in reply.groups]
+    assert found == [[9], [], []]
+    await c.stop()
