@@ -94,7 +94,7 @@ def test_topic_command(run_tool: Tool, topic: Callable[[str], str]) -> None:
 
 
 def test_get_offset_shell(run_tool: Tool, bootstrap: str, new_topic: Callable[..., str]) -> None:
-    name = new_topic("tool", partitions=2)
+    name = new_topic("tool", partitions=2, retention_ms="-1")
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(5):
         producer.send(name, b"value", partition=1, timestamp_ms=1_700_000_000_000 + number).get(20)

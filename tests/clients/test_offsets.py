@@ -21,8 +21,8 @@ START_MS = 1_700_000_000_000
 
 @pytest.fixture
 def timed(bootstrap: str, new_topic: Callable[..., str]) -> str:
-    """A topic of one partition whose records 0..9 were made 1,000 ms apart."""
-    topic = new_topic("timed", partitions=1)
+    """A topic of one partition whose records 0..9 were made 1,000 ms apart, long ago, and are kept."""
+    topic = new_topic("timed", partitions=1, retention_ms="-1")
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(10):
         producer.send(topic, b"%d" % number, timestamp_ms=START_MS + 1000 * number).get(WAIT_S)

@@ -129,7 +129,7 @@ async def test_an_idempotent_aiokafka_producer(bootstrap: str, new_topic: Callab
 def test_headers_nulls_and_timestamps_arrive_as_they_were_sent(
     bootstrap: str, new_topic: Callable[..., str]
 ) -> None:
-    topic = new_topic("shapes", partitions=1)
+    topic = new_topic("shapes", partitions=1, retention_ms="-1")
     sent = [
         (b"key", b"value", 1_700_000_000_001, [("one", b"1"), ("none", None), ("one", b"again")]),
         (None, b"value", 1_700_000_000_002, []),
