@@ -27,16 +27,15 @@ class Screen:
 
     def headline(self, text: str) -> None:
         """A stage begins."""
-        self._print(f"\n[bold]{text}[/bold]", f"\n{text}")
+        self._print(f"\n{text}", bold=True)
 
     def line(self, text: str) -> None:
         """Something happened, at this second of the run."""
-        seconds = f"{time.monotonic() - self._began:5.1f} s"
-        self._print(f"  [dim]{seconds}[/dim]  {_escaped(text)}", f"  {seconds}  {text}")
+        self._print(f"  {time.monotonic() - self._began:5.1f} s  {text}")
 
     def result(self, text: str) -> None:
         """The end of it all."""
-        self._print(f"\n[bold]{_escaped(text)}[/bold]", f"\n{text}")
+        self._print(f"\n{text}", bold=True)
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Update]:
@@ -65,11 +64,11 @@ class Screen:
             table.add_row(*row)
         self._console.print(table)
 
-    def _print(self, marked_up: str, plain: str) -> None:
+    def _print(self, text: str, *, bold: bool = False) -> None:
         if self._console is None:
-            print(plain, flush=True)
+            print(text, flush=True)
         else:
-            self._console.print(marked_up, soft_wrap=True)
+            self._console.print(text, style="bold" if bold else None, markup=False, soft_wrap=True)
 
 
 class _PlainProgress:
@@ -111,12 +110,6 @@ def _rich_progress(console: Any) -> Any:
         TimeElapsedColumn(),
         console=console,
     )
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
 
 
 def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int) -> None:

@@ -79,11 +79,22 @@ def test_the_closing_table_tells_a_difference(
     assert ("delay_minutes=91" in shown) == (not equal)
 
 
-def test_a_table_without_rich_has_straight_columns(
-    part: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+def test_without_rich_everything_is_shown_in_plain_text(
+    part: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    part("screen")._plain_table(("origin", "flights"), [("EWR", "10"), ("all", "1,000")], 1)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    screen = part("screen").Screen()
+    screen.headline("1 of 4")
+    screen.line("a [broker] serves")
+    with screen.progress("flights", 10) as update:
+        update(10)
+    screen.table(("origin", "flights"), [("EWR", "10"), ("all", "1,000")], text_columns=1)
+
     assert capsys.readouterr().out.splitlines() == [
+        "",
+        "1 of 4",
+        "    0.0 s  a [broker] serves",
+        "    0.0 s  flights: 10 of 10 (100 %)",
         "origin  flights",
         "------  -------",
         "EWR          10",
