@@ -105,8 +105,7 @@ class GroupConsumer:
         while True:
             while ready:
                 record = ready.popleft()
-                stay = parts.tracker.get(TopicPartition(record.topic, record.partition))
-                if stay is not None and stay.epoch == record.epoch:
+                if parts.tracker.has(record):
                     parts.watch.touch(clock() * 1000)
                     yield record
             batch = self._next_batch(None)
@@ -134,10 +133,7 @@ class GroupConsumer:
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
         self._require_running()
-        stay = self._consumer.parts.tracker.get(TopicPartition(record.topic, record.partition))
-        if stay is None or stay.epoch != record.epoch:
-            # in the right words
-            self._consumer.parts.tracker.done(record)
+        self._consumer.parts.tracker.stay_of(record)
         self._done.append(record)
         if not self._done_scheduled:
             self._done_scheduled = True

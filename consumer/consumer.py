@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -78,6 +79,7 @@ class AsyncGroupConsumer:
         self._error: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
+        self._time: Callable[[], float] = time.monotonic
         self._parts: Parts | None = None
         self._built = assemble(
             self.config, self._callbacks, wake=self._more.fire, report=self._publish, failed=self._fail
@@ -114,6 +116,7 @@ class AsyncGroupConsumer:
             await parts.cluster.close()
             raise
         self._parts = parts
+        self._time = asyncio.get_running_loop().time
         parts.watch.touch(parts.driver.now())
         jobs = [
             parts.driver.run(),
@@ -210,7 +213,7 @@ class AsyncGroupConsumer:
             parts.watch.polled(parts.driver.now())
 
     def _alive(self, parts: Parts) -> None:
-        parts.watch.touch(parts.driver.now())
+        parts.watch.touch(self._time() * 1000)
         if parts.membership.paused:
             parts.driver.polled_again()
 
@@ -227,12 +230,12 @@ class AsyncGroupConsumer:
 
         Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
         """
-        parts = self._running(closing=True)
-        parts.tracker.done(record)
-        stay = parts.tracker.get(TopicPartition(record.topic, record.partition))
-        assert stay is not None, "done has just found it"
-        parts.delivery.made_room(stay)
-        parts.handover.record_done()
+        parts = self._parts or self._running(closing=True)
+        stay = parts.tracker.done(record)
+        if parts.delivery.full_lanes:
+            parts.delivery.made_room(stay)
+        if parts.handover.drains:
+            parts.handover.record_done()
 
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""

@@ -48,6 +48,8 @@ class Delivery:
     ) -> None:
         self.halted = False
         self.buffered_bytes = 0
+        #: Lanes that were found to have as many undone records as they may have.
+        self.full_lanes = 0
         self._positions = positions
         self._tracker = tracker
         self._max_undone = max_undone
@@ -97,6 +99,7 @@ class Delivery:
         for partition in partitions:
             lane = self._lanes.pop(partition, None)
             if lane is not None:
+                self._set_full(lane, False)
                 self._turn.remove(lane)
                 self.buffered_bytes -= lane.buffered_bytes
 
@@ -164,8 +167,12 @@ class Delivery:
         full = lane.stay.undone >= self._max_undone
         if full and not lane.full:
             self._report(WindowFull(lane.stay.partition, lane.stay.undone))
-        lane.full = full
+        self._set_full(lane, full)
         return full
+
+    def _set_full(self, lane: Lane, full: bool) -> None:
+        self.full_lanes += full - lane.full
+        lane.full = full
 
     def _decode(self, lane: Lane) -> None:
         reader = lane.readers[0]

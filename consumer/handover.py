@@ -128,10 +128,14 @@ class Handover:
 
     # from the user
 
+    @property
+    def drains(self) -> bool:
+        """Whether something waits for records to be done."""
+        return self._drained.awaited
+
     def record_done(self) -> None:
         """Some record is done: a drain may be over."""
-        if self._drained.awaited:
-            self._drained.fire()
+        self._drained.fire()
 
     async def drain(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> bool:
         """Wait until what was delivered of these partitions is done; whether it was in time."""

@@ -90,6 +90,7 @@ class Tracker:
 
     def __init__(self) -> None:
         self._stays: dict[TopicPartition, Stay] = {}
+        self._by_epoch: dict[int, Stay] = {}
         self._epochs = 0
 
     def __repr__(self) -> str:
@@ -97,27 +98,42 @@ class Tracker:
 
     def begin(self, partition: TopicPartition, position: int, *, committed: int | None = None) -> Stay:
         """A new stay; one that was there ends, and its records can no longer be marked done."""
+        self.end(partition)
         self._epochs += 1
         stay = self._stays[partition] = Stay(partition, self._epochs, position, committed)
+        self._by_epoch[stay.epoch] = stay
         return stay
 
     def end(self, partition: TopicPartition) -> Stay | None:
         """The partition is given up."""
-        return self._stays.pop(partition, None)
+        stay = self._stays.pop(partition, None)
+        if stay is not None:
+            del self._by_epoch[stay.epoch]
+        return stay
 
     def get(self, partition: TopicPartition) -> Stay | None:
         return self._stays.get(partition)
 
-    def done(self, record: Record) -> bool:
-        """The record has been dealt with. Whether this was news; StaleRecordError if the stay is over."""
-        stay = self._stays.get(TopicPartition(record.topic, record.partition))
-        if stay is None or stay.epoch != record.epoch:
+    def has(self, record: Record) -> bool:
+        """Whether the record's partition is still here, in the same stay."""
+        return record.epoch in self._by_epoch
+
+    def stay_of(self, record: Record) -> Stay:
+        """The stay in which the record was delivered; StaleRecordError if it is over."""
+        stay = self._by_epoch.get(record.epoch)
+        if stay is None:
             raise StaleRecordError(
                 f"{record.topic}-{record.partition} offset {record.offset} was delivered in generation "
                 f"{record.generation}, and its partition has been given up (or sought elsewhere) since: "
                 "whoever has it now delivers the record again"
             )
-        return stay.done(record.offset)
+        return stay
+
+    def done(self, record: Record) -> Stay:
+        """The record has been dealt with; its stay. StaleRecordError if that is over."""
+        stay = self.stay_of(record)
+        stay.done(record.offset)
+        return stay
 
     def undone(self, partitions: Iterable[TopicPartition] | None = None) -> int:
         """Records delivered and not done, of these partitions or all."""

@@ -84,7 +84,7 @@ def test_only_what_changed_since_the_last_commit_is_worth_committing() -> None:
     assert tracker.committable() == {}
     stay.delivered(5)
     assert tracker.committable() == {}
-    assert tracker.done(_record(5, stay.epoch))
+    assert tracker.done(_record(5, stay.epoch)) is stay
     assert tracker.committable() == {ORDERS: 6}
     tracker.committed({ORDERS: 6})
     assert tracker.committable() == {}
