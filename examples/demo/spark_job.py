@@ -35,6 +35,7 @@ def main() -> None:
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s etl %(levelname)s %(message)s")
     end_with_the_demo()
+    java = java_home()
     spark = spark_session(
         "kohort demo",
         master="local[2]",
@@ -46,7 +47,7 @@ def main() -> None:
             "spark.sql.warehouse.dir": str(args.scratch / "warehouse"),
         },
     )
-    say(spark=spark.version, java=str(java_home()))
+    say(spark=spark.version, java=str(java))
 
     def handle(batch: Batch) -> None:
         rows = sum(span.end - span.start for span in batch.ranges)
