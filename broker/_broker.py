@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,16 +12,17 @@ from typing import Any
 from ..coordinator import GroupCoordinator
 from ..log import DataFolder
 from ..offsets_topic import OffsetsStore
+from ..protocol import ApiKey
 from ._background import Background
 from ._names import OFFSETS_TOPIC
 from ._node import Node
 from ._producer_ids import ProducerIds
+from ._requests import Handler
 from ._router import Router
 from ._server import Server
 from ._settings import BrokerSettings, broker_settings
 from ._topics import Topics
 from ._warm import warm_up
-from .handlers import HANDLERS
 
 log = logging.getLogger("kohort.broker")
 
@@ -93,7 +92,7 @@ class Broker:
         """Open the data folder, load the groups, listen."""
         assert self._parts is None, "a broker is started once"
         if self.data is None:
-            self.data = Path(tempfile.mkdtemp(prefix="kohort-"))
+            self.data = _temporary_folder()
         parts = _Parts(self.data, self.settings, self._on_note)
         try:
             await parts.start()
@@ -103,7 +102,7 @@ class Broker:
             self._remove_temporary()
             raise
         self._parts = parts
-        warm_up(HANDLERS)
+        warm_up(_handlers)
 
     async def stop(self) -> None:
         """Stop listening, then the coordinator, then close the logs; waits until all is on disk."""
@@ -118,6 +117,8 @@ class Broker:
 
     def _remove_temporary(self) -> None:
         if self.temporary and self.data is not None:
+            import shutil
+
             shutil.rmtree(self.data, ignore_errors=True)
 
 
@@ -151,7 +152,7 @@ class _Parts:
             producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
             now_ms=_now_ms,
         )
-        self.server = Server(Router(self.node, HANDLERS), settings)
+        self.server = Server(Router(self.node, _handlers), settings)
         self._background = Background(topics, settings, _now_ms)
 
     async def start(self) -> None:
@@ -168,6 +169,20 @@ class _Parts:
             clean = True
         finally:
             self._folder.close(clean=clean)
+
+
+def _handlers() -> Mapping[ApiKey, Handler]:
+    # imported beside the first requests, as the message classes are
+    from .handlers import HANDLERS
+
+    return HANDLERS
+
+
+def _temporary_folder() -> Path:
+    # imported here: it is a tenth of what a start imports, and servers have a folder of their own
+    import tempfile
+
+    return Path(tempfile.mkdtemp(prefix="kohort-"))
 
 
 def _ignore(note: Any) -> None:

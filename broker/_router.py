@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ from ..protocol import (
 )
 from ._error_answers import error_answer
 from ._requests import Handler, Request
-from .handlers import api_versions
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -50,23 +49,30 @@ class Peer:
 
 
 class Router:
-    """Answers frames. What has no handler is not offered: clients see it neither in ApiVersions nor here."""
+    """Answers frames. What has no handler is not offered: clients see it neither in ApiVersions nor here.
 
-    __slots__ = ("_handlers", "_node", "_offered")
+    ``handlers`` is called at the first frame.
+    """
 
-    def __init__(self, node: Node, handlers: Mapping[ApiKey, Handler]) -> None:
+    __slots__ = ("_handlers", "_load", "_node")
+
+    def __init__(self, node: Node, handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
         self._node = node
-        self._handlers: Mapping[int, Handler] = {int(key): handler for key, handler in handlers.items()}
-        self._offered = (*self._handlers, int(ApiKey.API_VERSIONS))
+        self._load = handlers
+        self._handlers: Mapping[int, Handler] = {}
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | None:
         """The response frame to a request frame, None where the request asked for none.
 
         Raises ProtocolError when the connection cannot go on.
         """
+        if not self._handlers:
+            self._handlers = {int(key): handler for key, handler in self._load().items()}
         header = decode_request_header(frame)
         if header.api_key == ApiKey.API_VERSIONS:
-            return api_versions.answer(header, frame, self._offered)
+            from .handlers import api_versions
+
+            return api_versions.answer(header, frame, (*self._handlers, int(ApiKey.API_VERSIONS)))
         handler = self._handlers.get(header.api_key)
         if handler is None:
             raise UnsupportedVersionError(f"API number {header.api_key} is not offered")

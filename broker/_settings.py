@@ -7,7 +7,7 @@ one table in docs/broker.md, one place where ``--set`` looks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
@@ -167,7 +167,7 @@ class BrokerSettings(GroupSettings):
 def documented() -> list[Setting]:
     """Every setting with its description, the coordinator's among them."""
     return [
-        setting if setting.doc else replace(setting, doc=_GROUP_DOCS[setting.name])
+        setting if setting.doc else setting._replace(doc=_GROUP_DOCS[setting.name])
         for setting in settings_of(BrokerSettings).values()
     ]
 

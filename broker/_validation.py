@@ -7,12 +7,11 @@ since its import takes longer than all else a broker does before it serves.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Le
 
@@ -38,24 +37,22 @@ class SettingsError(KohortError, ValueError):
     """A setting with an unknown name or a value that is not allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doc:
+class Doc(NamedTuple):
     """What a setting is for; metadata of its annotation."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(NamedTuple):
     """The allowed values in words, where a bound or a choice does not say it; metadata beside a Predicate."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One field of a settings class, read off its annotation."""
 
+    # tuples: such classes are quicker made than frozen dataclasses, and a start makes these
     name: str
     type: Any
     default: Any
@@ -156,6 +153,8 @@ def _not_allowed(setting: Setting, value: object) -> str:
 
 
 def _unknown(name: str, known: Mapping[str, Setting], what: str) -> str:
+    import difflib
+
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"did you mean {known[near[0]].kafka_name}?" if near else "docs/broker.md lists them all"
     return f"{name.replace('_', '.')} is no {what}: {hint}"

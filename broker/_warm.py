@@ -1,4 +1,4 @@
-"""Loading the message classes beside the first requests, not in front of them.
+"""Loading handlers and message classes beside the first requests, not in front of them.
 
 Their import takes longer than all else a start needs. It runs in a thread of its own once the broker
 listens: the event loop answers ApiVersions meanwhile, and the first request that needs a class waits only
@@ -8,21 +8,21 @@ for what is left.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 
 from ..protocol import ApiKey, request_class, response_class
+from ._requests import Handler
 
 #: What clients ask first, so that it is there first.
 _FIRST = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 
 
-def warm_up(keys: Iterable[ApiKey]) -> None:
-    """Begin to load the classes of these APIs; returns at once."""
-    wanted = dict.fromkeys((*_FIRST, *keys))
-    threading.Thread(target=_load, args=(wanted,), name="kohort-warm-up", daemon=True).start()
+def warm_up(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
+    """Begin to load the handlers and the classes of their APIs; returns at once."""
+    threading.Thread(target=_load, args=(handlers,), name="kohort-warm-up", daemon=True).start()
 
 
-def _load(keys: Iterable[ApiKey]) -> None:
-    for key in keys:
+def _load(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
+    for key in (*_FIRST, *handlers()):
         request_class(key)
         response_class(key)

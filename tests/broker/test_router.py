@@ -37,7 +37,8 @@ def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> by
 
 def routed(handler: Any, *, authorize: Any = allow_all) -> Router:
     node = cast(Node, SimpleNamespace(authorize=authorize))
-    return Router(node, {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler})
+    handlers = {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler}
+    return Router(node, lambda: handlers)
 
 
 def ask(router: Router, key: ApiKey, version: int, **fields: Any) -> Any:
