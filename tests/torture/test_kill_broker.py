@@ -41,16 +41,17 @@ class Writer:
 
     def _run(self) -> None:
         number = 0
-        while not self._stop.is_set():
+        while not self._stop.wait(0.001):
             value = f"{self._prefix}-{number}".encode()
             self._producer.produce(self._topic, value, value, on_delivery=self._delivered)
-            self._producer.poll(0.0005)
+            self._producer.poll(0)
             number += 1
 
     def stop(self) -> None:
         """Give up what was not acknowledged."""
         self._stop.set()
         self._thread.join()
+        self._producer.poll(0)
         self._producer.purge()
         self._producer.flush(10)
 
