@@ -15,6 +15,7 @@ from typing import Any
 
 from ._apis import APIS, ApiKey, api_for
 from ._errors import MalformedFrameError, MalformedMessageError
+from ._varints import bound_varints
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -109,6 +110,7 @@ def _module(name: str) -> Any:
     # kafka-python's modules import each other in circles: two threads that enter the circle at different
     # places get half a module. All enter by the package, whose import lock they wait for.
     importlib.import_module("kafka")
+    bound_varints()
     return importlib.import_module(name)
 
 

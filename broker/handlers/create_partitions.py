@@ -24,7 +24,7 @@ async def handle(node: Node, request: Request) -> Any:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {item.name!r} is in the request twice")
             _add(node, request, item)
         except KafkaError as error:
-            code, message = error.code, str(error)
+            code, message = error.code, error.message
         results.append(make(name=item.name, error_code=code, error_message=message))
     return request.answer(results=results)
 

@@ -128,5 +128,5 @@ def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> list[Any]:
 
 def _refused(request: Request, item: Any, error: KafkaError) -> Any:
     return request.part("CreatableTopicResult")(
-        name=item.name, error_code=error.code, error_message=str(error), configs=[]
+        name=item.name, error_code=error.code, error_message=error.message, configs=[]
     )

@@ -38,7 +38,7 @@ async def handle(node: Node, request: Request) -> Any:
             responses.append(make(name=topic.name, topic_id=topic.id, error_code=ErrorCode.NONE))
         except KafkaError as error:
             responses.append(
-                make(name=name, topic_id=topic_id, error_code=error.code, error_message=str(error))
+                make(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
             )
     if deleted:
         node.coordinator.topics_deleted(deleted)

@@ -22,9 +22,9 @@ async def handle(node: Node, request: Request) -> Any:
         try:
             rows = _rows(node, resource)
             keys = resource.configuration_keys
-            configs = [_shown(request, row) for row in rows if keys is None or row.name in keys]
+            configs = [_shown(request, row) for row in rows if not keys or row.name in keys]
         except KafkaError as error:
-            code, message = error.code, str(error)
+            code, message = error.code, error.message
         results.append(
             make(
                 error_code=code,

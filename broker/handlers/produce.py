@@ -64,7 +64,7 @@ async def handle(node: Node, request: Request) -> Any:
                 make_partition(
                     index=data.index,
                     error_code=outcome.error.code if outcome.error else ErrorCode.NONE,
-                    error_message=_text(outcome.error),
+                    error_message=None if outcome.error is None else outcome.error.message,
                     base_offset=outcome.base_offset,
                     log_append_time_ms=outcome.log_append_time_ms,
                     log_start_offset=outcome.log_start_offset,
@@ -119,7 +119,3 @@ def _check(request: Request, records: bytes | None) -> None:
             ErrorCode.INVALID_TXN_STATE if named else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "transactions are not offered by this broker",
         )
-
-
-def _text(error: KafkaError | None) -> str | None:
-    return None if error is None else str(error)

@@ -80,6 +80,11 @@ def truncated_metadata() -> bytes:
             framed(header(ApiKey.METADATA, 1) + b"\x7f\xff\xff\xff"), "MetadataRequest v1 ", id="huge array"
         ),
         pytest.param(
+            framed(header(ApiKey.METADATA, 9) + b"\x00" + b"\xff" * 2_000_000),
+            "a varint of more than five bytes",
+            id="endless varint",
+        ),
+        pytest.param(
             framed(header(ApiKey.API_VERSIONS, 3) + b"\x00\x09abc"), "ApiVersions v3", id="cut ApiVersions"
         ),
     ],

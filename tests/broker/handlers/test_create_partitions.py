@@ -87,6 +87,7 @@ def test_what_is_refused(
     refused = ask(wire, name, count, brokers=brokers)
     assert refused.error_code == code
     assert refused.error_message
+    assert code.name not in refused.error_message, "clients put the code in front themselves"
 
 
 def test_an_unknown_topic(wire: Wire, name: str) -> None:

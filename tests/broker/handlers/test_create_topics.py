@@ -142,6 +142,7 @@ def test_what_is_refused(wire: Wire, name: str, topic: dict[str, Any], code: Err
     (refused,) = ask(wire, {"name": name, **topic})
     assert (refused.error_code, refused.num_partitions) == (code, -1)
     assert refused.error_message
+    assert code.name not in refused.error_message, "clients put the code in front themselves"
     assert partitions_of(wire, name) == 0
 
 

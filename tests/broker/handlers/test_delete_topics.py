@@ -57,7 +57,9 @@ def test_a_new_topic_of_the_same_name_is_another_one(wire: Wire, name: str) -> N
 
 
 def test_what_is_refused(wire: Wire, name: str) -> None:
-    assert ask(wire, name)[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (refused,) = ask(wire, name)
+    assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refused.error_message == f"there is no topic {name!r}", "clients put the code in front themselves"
     assert ask(wire, uuid4())[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
     create_topic(wire, name)
     assert [one.error_code for one in ask(wire, name, name)] == [ErrorCode.INVALID_REQUEST]
