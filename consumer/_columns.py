@@ -7,15 +7,12 @@ once: a loop over fields costs ten times as much. Record layout: KIP-98, "Record
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import cramjam
 import numpy as np
 import numpy.typing as npt
 
-from ..protocol import Codec, CorruptBatchError
+from ..protocol import CorruptBatchError
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -23,8 +20,6 @@ Bytes = npt.NDArray[np.uint8]
 #: An abort or commit marker's key: version, then type 0 for an abort, 1 for a commit (KIP-98).
 _MARKER = struct.Struct(">hh")
 _ABORT = 0
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_BYTES = 16
 _MAX_VARINT_SHIFT = 63
 
 
@@ -46,42 +41,6 @@ class Fields:
     keys: Spans
     values: Spans
     headers_at: Ints
-
-
-def decompress(codec: int, payload: memoryview) -> Any:
-    """The records of a batch as a bytes-like object. Raises CorruptBatchError."""
-    if codec == Codec.NONE:
-        return payload
-    decoder = _DECODERS.get(codec)
-    if decoder is None:
-        raise CorruptBatchError(f"codec {codec} is not assigned")
-    try:
-        return decoder(payload)
-    except (cramjam.DecompressionError, struct.error) as error:
-        raise CorruptBatchError(
-            f"{Codec(codec).name.lower()} data cannot be decompressed: {error}"
-        ) from error
-
-
-def _unsnappy(payload: memoryview) -> Any:
-    if bytes(payload[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
-        return cramjam.snappy.decompress_raw(payload)
-    blocks = []
-    position = _XERIAL_HEADER_BYTES
-    while position < len(payload):
-        (size,) = struct.unpack_from(">i", payload, position)
-        position += 4
-        blocks.append(cramjam.snappy.decompress_raw(payload[position : position + size]))
-        position += size
-    return b"".join(blocks)
-
-
-_DECODERS: dict[int, Callable[[memoryview], Any]] = {
-    Codec.GZIP: cramjam.gzip.decompress,
-    Codec.SNAPPY: _unsnappy,
-    Codec.LZ4: cramjam.lz4.decompress,
-    Codec.ZSTD: cramjam.zstd.decompress,
-}
 
 
 def walk(data: bytes, start: int, end: int, count: int) -> list[int]:

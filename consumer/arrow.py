@@ -21,10 +21,11 @@ from ..protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
     CorruptBatchError,
+    decompress,
     parse_batch_header,
     verify_batch,
 )
-from ._columns import Bytes, Fields, Ints, Spans, decompress, fields, headers, is_abort_marker, walk
+from ._columns import Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
 
 #: Rows of one Arrow batch, about: what Spark takes fastest.
 ROWS_PER_BATCH = 20_000

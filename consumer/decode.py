@@ -16,10 +16,10 @@ from ..protocol import (
     Codec,
     CorruptBatchError,
     TopicPartition,
+    decompress,
     parse_batch_header,
     verify_batch,
 )
-from .codecs import decompress
 from .fetch_requests import AbortedTransaction
 from .record import Record
 

@@ -11,14 +11,12 @@ from ._files import OS_FILES, File, FileSystem, Lock
 from ._folder import DataFolder
 from ._info import AppendInfo, ReadInfo
 from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
-from ._records import MAX_COMPRESSION_RATIO, MAX_DECOMPRESSED_BYTES, decode_records
+from ._records import decode_records
 from ._recovery import Cut, RecoveryReport
 
 __all__ = [
     "CREATE_TIME",
     "LOG_APPEND_TIME",
-    "MAX_COMPRESSION_RATIO",
-    "MAX_DECOMPRESSED_BYTES",
     "OS_FILES",
     "UP_TO_HIGH_WATERMARK",
     "AppendInfo",

@@ -15,6 +15,7 @@ from ._batch import (
     stamp_batch,
     verify_batch,
 )
+from ._compression import decompress
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
     CorruptBatchError,
@@ -86,6 +87,7 @@ __all__ = [
     "decode_request_header",
     "decode_response",
     "decode_subscription",
+    "decompress",
     "encode_assignment",
     "encode_request",
     "encode_response",
