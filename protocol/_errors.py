@@ -164,7 +164,8 @@ class KafkaError(KohortError):
     """An answer of the protocol that is an error.
 
     ``code`` is the wire number; a number this table does not know becomes UNKNOWN_SERVER_ERROR and is
-    named in the text.
+    named in the text. ``message`` is the text for the answer's own field, beside the code and without it;
+    None when there is none.
     """
 
     def __init__(self, code: int, message: str = "") -> None:
@@ -174,6 +175,7 @@ class KafkaError(KohortError):
         except ValueError:
             self.code = ErrorCode.UNKNOWN_SERVER_ERROR
             name = f"error {code}"
+        self.message = message or None
         super().__init__(f"{name} ({int(code)})" + (f": {message}" if message else ""))
 
     @property

@@ -29,6 +29,8 @@ def test_an_error_carries_number_name_and_text() -> None:
     error = KafkaError(27, "rejoin")
     assert error.code is ErrorCode.REBALANCE_IN_PROGRESS
     assert str(error) == "REBALANCE_IN_PROGRESS (27): rejoin"
+    assert error.message == "rejoin"
+    assert KafkaError(27).message is None
     assert not error.retriable
     assert isinstance(error, KohortError)
 
