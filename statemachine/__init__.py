@@ -7,12 +7,12 @@ from ._group import (
     GroupTransition,
     GroupTrigger,
     HasGroupState,
-    IllegalTransitionError,
     fire,
     group_diagram,
     legal_triggers,
 )
 from ._group_answers import GROUP_ANSWERS, PARKED, GroupAnswer, answers_table
+from ._machine import IllegalTransitionError
 from ._member import (
     MEMBER_TRANSITIONS,
     HasMemberState,

@@ -36,9 +36,9 @@ Source: KIP-62, KIP-134, KIP-345, KIP-394 and what Apache Kafka 4.3 answers.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from transitions import Machine, MachineError
+from ._machine import mover
 
 
 class GroupState(Enum):
@@ -130,10 +130,6 @@ GROUP_TRANSITIONS: tuple[GroupTransition, ...] = (
 GROUP_DURABLE_STATES = (GroupState.EMPTY, GroupState.STABLE)
 
 
-class IllegalTransitionError(RuntimeError):
-    """A trigger that the state does not have: a bug of the caller, never of a client."""
-
-
 class HasGroupState(Protocol):
     """Anything the machine can move: it only needs a writable ``state``."""
 
@@ -142,13 +138,7 @@ class HasGroupState(Protocol):
 
 def fire(group: HasGroupState, trigger: GroupTrigger) -> None:
     """Move ``group.state`` along the table. Raises IllegalTransitionError naming state and trigger."""
-    try:
-        _EVENTS[trigger].trigger(group)
-    except MachineError as error:
-        raise IllegalTransitionError(
-            f"a group in state {group.state.value} cannot {trigger.value}: "
-            f"legal there are {', '.join(t.value for t in legal_triggers(group.state))}"
-        ) from error
+    _FIRE(group, trigger)
 
 
 def legal_triggers(state: GroupState) -> tuple[GroupTrigger, ...]:
@@ -169,19 +159,4 @@ def group_diagram() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _machine() -> Machine:
-    # one machine for all groups: without a model it costs nothing per group
-    return Machine(
-        model=None,
-        states=GroupState,
-        initial=GroupState.EMPTY,
-        auto_transitions=False,
-        transitions=[
-            {"trigger": row.trigger.value, "source": row.source, "dest": row.target}
-            for row in GROUP_TRANSITIONS
-        ],
-    )
-
-
-_MACHINE = _machine()
-_EVENTS: dict[GroupTrigger, Any] = {trigger: _MACHINE.events[trigger.value] for trigger in GroupTrigger}
+_FIRE = mover("group", GroupState, GROUP_TRANSITIONS)

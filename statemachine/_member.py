@@ -22,11 +22,9 @@ Source: KIP-62, KIP-345, KIP-394, KIP-429.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from transitions import Machine, MachineError
-
-from ._group import IllegalTransitionError
+from ._machine import mover
 
 
 class MemberState(Enum):
@@ -108,13 +106,7 @@ class HasMemberState(Protocol):
 
 def fire_member(member: HasMemberState, trigger: MemberTrigger) -> None:
     """Move ``member.state`` along the table. Raises IllegalTransitionError naming state and trigger."""
-    try:
-        _EVENTS[trigger].trigger(member)
-    except MachineError as error:
-        legal = ", ".join(t.value for t in legal_member_triggers(member.state)) or "nothing"
-        raise IllegalTransitionError(
-            f"a member in state {member.state.value} cannot {trigger.value}: legal there are {legal}"
-        ) from error
+    _FIRE(member, trigger)
 
 
 def legal_member_triggers(state: MemberState) -> tuple[MemberTrigger, ...]:
@@ -135,17 +127,4 @@ def member_diagram() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _machine() -> Machine:
-    # one machine for all members: without a model it costs nothing per member
-    moves: list[Any] = [[row.trigger.value, row.source, row.target] for row in MEMBER_TRANSITIONS]
-    return Machine(
-        model=None,
-        states=MemberState,
-        initial=MemberState.UNJOINED,
-        auto_transitions=False,
-        transitions=moves,
-    )
-
-
-_MACHINE = _machine()
-_EVENTS: dict[MemberTrigger, Any] = {trigger: _MACHINE.events[trigger.value] for trigger in MemberTrigger}
+_FIRE = mover("member", MemberState, MEMBER_TRANSITIONS)

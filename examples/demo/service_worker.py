@@ -35,7 +35,6 @@ def main() -> None:
     )
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s {args.name} %(levelname)s %(message)s")
-    logging.getLogger("transitions").setLevel(logging.WARNING)
     end_with_the_demo()
     store = Store(args.database)
     service = make_service(args.bootstrap, store, args.name, args.batch, args.pause_ms)
