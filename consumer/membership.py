@@ -204,7 +204,7 @@ class Membership(MembershipCore):
         return tuple(sorted(p for p in self.owned if p.topic not in self._subscription))
 
     def _send_join(self, reason: str) -> None:
-        self._rejoin_reason = None
+        self._rejoin_reason, self._join_reason = None, reason
         if self.state is not MemberState.PREPARING:
             self._fire(MemberTrigger.JOIN, reason)
         protocols = self._strategies.offer(
@@ -242,7 +242,7 @@ class Membership(MembershipCore):
     def _join_refused(self, code: ErrorCode, member_id: str, now: float) -> None:
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
-            self._send_join("with the member id given (KIP-394)")
+            self._send_join(self._join_reason)
             return
         if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
             self._retry("another member holds the instance id", now)

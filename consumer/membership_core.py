@@ -49,6 +49,7 @@ class MembershipCore:
         self._paused = False
         # the round: why, when it may begin, how far it is
         self._rejoin_reason: str | None = None
+        self._join_reason = ""
         self._rejoin_at = 0.0
         self._attempts = 0
         self._round_began: float | None = None
