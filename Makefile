@@ -6,6 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+SHELL := bash
 
 .PHONY: help demo test lint unit test-kafka docs bench dist clean
 
@@ -43,8 +44,8 @@ unit: $(VENV)/.installed
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
-	$(BIN)/python -m pytest -m kafka --bootstrap 127.0.0.1:19192 $(PYTEST_ARGS); status=$$?; \
-		scripts/apache-kafka stop 19192; exit $$status
+	trap 'scripts/apache-kafka stop 19192' EXIT; \
+		$(BIN)/python -m pytest -m kafka --bootstrap 127.0.0.1:19192 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py

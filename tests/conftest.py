@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.broker_process import BrokerProcess
 
@@ -19,6 +20,11 @@ class _RootIsNoPackage:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         return pytest.Dir.from_parent(parent, path=path) if path == ROOT else None
+
+
+# a busy machine is no reason to fail an example
+settings.register_profile("kohort", deadline=None)
+settings.load_profile("kohort")
 
 
 def pytest_configure(config: pytest.Config) -> None:

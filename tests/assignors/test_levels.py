@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.assignors import Member, TopicInfo
@@ -111,7 +111,6 @@ def groups(draw: st.DrawFn) -> Group:
     return group_of(counts, wanted)
 
 
-@settings(deadline=None)
 @given(groups())
 def test_no_improving_path_is_left(group: Group) -> None:
     given = best_levels(group).given
@@ -121,7 +120,6 @@ def test_no_improving_path_is_left(group: Group) -> None:
     assert not improving_path_exists(group, given)
 
 
-@settings(deadline=None)
 @given(groups())
 def test_blocks_hold_every_active_member_once_at_their_loads(group: Group) -> None:
     levels = best_levels(group)

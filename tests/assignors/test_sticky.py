@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.assignors import (
@@ -194,7 +194,6 @@ def hostile_groups(draw: st.DrawFn) -> tuple[dict[str, TopicInfo], dict[str, Mem
     return known, members
 
 
-@settings(deadline=None)
 @given(hostile_groups(), st.randoms(use_true_random=False))
 def test_any_claims_lead_to_a_valid_answer_whatever_the_order_of_members(
     case: tuple[dict[str, TopicInfo], dict[str, Member]], rnd: random.Random
@@ -208,7 +207,6 @@ def test_any_claims_lead_to_a_valid_answer_whatever_the_order_of_members(
     assert StickyAssignor().assign(known, {name: members[name] for name in shuffled}) == answer
 
 
-@settings(deadline=None)
 @given(hostile_groups())
 def test_any_cooperative_group_settles_in_two_rounds(
     case: tuple[dict[str, TopicInfo], dict[str, Member]],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyAssignorUserDataV1
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.coordinator.assignors.sticky.user_data import StickyAssignorUserData
 
@@ -83,7 +83,6 @@ _partitions = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(_partitions, st.integers(-1, 2**31 - 1))
 def test_aiokafka_writes_the_same_sticky_user_data(partitions: list[TopicPartition], generation: int) -> None:
     data = encode_sticky(partitions, generation)
@@ -91,7 +90,6 @@ def test_aiokafka_writes_the_same_sticky_user_data(partitions: list[TopicPartiti
     assert StickyAssignorUserDataV1(_grouped(partitions), generation).encode() == data
 
 
-@settings(deadline=None)
 @given(_partitions, st.integers(-1, 2**31 - 1))
 def test_kafka_pythons_sticky_user_data_is_read_although_a_version_stands_in_front(
     partitions: list[TopicPartition], generation: int
@@ -108,7 +106,6 @@ def _grouped(partitions: list[TopicPartition]) -> list[tuple[str, list[int]]]:
     return list(topics.items())
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_no_bytes_make_a_claim_fail(data: bytes) -> None:
     claim = decode_sticky(data)

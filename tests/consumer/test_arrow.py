@@ -139,7 +139,7 @@ binaries = st.binary(max_size=70) | st.integers(8_150, 8_250).map(bytes)
 records = st.tuples(st.integers(0, 2**41), st.none() | binaries, st.none() | binaries, headers)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     batches=st.lists(
         st.tuples(
@@ -286,7 +286,7 @@ def test_flipped_bits_are_found(position: int) -> None:
         decoded(corrupted(position))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(body=st.binary(max_size=40), count=st.integers(-1, 5), codec=st.integers(0, 7))
 def test_nonsense_under_a_right_checksum_is_corrupt_or_decoded_and_never_anything_else(
     body: bytes, count: int, codec: int

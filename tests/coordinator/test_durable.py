@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.coordinator.durable import Durable
@@ -127,7 +127,6 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(RECORDS, max_size=40), st.booleans())
 def test_a_compacted_log_loads_to_the_same_state(records: list[Record], drop_tombstones: bool) -> None:
     full, compacted = Durable(), Durable()

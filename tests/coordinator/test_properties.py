@@ -124,7 +124,7 @@ def generations(world: World) -> dict[str, int]:
     return {group_id: group.generation for group_id, group in world.shard.groups.items()}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(STEP, max_size=60))
 def test_the_log_tells_what_is_durable_at_every_prefix(steps: list[tuple[Any, ...]]) -> None:
     world = World(group_max_size=4)
@@ -133,7 +133,7 @@ def test_the_log_tells_what_is_durable_at_every_prefix(steps: list[tuple[Any, ..
         assert world.reloaded() == world.shard.durable
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(STEP, max_size=60))
 def test_generations_only_grow(steps: list[tuple[Any, ...]]) -> None:
     world = World()
@@ -145,7 +145,7 @@ def test_generations_only_grow(steps: list[tuple[Any, ...]]) -> None:
         before = after
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(STEP, max_size=60))
 def test_once_everybody_falls_silent_nobody_is_left_waiting(steps: list[tuple[Any, ...]]) -> None:
     world = World(initial_delay_ms=500)
@@ -160,7 +160,7 @@ def test_once_everybody_falls_silent_nobody_is_left_waiting(steps: list[tuple[An
     assert len(world.shard.timers) == 1, "only the retention timer is left"
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(STEP, max_size=40), st.lists(STEP, max_size=20), st.integers(0, 60))
 def test_after_a_crash_anywhere_the_shard_goes_on_from_what_was_written(
     steps: list[tuple[Any, ...]], more: list[tuple[Any, ...]], keep: int
@@ -180,7 +180,7 @@ def test_after_a_crash_anywhere_the_shard_goes_on_from_what_was_written(
         take(world, step)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(STEP, max_size=60))
 def test_the_same_inputs_give_the_same_answers_and_notes(steps: list[tuple[Any, ...]]) -> None:
     worlds = World(), World()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.coordinator.timers import Timers
@@ -77,7 +77,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_any_sequence_does_what_a_plain_list_of_deadlines_would(steps: list[tuple[str, int, int]]) -> None:
     timers = Timers()

@@ -290,7 +290,7 @@ def test_a_read_tells_where_its_records_lie(tmp_path: Path) -> None:
     assert (os.path.basename(info.file), info.position) == (segment_names(log)[0], len(batch()))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3000)), min_size=1, max_size=40),
     st.integers(300, 20_000),

@@ -275,7 +275,7 @@ def test_what_a_cut_took_is_forgotten_by_producers_and_epochs(tmp_path: Path) ->
     assert again.append(second, now_ms=NOW_MS).duplicate is False
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_kills_at_any_byte_of_a_rolled_log_lose_only_what_was_not_whole(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.offsets_topic import java_hash, partition_for
@@ -43,13 +43,11 @@ def test_a_group_lives_where_kafka_puts_it(group_id: str, partition: int) -> Non
     assert partition_for(group_id, 50) == partition
 
 
-@settings(deadline=None)
 @given(st.text(), st.integers(1, 200))
 def test_every_group_has_a_partition(group_id: str, partition_count: int) -> None:
     assert 0 <= partition_for(group_id, partition_count) < partition_count
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_the_short_way_for_ascii_gives_what_the_long_way_gives(text: str) -> None:
     units = [ord(character) for character in text]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.offsets_topic import (
@@ -229,7 +229,6 @@ TOMBSTONES = st.builds(OffsetDeleted, utf8_texts(), utf8_texts(), int32s()) | st
 )
 
 
-@settings(deadline=None)
 @given(COMMITS | EXPIRING | GROUPS | TOMBSTONES)
 def test_what_was_written_reads_back_equal(record: Record) -> None:
     decoded = decode(*encode(record))
@@ -237,7 +236,6 @@ def test_what_was_written_reads_back_equal(record: Record) -> None:
     assert type(decoded) is type(record)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80), st.none() | st.binary(max_size=120))
 def test_any_bytes_are_a_record_or_a_corrupt_one(key: bytes, value: bytes | None) -> None:
     try:
@@ -247,7 +245,6 @@ def test_any_bytes_are_a_record_or_a_corrupt_one(key: bytes, value: bytes | None
     assert isinstance(record, OffsetCommitted | OffsetDeleted | GroupStored | GroupDeleted | UnknownRecord)
 
 
-@settings(deadline=None)
 @given(COMMITS, st.binary(max_size=40), st.binary(max_size=40), st.integers(0, 60), st.integers(0, 60))
 def test_the_quick_reader_says_what_the_careful_one_says(
     record: OffsetCommitted, extra_key: bytes, extra_value: bytes, cut_key: int, cut_value: int
@@ -269,7 +266,6 @@ def test_the_quick_reader_takes_what_is_plain() -> None:
     assert records._read_plain_offset(key, value) == record
 
 
-@settings(deadline=None)
 @given(GROUPS, st.data())
 def test_a_value_cut_short_anywhere_is_corrupt(record: GroupStored, data: st.DataObject) -> None:
     key, value = encode(record)

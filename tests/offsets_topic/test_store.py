@@ -164,7 +164,7 @@ KEY = st.binary(min_size=0, max_size=300)
 VALUE = st.none() | st.binary(max_size=300)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.tuples(KEY, VALUE), min_size=1, max_size=80), max_size=6), st.booleans())
 def test_what_was_appended_is_loaded_after_a_restart(
     tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[bytes, bytes | None]]], clean: bool

@@ -10,9 +10,9 @@ import pytest
 from kohort.protocol import ErrorCode, KafkaError, KohortError
 
 THEIRS: dict[int, Any] = {
-    error.errno: error
+    number: error
     for error in vars(kafka.errors).values()
-    if isinstance(error, type) and isinstance(getattr(error, "errno", None), int)
+    if isinstance(error, type) and isinstance(number := getattr(error, "errno", None), int)
 }
 #: Where the library differs from Apache Kafka's own table.
 LIBRARY_DIFFERS = {ErrorCode.CORRUPT_MESSAGE}

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from aiokafka.coordinator.protocol import ConsumerProtocol
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
@@ -169,13 +169,11 @@ _subscriptions = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(_subscriptions)
 def test_what_is_written_is_read_back(subscription: Subscription) -> None:
     assert decode_subscription(encode_subscription(subscription)) == subscription
 
 
-@settings(deadline=None)
 @given(_subscriptions, st.data())
 def test_a_subscription_cut_short_is_an_error_and_never_a_crash(
     sub: Subscription, data: st.DataObject
@@ -186,7 +184,6 @@ def test_a_subscription_cut_short_is_an_error_and_never_a_crash(
         decode_subscription(whole[:cut])
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_random_bytes_are_read_or_refused(data: bytes) -> None:
     for decode in (decode_subscription, decode_assignment):
@@ -194,7 +191,6 @@ def test_random_bytes_are_read_or_refused(data: bytes) -> None:
             assert decode(data) is not None
 
 
-@settings(deadline=None)
 @given(_subscriptions)
 def test_kafka_python_writes_the_same_subscription(subscription: Subscription) -> None:
     entry = ConsumerProtocolSubscription.TopicPartition
@@ -211,7 +207,6 @@ def test_kafka_python_writes_the_same_subscription(subscription: Subscription) -
     assert subscribed_topics(data) == frozenset(ConsumerProtocolSubscription.decode(data).topics)
 
 
-@settings(deadline=None)
 @given(_partitions, st.none() | st.binary(max_size=10), st.integers(0, SUBSCRIPTION_VERSION))
 def test_kafka_python_reads_our_assignment(
     partitions: list[TopicPartition], user_data: bytes | None, version: int
@@ -223,7 +218,6 @@ def test_kafka_python_reads_our_assignment(
     assert (theirs.user_data, theirs.version) == (ours.user_data, ours.version) == (user_data, version)
 
 
-@settings(deadline=None)
 @given(_subscriptions, _partitions)
 def test_aiokafka_writes_the_same_bytes(subscription: Subscription, partitions: list[TopicPartition]) -> None:
     metadata = ConsumerProtocol.METADATA(0, list(subscription.topics), subscription.user_data)

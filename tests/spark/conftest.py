@@ -9,7 +9,9 @@ import pytest
 
 from kohort.consumer import LATEST, Cluster, CommittedOffset
 from kohort.protocol import TopicPartition
+from kohort.spark import GroupBatches
 from kohort.spark._client import Client, ConnectionOptions
+from tests.spark.loops import NO_SPARK, Driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,3 +99,18 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture
+def driver(bootstrap: str) -> Iterator[Driver]:
+    """``driver(group, *topics, **options)``: a loop that is closed after the test."""
+    made: list[GroupBatches] = []
+
+    def make(group: str, *topics: str, **options: Any) -> GroupBatches:
+        options = {"topics": topics, **options}
+        made.append(GroupBatches(NO_SPARK, bootstrap=bootstrap, group=group, **options))
+        return made[-1]
+
+    yield make
+    for batches in made:
+        batches.close()

@@ -6,18 +6,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kafka import KafkaConsumer
 
 from kohort.spark import (
     Batch,
-    BatchCommitted,
-    CommitRefused,
-    CommitRefusedError,
     DataLossError,
     Event,
     GroupBatches,
@@ -28,39 +23,9 @@ from kohort.spark import (
     UnknownTopicError,
 )
 from tests.spark.conftest import Side
+from tests.spark.loops import NO_SPARK, Driver, Named, NewTopic, bounds, next_of
 
 pytestmark = pytest.mark.kafka
-
-NO_SPARK: Any = None
-
-Driver = Callable[..., GroupBatches]
-NewTopic = Callable[..., str]
-Named = Callable[[str], str]
-
-
-@pytest.fixture
-def driver(bootstrap: str) -> Iterator[Driver]:
-    """``driver(group, *topics, **options)``: a loop that is closed after the test."""
-    made: list[GroupBatches] = []
-
-    def make(group: str, *topics: str, **options: Any) -> GroupBatches:
-        options = {"topics": topics, **options}
-        made.append(GroupBatches(NO_SPARK, bootstrap=bootstrap, group=group, **options))
-        return made[-1]
-
-    yield make
-    for batches in made:
-        batches.close()
-
-
-def next_of(batches: GroupBatches) -> Batch:
-    batch = batches.next_batch()
-    assert batch is not None, "nothing to read"
-    return batch
-
-
-def bounds(batch: Batch) -> dict[int, tuple[int, int]]:
-    return {span.partition: (span.start, span.end) for span in batch.ranges}
 
 
 def test_the_first_batch_starts_at_the_committed_offsets(
@@ -297,80 +262,6 @@ def test_loss_is_an_error_that_names_the_range_and_leaves_the_offset(
     assert bounds(batch) == {0: (800, 2000)}
     assert batch.lost == lost
     assert events == [OffsetsLost(etl, lost)]
-
-
-@contextmanager
-def member_of(bootstrap: str, group: str, topic: str) -> Iterator[None]:
-    """Somebody else's consumer, joined to the group."""
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, max_poll_records=1
-    )
-    try:
-        deadline = time.monotonic() + 20
-        while not consumer.assignment() and time.monotonic() < deadline:
-            consumer.poll(timeout_ms=100)
-        assert consumer.assignment()
-        yield
-    finally:
-        consumer.close()
-
-
-def test_a_live_member_makes_commits_refused_and_that_can_be_an_error(
-    bootstrap: str, side: Side, driver: Driver, new_topic: NewTopic, group: Named
-) -> None:
-    orders, etl = new_topic("orders", partitions=1), group("etl")
-    side.produce(orders, {0: 10})
-    batches = driver(etl, orders, fail_on_commit_error=True)
-    batch = next_of(batches)
-    with (
-        member_of(bootstrap, etl, orders),
-        pytest.raises(CommitRefusedError, match=f"'{etl}' has live members"),
-    ):
-        batch.commit()
-    batch.commit()
-    assert side.committed(etl, orders) == {0: 10}
-
-
-def test_a_loop_waits_until_the_members_have_left_and_then_catches_up(
-    bootstrap: str, side: Side, driver: Driver, new_topic: NewTopic, group: Named
-) -> None:
-    orders, etl = new_topic("orders", partitions=1), group("etl")
-    side.produce(orders, {0: 10})
-    events: list[Event] = []
-    refused = threading.Event()
-
-    def note(event: Event) -> None:
-        events.append(event)
-        if isinstance(event, CommitRefused):
-            refused.set()
-
-    batches = driver(etl, orders, on_event=note)
-    done: list[int] = []
-    with member_of(bootstrap, etl, orders):
-        running = threading.Thread(
-            target=lambda: done.append(batches.run(lambda _: None, trigger="available_now"))
-        )
-        running.start()
-        assert refused.wait(10)
-        assert side.committed(etl, orders) == {}
-    running.join(20)
-    assert done == [1]
-    assert side.lag(etl, orders) == 0
-    kinds = [type(event) for event in events]
-    assert kinds[-1] is BatchCommitted
-    assert set(kinds[:-1]) == {CommitRefused}
-
-
-def test_stop_ends_the_waiting_for_a_refused_commit(
-    bootstrap: str, side: Side, driver: Driver, new_topic: NewTopic, group: Named
-) -> None:
-    orders, etl = new_topic("orders", partitions=1), group("etl")
-    side.produce(orders, {0: 10})
-    stopping: list[GroupBatches] = []
-    batches = driver(etl, orders, on_event=lambda _: stopping[0].stop())
-    stopping.append(batches)
-    with member_of(bootstrap, etl, orders), pytest.raises(CommitRefusedError):
-        batches.next_batch()
 
 
 def test_a_partition_added_meanwhile_is_read_from_its_beginning(

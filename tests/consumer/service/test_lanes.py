@@ -265,7 +265,7 @@ async def test_release_does_not_wait_for_a_next_try_beyond_its_time() -> None:
 lane_names = st.lists(st.integers(0, 5), min_size=1, max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lane_names, st.integers(1, 6), st.integers(1, 4), st.data())
 def test_every_record_is_done_once_and_in_the_order_of_its_lane(
     names: list[int], concurrency: int, batch: int, data: st.DataObject
@@ -290,7 +290,7 @@ def test_every_record_is_done_once_and_in_the_order_of_its_lane(
     asyncio.run(run())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(lane_names, st.integers(1, 6), st.integers(0, 20))
 def test_after_a_release_the_done_records_are_a_prefix(
     names: list[int], concurrency: int, steps: int

@@ -1,0 +1,25 @@
+"""What the tests of the driver loop say often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kohort.spark import Batch, GroupBatches
+
+#: Only ``Batch.df`` needs a session.
+NO_SPARK: Any = None
+
+Driver = Callable[..., GroupBatches]
+NewTopic = Callable[..., str]
+Named = Callable[[str], str]
+
+
+def next_of(batches: GroupBatches) -> Batch:
+    batch = batches.next_batch()
+    assert batch is not None, "nothing to read"
+    return batch
+
+
+def bounds(batch: Batch) -> dict[int, tuple[int, int]]:
+    return {span.partition: (span.start, span.end) for span in batch.ranges}
