@@ -166,7 +166,7 @@ class _Parts:
         clean = False
         try:
             self.node.topics.close()
-            clean = True
+            clean = not self.node.topics.damaged
         finally:
             self._folder.close(clean=clean)
 

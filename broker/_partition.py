@@ -23,13 +23,23 @@ _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
 class Partition:
-    """One partition. ``waiters`` are futures of Fetch requests, woken by the next append and at deletion."""
+    """One partition. ``waiters`` are futures of Fetch requests, woken by the next append and at deletion.
 
-    __slots__ = ("_create", "_log", "dirty_since_ms", "index", "leader_epoch", "topic", "waiters")
+    ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they
+    are, and nothing is read or written until somebody has seen to them and started the broker again.
+    """
+
+    __slots__ = ("_create", "_log", "damage", "dirty_since_ms", "index", "leader_epoch", "topic", "waiters")
 
     def __init__(
-        self, topic: Topic, index: int, log: PartitionLog | None, create: Callable[[Partition], PartitionLog]
+        self,
+        topic: Topic,
+        index: int,
+        log: PartitionLog | None,
+        create: Callable[[Partition], PartitionLog],
+        damage: str | None = None,
     ) -> None:
+        self.damage = damage
         self.topic = topic
         self.index = index
         # each start is a new reign: clients that read ahead of a crash see that the log may have been cut
@@ -64,6 +74,11 @@ class Partition:
     def last_stable_offset(self) -> int:
         return 0 if self._log is None else self._log.last_stable_offset
 
+    def check_usable(self) -> None:
+        """Raise KafkaError KAFKA_STORAGE_ERROR for a partition whose files are damaged."""
+        if self.damage is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
+
     def append(
         self,
         records: bytes | bytearray,
@@ -73,6 +88,7 @@ class Partition:
         from_client: bool = True,
     ) -> AppendInfo:
         """Append batches and wake who waits for them. Raises KafkaError."""
+        self.check_usable()
         if self._log is None:
             self._log = self._create(self)
         info = self._log.append(
@@ -90,6 +106,7 @@ class Partition:
         self, offset: int, max_bytes: int, *, committed: bool = False, to_log_end: bool = False
     ) -> ReadInfo:
         """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE."""
+        self.check_usable()
         if self._log is not None:
             return self._log.read(offset, max_bytes, committed=committed, to_log_end=to_log_end)
         if offset != 0:

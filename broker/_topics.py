@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..log import DataFolder, PartitionLog
+from ..log import CorruptLogError, DataFolder, PartitionLog
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
@@ -64,6 +64,7 @@ class Topics:
         self._folded: dict[str, str] = {}
         self._file = TopicsFile.load(Path(folder.path))
         self._on_disk: dict[TopicPartition, PartitionLog] = {}
+        self._damaged: dict[TopicPartition, str] = {}
 
     def __repr__(self) -> str:
         return f"Topics({len(self._by_name)})"
@@ -167,6 +168,8 @@ class Topics:
         del self._by_name[topic.name], self._by_id[topic.id]
         self._folded.pop(folded(topic.name), None)
         for partition in topic.partitions:
+            if self._damaged.pop(TopicPartition(topic.name, partition.index), None) is not None:
+                self._folder.remove_partition(topic.name, partition.index)
             partition.delete()
         # the folders are renamed: nothing is left to take in again, the next saving may forget the id
         self._file.deleted.discard(topic.id)
@@ -179,6 +182,11 @@ class Topics:
     @property
     def next_producer_id(self) -> int:
         return self._file.next_producer_id
+
+    @property
+    def damaged(self) -> bool:
+        """Whether a partition was left as it was found: the next start must look at the files again."""
+        return bool(self._damaged)
 
     def write_checkpoints(self) -> None:
         """Make recovery points and log starts durable. Raises KafkaError."""
@@ -209,18 +217,27 @@ class Topics:
         unknown: set[str] = set()
         for name, index, _ in self._folder.partitions():
             entry = self._file.topics.get(name)
-            log = self._open_log(name, index, entry)
-            if log.topic_id in deleted:
-                log.delete()
+            try:
+                opened = self._open_log(name, index, entry)
+            except CorruptLogError as error:
+                self._leave_damaged(TopicPartition(name, index), error)
                 continue
-            self._on_disk[TopicPartition(name, index)] = log
+            if opened.topic_id in deleted:
+                opened.delete()
+                continue
+            self._on_disk[TopicPartition(name, index)] = opened
             if entry is None:
-                entry = self._file.topics[name] = TopicEntry(log.topic_id, index + 1)
+                entry = self._file.topics[name] = TopicEntry(opened.topic_id, index + 1)
                 unknown.add(name)
             if name in unknown:
                 entry.partitions = max(entry.partitions, index + 1)
         if unknown or deleted:
             self._file.save()
+
+    def _leave_damaged(self, partition: TopicPartition, error: CorruptLogError) -> None:
+        """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
+        self._damaged[partition] = str(error)
+        log.error("%s-%d is not served, its files are left as they are: %s", *partition, error)
 
     def _open_log(self, name: str, index: int, entry: TopicEntry | None) -> PartitionLog:
         config = self._config({} if entry is None else entry.configs).log_config()
@@ -243,8 +260,9 @@ class Topics:
 
     def _open_partitions(self, topic: Topic, count: int) -> None:
         for index in range(len(topic.partitions), count):
-            found = self._on_disk.pop(TopicPartition(topic.name, index), None)
-            topic.partitions.append(Partition(topic, index, found, self._create_log))
+            key = TopicPartition(topic.name, index)
+            found, damage = self._on_disk.pop(key, None), self._damaged.get(key)
+            topic.partitions.append(Partition(topic, index, found, self._create_log, damage))
 
     def _create_log(self, partition: Partition) -> PartitionLog:
         topic = partition.topic

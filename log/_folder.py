@@ -15,6 +15,7 @@ from ._errors import DataFolderError, DataFolderInUseError, storage_error
 from ._files import OS_FILES, FileSystem, Lock, write_whole
 from ._names import is_deleted_folder, parse_partition_folder, partition_folder
 from ._partition import PartitionLog
+from ._tidy import remove_partition
 
 META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
@@ -115,6 +116,10 @@ class DataFolder:
             topic_id=topic_id,
             fs=self._fs,
         )
+
+    def remove_partition(self, topic: str, partition: int) -> None:
+        """Remove a partition that was not opened. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        remove_partition(self._fs, self.partition_path(topic, partition))
 
     def write_checkpoints(self, logs: Iterable[PartitionLog]) -> None:
         """Write recovery points, log starts and high watermarks of ``logs``, so that a crash keeps them.

@@ -16,12 +16,13 @@ from ._files import OS_FILES, FileSystem
 from ._info import AppendInfo, ReadInfo
 from ._lifetime import expired_segments, roll_is_due
 from ._lookup import find_newest, find_timestamp
-from ._names import deleted_folder, parse_partition_folder
+from ._names import parse_partition_folder
 from ._recovery import Opened, RecoveryReport, open_files
 from ._segment import Segment
 from ._segments import EMPTY_RUN, Segments
 from ._snapshot import write_snapshot
 from ._stamp import stamp
+from ._tidy import remove_partition
 from ._validation import validate
 
 #: Ask delete_records for everything below the high watermark.
@@ -339,17 +340,10 @@ class PartitionLog:
             self.offline = True
 
     def delete(self) -> None:
-        """Remove the partition from the disk; renamed first, so that a stop cannot bring it back."""
+        """Remove the partition from the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
         self.offline = True
         self._segments.close()
-        parent, name = os.path.split(self.path)
-        doomed = os.path.join(parent, deleted_folder(name, uuid.uuid4().hex))
-        try:
-            self._fs.rename(self.path, doomed)
-            self._fs.sync_dir(parent)
-            self._fs.remove_tree(doomed)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+        remove_partition(self._fs, self.path)
 
     def _require_online(self) -> None:
         if self.offline:

@@ -1,10 +1,12 @@
-"""Leftovers in a partition folder: removals and compactions that a stop interrupted."""
+"""Removal of a partition folder, and leftovers in one: removals and compactions that a stop interrupted."""
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable
 
+from ._errors import storage_error
 from ._files import FileSystem
 from ._names import (
     CLEANED,
@@ -15,12 +17,28 @@ from ._names import (
     SWAP,
     TIME_INDEX,
     TXN_INDEX,
+    deleted_folder,
     file_name,
     offset_of,
 )
 from ._segment import Segment
 
 _TEMPORARY = ".tmp"
+
+
+def remove_partition(fs: FileSystem, path: str) -> None:
+    """Remove a partition's folder; renamed first, so that a stop cannot bring it back.
+
+    Raises KafkaError KAFKA_STORAGE_ERROR.
+    """
+    parent, name = os.path.split(path)
+    doomed = os.path.join(parent, deleted_folder(name, uuid.uuid4().hex))
+    try:
+        fs.rename(path, doomed)
+        fs.sync_dir(parent)
+        fs.remove_tree(doomed)
+    except OSError as error:
+        raise storage_error(path, error) from error
 
 
 def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) -> list[str]:

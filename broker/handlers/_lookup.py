@@ -35,14 +35,16 @@ def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> 
 def find_partition(
     node: Node, name: str, topic_id: UUID | None, index: int, *, by_id: bool = False
 ) -> Partition:
-    """A partition. Raises KafkaError as find_topic does."""
+    """A partition that can be served. Raises KafkaError as find_topic does, and KAFKA_STORAGE_ERROR."""
     topic = find_topic(node, name, topic_id, by_id=by_id)
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
         )
-    return topic.partitions[index]
+    partition = topic.partitions[index]
+    partition.check_usable()
+    return partition
 
 
 def check_leader_epoch(partition: Partition, known: int) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: Answers carry topic ids from v10, questions may from v12 (KIP-516).
 _IDS_ASKED_FROM = 12
+_NO_LEADER = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -73,12 +74,13 @@ def _described(node: Node, request: Request, topic: Topic) -> Any:
     here = [node.node_id]
     partitions = [
         make(
-            error_code=ErrorCode.NONE,
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.damage else ErrorCode.NONE,
             partition_index=partition.index,
-            leader_id=node.node_id,
+            leader_id=_NO_LEADER if partition.damage else node.node_id,
             leader_epoch=partition.leader_epoch,
             replica_nodes=here,
-            isr_nodes=here,
+            isr_nodes=[] if partition.damage else here,
+            offline_replicas=here if partition.damage else [],
         )
         for partition in topic.partitions
     ]
