@@ -100,8 +100,12 @@ def _broker(options: argparse.Namespace) -> int:
             host=options.host, port=options.port, data=options.data, settings=dict(options.settings)
         )
         asyncio.run(_serve(broker))
-    except (KohortError, OSError) as error:
+    except KohortError as error:
         print(f"kohort broker: {error}", file=sys.stderr)
+        return WRONG_USE
+    except OSError as error:
+        where = f"{options.host}:{options.port}"
+        print(f"kohort broker: cannot serve on {where}: {error.strerror or error}", file=sys.stderr)
         return WRONG_USE
     return OK
 

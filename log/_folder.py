@@ -77,7 +77,10 @@ class DataFolder:
                 lock.release()
                 raise
         except OSError as error:
-            raise storage_error(folder_path, error) from error
+            raise DataFolderError(
+                f"{folder_path} cannot be used as a data folder ({error.strerror or error}): "
+                "choose a folder that this user may make and write to"
+            ) from error
         return folder
 
     def partitions(self) -> list[tuple[str, int, str]]:

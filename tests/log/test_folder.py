@@ -150,9 +150,9 @@ def test_a_stop_that_cannot_be_marked_clean_is_an_error_and_unlocks(tmp_path: Pa
     again.close()
 
 
-def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(KafkaError, match=r"KAFKA_STORAGE_ERROR.*file"):
+    with pytest.raises(DataFolderError, match=r"file.* cannot be used .*choose a folder"):
         DataFolder.open(tmp_path / "file" / "data")
 
 
@@ -160,7 +160,7 @@ def test_an_ioerror_while_the_folder_is_read_unlocks_it(tmp_path: Path) -> None:
     DataFolder.open(tmp_path).close()
     fs = FaultyFiles()
     fs.arm(1)
-    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+    with pytest.raises(DataFolderError, match="cannot be used"):
         DataFolder.open(tmp_path / "x", fs=fs)
     (tmp_path / "recovery-point-offset-checkpoint").write_text("junk")
     with pytest.raises(DataFolderError):
