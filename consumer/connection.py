@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from typing import Any
+from typing import Any, cast
 
 from ..protocol import (
     APIS,
@@ -150,8 +150,8 @@ class Connection(asyncio.Protocol):
         return await self._send(body, version, 3_600_000)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are Transports in all but class
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         try:
