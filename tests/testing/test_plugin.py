@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, create_topic
+
+GUIDE = Path(__file__).resolve().parent.parent.parent / "docs" / "testing.md"
 
 
 def test_the_fixture_is_there_without_an_import(kohort_broker: RunningBroker) -> None:
@@ -28,17 +31,9 @@ def test_the_marker_sets_its_settings(kohort_broker: RunningBroker) -> None:
         assert create_topic(wire, "mine", -1).num_partitions == 5
 
 
-def test_it_works_in_a_project_of_somebody_else(tmp_path: Path) -> None:
-    (tmp_path / "test_theirs.py").write_text(
-        "import pytest\n"
-        "from kafka import KafkaProducer\n"
-        "@pytest.mark.kohort_broker(num_partitions=2)\n"
-        "def test_it(kohort_broker):\n"
-        "    producer = KafkaProducer(bootstrap_servers=kohort_broker.bootstrap)\n"
-        "    assert producer.send('t', b'v').get(10).offset == 0\n"
-        "    assert producer.partitions_for('t') == {0, 1}\n"
-        "    producer.close()\n"
-    )
+def test_the_guides_example_works_in_a_project_of_somebody_else(tmp_path: Path) -> None:
+    example = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)[0]
+    (tmp_path / "test_theirs.py").write_text(example)
     outcome = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
