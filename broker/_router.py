@@ -19,9 +19,9 @@ from ..protocol import (
     decode_request,
     decode_request_header,
     encode_response,
-    request_class,
 )
 from ._error_answers import error_answer
+from ._nulls import null_in
 from ._requests import Handler, Request
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ class Router:
         if handler is None:
             raise UnsupportedVersionError(f"API number {header.api_key} is not offered")
         body = decode_request(frame, header)
+        if path := null_in(header.api_key, header.api_version, body):
+            name = api_for(header.api_key).name
+            raise MalformedMessageError(f"{name} v{header.api_version}: {path} is null")
         request = Request(
             api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
         )
@@ -94,33 +97,5 @@ class Router:
         except KafkaError as error:
             return error_answer(request, error.code)
         except Exception:
-            if path := null_in(request):
-                raise MalformedMessageError(
-                    f"{request.api.name} v{request.version}: {path} is null"
-                ) from None
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
             return error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR)
-
-
-def null_in(request: Request) -> str | None:
-    """The first field of a request that is null and may not be.
-
-    The decoder lets such nulls through; they are looked for when a handler has tripped, not in every request.
-    """
-    struct = request_class(request.api.key)._struct
-    return _null_in(struct, request.body, request.version, "")
-
-
-def _null_in(struct: Any, value: Any, version: int, path: str) -> str | None:
-    for entry in struct.untagged_fields(version):
-        here = f"{path}{entry.name}"
-        item = getattr(value, entry.name)
-        if item is None:
-            if not entry.nullable_for_version_q(version):
-                return here
-            continue
-        if entry.is_struct_array():
-            for index, element in enumerate(item):
-                if found := _null_in(entry.array_of, element, version, f"{here}[{index}]."):
-                    return found
-    return None

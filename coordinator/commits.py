@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _GROUP_NOT_FOUND_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
 
+#: The end of time in a record.
+_LAST_MS: Final = 2**63 - 1
+
 
 class CommitTopic(NamedTuple):
     """A topic of a commit. ``partitions`` are those of the request (schema's field names), ``errors`` what is
@@ -175,7 +178,10 @@ def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> E
 
 
 def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
-    expire_ms = NONE if commit.retention_time_ms == -1 else now_ms + commit.retention_time_ms
+    expire_ms = NONE
+    if commit.retention_time_ms != -1:
+        # clients ask for as long as there are numbers
+        expire_ms = min(now_ms + commit.retention_time_ms, _LAST_MS)
     records = []
     for topic in commit.topics:
         errors = topic.errors

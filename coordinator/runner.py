@@ -8,6 +8,7 @@ cost of a write is shared by all who came together, and the faster they come the
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -189,8 +190,9 @@ class ShardRunner:
     def _encode(self, append: Append) -> _Encoded | None:
         try:
             records = [encode(record) for record in append.records]
-        except ValueError:
-            # a name or metadata too long for the record format
+        except (ValueError, struct.error):
+            # a name or metadata too long or a number too large for the record format: the writes of other
+            # requests must not be lost for it
             self.shard.append_failed(append.ticket, ErrorCode.UNKNOWN_SERVER_ERROR, self.clock_ms())
             return None
         return _Encoded(append.ticket, records, sum(len(key) + len(value or b"") for key, value in records))

@@ -138,6 +138,14 @@ def test_a_retention_in_the_request_becomes_an_expiry() -> None:
     assert record.expire_timestamp_ms == world.now + 5_000
 
 
+def test_a_retention_beyond_the_end_of_time_ends_there() -> None:
+    world = World()
+    world.commit("s", retention_ms=2**63 - 1, version=2)
+    record = decode(*world.log[-1])
+    assert isinstance(record, OffsetCommitted)
+    assert record.expire_timestamp_ms == 2**63 - 1
+
+
 def test_from_version_10_topics_go_by_id() -> None:
     world = World()
     call = world.commit("s", {("t", 0): 9}, version=10)

@@ -95,8 +95,10 @@ async def test_what_the_record_format_cannot_hold_is_refused_alone() -> None:
     c = coordinator(log)
     c._settings.offset_metadata_max_bytes = 40_000
     await c.start()
-    outcomes = await asyncio.gather(commit(c, "a", metadata="m" * 35_000), commit(c, "b"))
-    assert list(outcomes) == [[ErrorCode.UNKNOWN_SERVER_ERROR], [0]]
+    outcomes = await asyncio.gather(
+        commit(c, "a", metadata="m" * 35_000), commit(c, "n", 2**63), commit(c, "b")
+    )
+    assert list(outcomes) == [[ErrorCode.UNKNOWN_SERVER_ERROR], [ErrorCode.UNKNOWN_SERVER_ERROR], [0]]
     await c.stop()
 
 
