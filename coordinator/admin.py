@@ -6,7 +6,6 @@ by state (KIP-518), v5 by type (KIP-848). A request with many groups is asked on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,8 +54,9 @@ def split_delete(body: Any) -> list[GroupRequest]:
 
 
 def list_request(body: Any) -> ListRequest:
-    """The filters of a ListGroups body; case and blanks around them do not matter."""
-    return ListRequest(_filter(body.states_filter), _filter(body.types_filter))
+    """The filters of a ListGroups body; case does not matter, nor do blanks around a state."""
+    states = frozenset(state.strip().lower() for state in body.states_filter or ())
+    return ListRequest(states, frozenset(name.lower() for name in body.types_filter or ()))
 
 
 def handle_describe(shard: Shard, request: Request, _now_ms: int) -> None:
@@ -150,7 +150,3 @@ def _with_operations(request: Request, described: DescribedGroup) -> DescribedGr
     if request.body.with_operations:
         described.authorized_operations = GROUP_OPERATIONS
     return described
-
-
-def _filter(values: Iterable[str] | None) -> frozenset[str]:
-    return frozenset(value.strip().lower() for value in values or ())

@@ -171,7 +171,7 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
 def _join_with_new_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     if request.body.group_instance_id is not None:
         # only a client that mixes up two members sends this
-        _refuse(shard, request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        shard.reply(request, join_failed(request.version, ErrorCode.UNKNOWN_SERVER_ERROR, ""))
     else:
         _add(shard, group, request.body.member_id, request, now_ms)
 

@@ -68,7 +68,7 @@ def _leavers(request: Request) -> list[_Leaver]:
 
 def _leave(shard: Shard, group: Group, leaver: _Leaver) -> tuple[ErrorCode, Cause | None]:
     member_id, instance_id, reason = leaver
-    if instance_id is None and member_id in group.pending_join:
+    if member_id in group.pending_join:
         remove_pending(shard, group, member_id)
         return ErrorCode.NONE, None
     if not member_id and instance_id is not None:

@@ -81,6 +81,7 @@ class TestList:
             ([" stable ", "EMPTY"], [], ["g", "s"]),
             (["nonsense"], [], []),
             ([], ["Classic"], ["g", "s"]),
+            ([], [" classic "], []),
             ([], ["consumer"], []),
             (["Empty"], ["classic", "consumer"], ["s"]),
         ],

@@ -68,6 +68,13 @@ def test_pending_ids_that_leave_do_not_disturb_a_stable_group() -> None:
     assert ("session", "g", pending) not in world.shard.timers
 
 
+def test_a_pending_id_leaves_whatever_instance_id_comes_with_it() -> None:
+    world = World()
+    pending = world.join().reply.member_id
+    assert outcomes(world, (pending, "i")) == [0]
+    assert outcomes(world, (pending, None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
+
+
 def test_a_pending_id_that_leaves_lets_the_round_end_kafka_7909() -> None:
     world = World()
     (a,) = world.stable()
