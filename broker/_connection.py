@@ -26,6 +26,9 @@ MAX_WAITING_REQUESTS = 32
 #: Bytes of one connection's waiting requests; over it its reading pauses.
 MAX_WAITING_BYTES = 1_048_576
 
+#: Bytes of answers that leave together; more than that are written at once.
+MAX_JOINED_BYTES = 65_536
+
 #: Longest text of a peer's making in a log line, in characters.
 MAX_LOGGED_TEXT = 200
 
@@ -38,6 +41,7 @@ class Connection(asyncio.Protocol):
         self._reader = FrameReader(server.max_frame_bytes)
         self._waiting: deque[bytes | ProtocolError] = deque()
         self._waiting_bytes = 0
+        self._unsent = bytearray()
         self._wakeup: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._can_write = True
@@ -119,6 +123,7 @@ class Connection(asyncio.Protocol):
     def end(self, reason: str) -> None:
         """Close with one log line."""
         log.warning("connection from %s closed: %s", self.peer_name, printable(reason))
+        self._flush()
         self.transport.close()
 
     def regulate(self) -> None:
@@ -163,6 +168,7 @@ class Connection(asyncio.Protocol):
             self._server.hold(self, -self.held_bytes)
             self._waiting.clear()
             self._waiting_bytes = 0
+            self._flush()
             self.transport.close()
 
     async def _next(self) -> bytes | ProtocolError | None:
@@ -196,14 +202,32 @@ class Connection(asyncio.Protocol):
             await self._send(response)
 
     async def _send(self, response: bytes | bytearray) -> None:
-        if self.transport.is_closing():
-            return
-        self.transport.write(response)
+        """Write an answer, small ones to requests that arrived together in one piece: a write to a socket
+        costs as much as a request.
+        """
         self.last_active = self._server.now()
+        if not self._unsent and (not self._waiting or len(response) >= MAX_JOINED_BYTES):
+            self._write(response)
+        else:
+            if not self._unsent:
+                # should the next request have to wait, this answer does not wait with it
+                self._server.loop.call_soon(self._flush)
+            self._unsent += response
+            if not self._waiting or len(self._unsent) >= MAX_JOINED_BYTES:
+                self._flush()
         if not self._can_write:
             self._drained = self._server.loop.create_future()
             await self._drained
             self._drained = None
+
+    def _flush(self) -> None:
+        if self._unsent:
+            unsent, self._unsent = self._unsent, bytearray()
+            self._write(unsent)
+
+    def _write(self, data: bytes | bytearray) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(data)
 
     def _release(self, frame: bytes) -> None:
         self._waiting_bytes -= len(frame)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kohort.broker._connection import MAX_LOGGED_TEXT, MAX_WAITING_REQUESTS, printable
+from kohort.broker._connection import MAX_JOINED_BYTES, MAX_LOGGED_TEXT, MAX_WAITING_REQUESTS, printable
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, offset_at, part, produce_fields
@@ -134,6 +134,31 @@ def test_answers_keep_the_order_of_the_requests(wire: Wire, name: str) -> None:
     wire.receive(ApiKey.FETCH, 12, waiting)
     assert time.monotonic() - began > 0.2
     wire.receive(ApiKey.METADATA, 1, quick)
+
+
+def test_an_answer_does_not_wait_with_a_later_request_of_the_same_packet(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    fields = fetch_fields(name, 0, max_wait_ms=10_000)
+    quick = encode_request(1, 71, "x", request_class(ApiKey.METADATA)(version=1, topics=[]))
+    parked = encode_request(12, 72, "x", request_class(ApiKey.FETCH)(version=12, **fields))
+    began = time.monotonic()
+    wire.socket.sendall(bytes(quick) + bytes(parked))
+    wire.receive(ApiKey.METADATA, 1, 71)
+    assert time.monotonic() - began < 5
+
+
+def test_answers_that_leave_together_are_whole_whatever_their_size(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    values = batch(key=b"k" * (MAX_JOINED_BYTES // 3))
+    wire.call(ApiKey.PRODUCE, 11, **produce_fields(name, values))
+    fetches = [
+        encode_request(12, number, "x", request_class(ApiKey.FETCH)(version=12, **fetch_fields(name, 0)))
+        for number in range(80, 90)
+    ]
+    wire.socket.sendall(b"".join(fetches))
+    for number in range(80, 90):
+        (topic,) = wire.receive(ApiKey.FETCH, 12, number).responses
+        assert len(topic.partitions[0].records) == len(values)
 
 
 def test_more_requests_than_may_wait_are_all_answered_in_order(wire: Wire) -> None:
