@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+from typing import NamedTuple
 
 from ._errors import CorruptBatchError
 
@@ -46,8 +46,7 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHeader:
+class BatchHeader(NamedTuple):
     """The fixed part of a batch. Timestamps are in milliseconds; -1 stands for none in producer fields."""
 
     base_offset: int
@@ -113,7 +112,7 @@ def parse_batch_header(data: bytes | bytearray | memoryview, position: int = 0) 
     """
     if len(data) - position < BATCH_OVERHEAD:
         raise CorruptBatchError(f"batch header cut short: {len(data) - position} bytes", position)
-    header = BatchHeader(*_HEADER.unpack_from(data, position))
+    header = BatchHeader._make(_HEADER.unpack_from(data, position))
     if header.magic != _MAGIC:
         raise CorruptBatchError(f"batch of magic {header.magic}: only 2 is known", position)
     if header.size < BATCH_OVERHEAD:

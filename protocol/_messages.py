@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import importlib
 import struct
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._apis import APIS, ApiKey, api_for
 from ._errors import MalformedFrameError, MalformedMessageError
@@ -22,8 +21,7 @@ _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGS = b"\x00"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """Header of a request; ``size`` is its length in bytes, so that the body starts there."""
 
     api_key: int
@@ -144,12 +142,8 @@ def _unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _decode(message: Any, frame: bytes, start: int, version: int) -> Any:
-    flexible = message.flexible_version_q(version)
-    decode = message._struct.compiled_decode_from(
-        version, compact=flexible, tagged=flexible, data_class=message
-    )
     try:
-        body, end = decode(memoryview(frame), start)
+        body, end = _decoder(message, version)(memoryview(frame), start)
     except Exception as error:
         # whatever the decoder trips over in these bytes is the fault of the bytes
         raise MalformedMessageError(f"{message.name} v{version} cannot be decoded: {error!r}") from error
@@ -159,11 +153,8 @@ def _decode(message: Any, frame: bytes, start: int, version: int) -> Any:
 
 
 def _framed(head: bytes, message: Any, version: int, body: Any) -> bytearray:
-    from kafka.protocol.schemas.fields.codecs import EncodeBufferPool
-
-    flexible = message.flexible_version_q(version)
-    encode = message._struct.compiled_encode_into(version, compact=flexible, tagged=flexible)
-    with EncodeBufferPool.acquire() as out:
+    encode, buffers = _encoder(message, version)
+    with buffers.acquire() as out:
         out.ensure(len(head) + 4)
         out.pos = 4 + len(head)
         out.buf[4 : out.pos] = head
@@ -171,3 +162,21 @@ def _framed(head: bytes, message: Any, version: int, body: Any) -> bytearray:
         out.buf[0:4] = (out.pos - 4).to_bytes(4, "big")
         framed: bytearray = out.result()
         return framed
+
+
+@cache
+def _decoder(message: Any, version: int) -> Any:
+    """The function that kafka-python generates for a version's bodies: bytes and position to body and end."""
+    flexible = message.flexible_version_q(version)
+    return message._struct.compiled_decode_from(
+        version, compact=flexible, tagged=flexible, data_class=message
+    )
+
+
+@cache
+def _encoder(message: Any, version: int) -> tuple[Any, Any]:
+    """The function that writes a version's bodies into a buffer, and the pool the buffer comes from."""
+    from kafka.protocol.schemas.fields.codecs import EncodeBufferPool
+
+    flexible = message.flexible_version_q(version)
+    return message._struct.compiled_encode_into(version, compact=flexible, tagged=flexible), EncodeBufferPool

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from kohort.log._control import Marker
@@ -34,12 +32,12 @@ def header(
         transactional=transactional,
         timestamp_ms=timestamp_ms,
     )
-    return dataclasses.replace(parse_batch_header(data), base_offset=offset)
+    return parse_batch_header(data)._replace(base_offset=offset)
 
 
 def marker_header(producer_id: int, offset: int, *, epoch: int = 0) -> BatchHeader:
     data = marker(producer_id, committed=True, producer_epoch=epoch)
-    return dataclasses.replace(parse_batch_header(data), base_offset=offset)
+    return parse_batch_header(data)._replace(base_offset=offset)
 
 
 def wrote(*headers: BatchHeader) -> Producers:
