@@ -160,12 +160,16 @@ class UnsupportedVersionError(ProtocolError):
     """An API or version that is not offered (wire number 35)."""
 
 
+#: Longest text of an error in an answer, in characters.
+MAX_MESSAGE_CHARS = 2_000
+
+
 class KafkaError(KohortError):
     """An answer of the protocol that is an error.
 
     ``code`` is the wire number; a number this table does not know becomes UNKNOWN_SERVER_ERROR and is
-    named in the text. ``message`` is the text for the answer's own field, beside the code and without it;
-    None when there is none.
+    named in the text. ``message`` is the text for the answer's own field, beside the code and without it,
+    cut to MAX_MESSAGE_CHARS; None when there is none.
     """
 
     def __init__(self, code: int, message: str = "") -> None:
@@ -175,7 +179,8 @@ class KafkaError(KohortError):
         except ValueError:
             self.code = ErrorCode.UNKNOWN_SERVER_ERROR
             name = f"error {code}"
-        self.message = message or None
+        # it goes out as a string of at most 32,767 bytes, and may quote names of that length
+        self.message = message[:MAX_MESSAGE_CHARS] or None
         super().__init__(f"{name} ({int(code)})" + (f": {message}" if message else ""))
 
     @property

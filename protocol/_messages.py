@@ -13,12 +13,19 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ._apis import APIS, ApiKey, api_for
+from ._bounds import allow_elements, bound_decoders, unsigned_varint
 from ._errors import MalformedFrameError, MalformedMessageError
-from ._varints import bound_varints
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGS = b"\x00"
+
+#: Most array elements of a request, nested ones included: more than the largest clusters have partitions to
+#: name. Each becomes an object that takes far more than its bytes.
+MAX_REQUEST_ELEMENTS = 100_000
+
+#: Most tagged fields of a header; KIPs define one so far.
+_MAX_HEADER_TAGS = 1_000
 
 
 class RequestHeader(NamedTuple):
@@ -45,7 +52,7 @@ def decode_request_header(frame: bytes) -> RequestHeader:
         client_id = None if length < 0 else str(frame[_REQUEST_HEADER.size : end], "utf-8")
         if _has_tags(key, version):
             end = _skip_tags(frame, end)
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, UnicodeDecodeError, MalformedMessageError) as error:
         raise MalformedFrameError(f"unreadable request header in a frame of {len(frame)} bytes") from error
     return RequestHeader(key, version, correlation_id, client_id, end)
 
@@ -54,7 +61,11 @@ def decode_request(frame: bytes, header: RequestHeader) -> Any:
     """The body behind a header whose API and version are offered. Raises MalformedMessageError."""
     api = api_for(header.api_key)
     api.require(header.api_version)
-    return _decode(request_class(api.key), frame, header.size, header.api_version)
+    allow_elements(MAX_REQUEST_ELEMENTS)
+    try:
+        return _decode(request_class(api.key), frame, header.size, header.api_version)
+    finally:
+        allow_elements(None)
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, body: Any) -> bytearray:
@@ -85,7 +96,7 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Any]
             version = version if frame[start : start + 2] == b"\x00\x00" else 0
         elif _has_tags(api_key, version):
             start = _skip_tags(frame, start)
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, MalformedMessageError) as error:
         raise MalformedMessageError(f"unreadable response header in a frame of {len(frame)} bytes") from error
     return correlation_id, _decode(response_class(api_key), frame, start, version)
 
@@ -108,7 +119,7 @@ def _module(name: str) -> Any:
     # kafka-python's modules import each other in circles: two threads that enter the circle at different
     # places get half a module. All enter by the package, whose import lock they wait for.
     importlib.import_module("kafka")
-    bound_varints()
+    bound_decoders()
     return importlib.import_module(name)
 
 
@@ -118,27 +129,16 @@ def _has_tags(api_key: int, version: int) -> bool:
 
 
 def _skip_tags(data: bytes, position: int) -> int:
-    count, position = _unsigned_varint(data, position)
+    count, position = unsigned_varint(data, position)
+    if count > _MAX_HEADER_TAGS:
+        raise IndexError(f"{count} tagged fields in a header")
     for _ in range(count):
-        _, position = _unsigned_varint(data, position)
-        size, position = _unsigned_varint(data, position)
+        _, position = unsigned_varint(data, position)
+        size, position = unsigned_varint(data, position)
         position += size
         if position > len(data):
             raise IndexError("a tagged field is longer than its frame")
     return position
-
-
-def _unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-        if shift > 28:
-            raise IndexError("a varint of more than five bytes")
 
 
 def _decode(message: Any, frame: bytes, start: int, version: int) -> Any:

@@ -8,6 +8,7 @@ import kafka.errors
 import pytest
 
 from kohort.protocol import ErrorCode, KafkaError, KohortError
+from kohort.protocol._errors import MAX_MESSAGE_CHARS
 
 THEIRS: dict[int, Any] = {
     number: error
@@ -39,3 +40,10 @@ def test_a_number_outside_the_table_is_kept_in_the_text() -> None:
     error = KafkaError(4242)
     assert error.code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert "error 4242" in str(error)
+
+
+def test_the_text_for_an_answer_fits_a_string_of_the_wire_whatever_it_quotes() -> None:
+    error = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "\U0001f600" * 32_767)
+    assert error.message is not None
+    assert len(error.message) == MAX_MESSAGE_CHARS
+    assert len(error.message.encode()) <= 32_767

@@ -1,0 +1,152 @@
+"""Bounds on kafka-python's generated decoders: what a frame costs to read follows its length.
+
+As they come, three things let a short frame hold a process up:
+
+* a varint is read for as long as the bytes say "more follows", shifting an ever larger number: a frame of
+  0xff takes time by the square of its length, a minute for one megabyte. Five bytes hold any number that may
+  stand there;
+* the rest of the frame is copied for every struct that has a tagged field: by the square again;
+* an element of two bytes becomes an object of a hundred, and a frame may hold fifty million of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from io import BytesIO
+from typing import Any
+
+from ._errors import MalformedMessageError
+
+_MAX_SHIFT = 28
+
+
+class _Budget(threading.local):
+    """Array elements that the message being decoded may still have; None without a limit."""
+
+    left: int | None = None
+
+
+_budget = _Budget()
+
+
+def allow_elements(count: int | None) -> None:
+    """Let messages decoded by this thread have ``count`` array elements in all, nested ones and tagged fields
+    included; None for no limit.
+    """
+    _budget.left = count
+
+
+def bound_decoders() -> None:
+    """Let the decoders that are generated from now on keep the bounds; they raise MalformedMessageError."""
+    from kafka.protocol.schemas.fields import ArrayField, StructArrayField, StructField
+    from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
+
+    UnsignedVarInt32.emit_decode_from = staticmethod(_emit_varint)
+    ArrayField.emit_decode_from = _emit_array
+    StructArrayField.emit_decode_from = _emit_array
+    StructField._emit_tagged_decode = _emit_tags
+
+
+def unsigned_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The number at ``position`` and the position behind it. Raises IndexError past the end."""
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > _MAX_SHIFT:
+            raise MalformedMessageError("a varint of more than five bytes")
+
+
+def _emit_varint(ctx: Any, var_name: str, indent: str) -> None:
+    """Code that reads an unsigned varint at ``pos`` into ``var_name``, for kafka-python's generator."""
+    byte, shift = ctx.next_var("b"), ctx.next_var("sh")
+    for line in (
+        f"{var_name} = data[pos]",
+        "pos += 1",
+        f"if {var_name} > 0x7f:",
+        f"    {var_name} &= 0x7f",
+        f"    {shift} = 7",
+        "    while True:",
+        f"        {byte} = data[pos]",
+        "        pos += 1",
+        f"        {var_name} |= ({byte} & 0x7f) << {shift}",
+        f"        if not ({byte} & 0x80): break",
+        f"        {shift} += 7",
+        f'        if {shift} > {_MAX_SHIFT}: raise ValueError("a varint of more than five bytes")',
+    ):
+        ctx.emit(indent, line)
+
+
+def _emit_array(
+    field: Any,
+    ctx: Any,
+    var_name: str,
+    indent: str,
+    version: int | None = None,
+    compact: bool = False,
+    tagged: bool | None = False,
+) -> None:
+    """Code that reads an array at ``pos`` into ``var_name``: None or a list."""
+    count, item, inner = ctx.next_var("n"), ctx.next_var("item"), indent + "    "
+    if compact:
+        _emit_varint(ctx, count, indent)
+        ctx.emit(indent, f"{count} -= 1")
+    else:
+        ctx.emit(indent, f'{count} = unpack_from(">i", data, pos)[0]')
+        ctx.emit(indent, "pos += 4")
+    ctx.globs["_spend"] = _spend
+    ctx.emit(indent, f"{var_name} = None if {count} == -1 else []")
+    ctx.emit(indent, f"if {count} > 0:")
+    ctx.emit(inner, f"_spend({count}, len(data) - pos)")
+    ctx.emit(inner, f"for {ctx.next_var('at')} in range({count}):")
+    field.array_of.emit_decode_from(
+        ctx, item, inner + "    ", version=version, compact=compact, tagged=tagged
+    )
+    ctx.emit(inner, f"    {var_name}.append({item})")
+
+
+def _spend(count: int, bytes_left: int) -> None:
+    """Refuse an array before it is built. No element is smaller than a byte."""
+    if count > bytes_left:
+        raise MalformedMessageError(f"an array of {count} elements where {bytes_left} bytes are left")
+    if _budget.left is not None:
+        _budget.left -= count
+        if _budget.left < 0:
+            raise MalformedMessageError("more array elements than a request may have")
+
+
+def _emit_tags(struct: Any, ctx: Any, var_name: str, indent: str, version: int) -> None:
+    """Code that reads the tagged fields at ``pos`` into the object ``var_name``."""
+    fields = ctx.next_var("tf")
+    ctx.globs[fields] = struct.tagged_fields(version)
+    ctx.globs["_read_tags"] = _read_tags
+    ctx.emit(indent, f"pos = _read_tags({fields}, {var_name}, data, pos, {version})")
+
+
+def _read_tags(fields: Any, target: Any, data: memoryview, position: int, version: int) -> int:
+    """Set the tagged fields that are known and keep the others as bytes; the position behind them."""
+    count, position = unsigned_varint(data, position)
+    _spend(count, len(data) - position)
+    for _ in range(count):
+        tag, position = unsigned_varint(data, position)
+        size, position = unsigned_varint(data, position)
+        end = position + size
+        if end > len(data):
+            raise MalformedMessageError(
+                f"a tagged field of {size} bytes where {len(data) - position} are left"
+            )
+        content, position = bytes(data[position:end]), end
+        field = fields._tags.get(tag)
+        if field is None:
+            target.unknown_tags = target.unknown_tags or {}
+            target.unknown_tags[f"_{tag}"] = content
+        else:
+            value = field.decode(BytesIO(content), version=version, compact=True, tagged=None)
+            setattr(target, field.name, value)
+            target.tags = target.tags or set()
+            target.tags.add(field.name)
+    return position
