@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..protocol import BatchHeader, CorruptBatchError
+from ..protocol import BatchHeader, CorruptBatchError, verify_batch
 from ._errors import CorruptLogError
 from ._records import Record, decode_records
 from ._segment import Segment
@@ -48,9 +48,15 @@ def find_newest(segments: Sequence[Segment]) -> tuple[int, int] | None:
 
 
 def _records(segment: Segment, position: int, header: BatchHeader) -> list[Record]:
+    """The records of a batch. What a producer sent that cannot be read, though its checksum is right, counts
+    as one record at the batch's base offset with its newest time.
+    """
+    data = segment.read(position, position + header.size)
     try:
-        return decode_records(segment.read(position, position + header.size), header)
-    except CorruptLogError:
-        raise
-    except CorruptBatchError as error:
-        raise CorruptLogError(segment.file.path, position, str(error)) from error
+        return decode_records(data, header)
+    except CorruptBatchError:
+        try:
+            verify_batch(data, header)
+        except CorruptBatchError as error:
+            raise CorruptLogError(segment.file.path, position, str(error)) from error
+        return [(header.base_offset, header.max_timestamp_ms, None, None)]

@@ -22,7 +22,7 @@ from ._errors import CorruptLogError
 from ._files import FileSystem
 from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offset_of
 from ._producers import Producers
-from ._scan import Damage, batch_follows, verify_segment
+from ._scan import Damage, batch_follows, follows, verify_segment
 from ._segment import Segment
 from ._snapshot import read_snapshot, snapshot_offsets
 from ._tidy import tidy
@@ -130,9 +130,14 @@ class _Opening:
         """Make the indexes from the log; a log that is damaged itself is verified like after a crash."""
         self.report.rebuilt_indexes.append(segment.index.file.path)
         segment.begin_indexes()
+        next_offset = segment.base_offset
         try:
             for position, header in segment.headers():
+                if not follows(header, next_offset, segment.base_offset):
+                    reason = f"offset {header.base_offset} where {next_offset} is due"
+                    raise CorruptLogError(segment.file.path, position, reason)
                 segment.note_batch(header, position, self.config.index_interval_bytes)
+                next_offset = header.next_offset
         except CorruptLogError:
             self._verify(segment, segment.base_offset)
         segment.end_indexes()

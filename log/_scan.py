@@ -43,7 +43,7 @@ def verify_segment(
                 if at + header.size > len(data):
                     data = _read_batch(segment, position, header)
                 verify_batch(data, header, at)
-                if not _follows(header, next_offset, segment.base_offset):
+                if not follows(header, next_offset, segment.base_offset):
                     raise CorruptBatchError(f"offset {header.base_offset} where {next_offset} is due", at)
                 take(header, position + at)
                 next_offset = header.next_offset
@@ -74,8 +74,11 @@ def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | N
     return None
 
 
-def _follows(header: BatchHeader, next_offset: int, segment_base: int) -> bool:
-    """Base offsets are outside of the checksum: they must rise and lie within the reach of the indexes."""
+def follows(header: BatchHeader, next_offset: int, segment_base: int) -> bool:
+    """Whether a batch may stand where ``next_offset`` is due.
+
+    Base offsets are outside of the checksum: they must rise and lie within the reach of the indexes.
+    """
     return (
         header.base_offset >= next_offset
         and header.last_offset_delta >= 0

@@ -8,11 +8,13 @@ refuses depending on the topic.
 from __future__ import annotations
 
 from ..protocol import (
+    BATCH_OVERHEAD,
     BatchHeader,
     Codec,
     CorruptBatchError,
     ErrorCode,
     KafkaError,
+    decompressed_limit,
     iter_batches,
     parse_batch_header,
     verify_batch,
@@ -22,6 +24,9 @@ from ._records import decode_records
 
 _MAGIC_AT = 16
 _OLD_MAGICS = (0, 1)
+
+#: Bytes of a record without key, value and headers: seven fields of a byte each.
+_SMALLEST_RECORD = 7
 
 
 def validate(
@@ -95,12 +100,22 @@ def _check_client_header(header: BatchHeader) -> None:
         raise _invalid("control batches are written by brokers alone")
     if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
         raise _invalid(f"{header.record_count} records cannot end at offset delta {header.last_offset_delta}")
+    if header.record_count > _most_records(header):
+        raise _invalid(f"{header.record_count} records do not fit a batch of {header.size} bytes")
     if header.base_offset:
         raise _invalid(f"base offset {header.base_offset}: a producer's batch starts at 0")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"producer id {header.producer_id} without a sequence number")
     if header.codec > Codec.ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is not assigned")
+
+
+def _most_records(header: BatchHeader) -> int:
+    """What the header claims decides the offsets that the batch takes; its bytes bound what can be true."""
+    payload = header.size - BATCH_OVERHEAD
+    if header.codec != Codec.NONE:
+        payload = decompressed_limit(payload)
+    return payload // _SMALLEST_RECORD
 
 
 def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:

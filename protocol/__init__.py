@@ -15,7 +15,7 @@ from ._batch import (
     stamp_batch,
     verify_batch,
 )
-from ._compression import decompress
+from ._compression import decompress, decompressed_limit
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
     CorruptBatchError,
@@ -88,6 +88,7 @@ __all__ = [
     "decode_response",
     "decode_subscription",
     "decompress",
+    "decompressed_limit",
     "encode_assignment",
     "encode_request",
     "encode_response",

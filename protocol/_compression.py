@@ -24,6 +24,11 @@ _BLOCK_LENGTH = struct.Struct(">i")
 Bytes = bytes | memoryview
 
 
+def decompressed_limit(size: int) -> int:
+    """Most bytes that may come out of ``size`` compressed ones."""
+    return min(MAX_DECOMPRESSED_BYTES, max(size * MAX_COMPRESSION_RATIO, _SMALLEST_LIMIT))
+
+
 def decompress(codec: int, payload: Bytes) -> Bytes:
     """The records behind a batch's header; ``payload`` itself where there is nothing to do.
 
@@ -32,7 +37,7 @@ def decompress(codec: int, payload: Bytes) -> Bytes:
     """
     if codec == Codec.NONE:
         return payload
-    limit = min(MAX_DECOMPRESSED_BYTES, max(len(payload) * MAX_COMPRESSION_RATIO, _SMALLEST_LIMIT))
+    limit = decompressed_limit(len(payload))
     try:
         return _decompress(codec, payload, limit)
     except (ValueError, struct.error, zlib.error) as error:

@@ -103,12 +103,30 @@ def test_a_header_that_claims_a_newer_time_than_its_records_have_does_no_harm(tm
     assert log.max_timestamp() == (1, 500)
 
 
-def test_records_that_cannot_be_read_are_named_with_their_file(tmp_path: Path) -> None:
-    log = timed(open_log(tmp_path), 1)
-    data = bytearray(batch(2, timestamp_ms=100))
+def unreadable(timestamp_ms: int) -> bytes:
+    """A producer's batch of two that is no batch of records, though its checksum is right."""
+    data = bytearray(batch(2, timestamp_ms=timestamp_ms))
     data[61] = 0x7E
     _write_crc(data, 0)
-    log.append(bytes(data), now_ms=NOW_MS)
-    with pytest.raises(CorruptLogError, match=r"0\.log: records cannot be read") as caught:
+    return bytes(data)
+
+
+def test_a_producers_batch_that_cannot_be_read_is_found_by_its_header(tmp_path: Path) -> None:
+    log = timed(open_log(tmp_path), 1)
+    log.append(unreadable(100), now_ms=NOW_MS)
+    timed(log, 150)
+    assert log.offset_for_timestamp(50) == (2, 100, 0)
+    assert log.offset_for_timestamp(120) == (4, 150, 0)
+    log.append(unreadable(300), now_ms=NOW_MS)
+    assert log.max_timestamp() == (6, 300)
+
+
+def test_records_that_the_disk_damaged_are_named_with_their_file(tmp_path: Path) -> None:
+    log = timed(open_log(tmp_path), 1, 100)
+    size = len(batch(2))
+    with (Path(log.path) / "00000000000000000000.log").open("r+b") as file:
+        file.seek(size + 61)
+        file.write(b"\x7e")
+    with pytest.raises(CorruptLogError, match=r"0\.log: checksum is") as caught:
         log.offset_for_timestamp(50)
-    assert caught.value.position == len(batch(2))
+    assert caught.value.position == size

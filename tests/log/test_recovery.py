@@ -298,3 +298,25 @@ def test_kills_at_any_byte_of_a_rolled_log_lose_only_what_was_not_whole(
         log = reopened(folder, config)
         assert offsets_of(all_records(log)) == expected
     log._segments.close()
+
+
+@pytest.mark.parametrize("offset", [1, 2**31, 2**63 - 1, -1])
+def test_a_clean_start_with_a_damaged_base_offset_and_no_index_is_an_error_or_a_cut(
+    tmp_path: Path, offset: int
+) -> None:
+    """Base offsets are outside of the checksum, and the indexes hold what lies near the segment's own."""
+    config = LogConfig(index_interval_bytes=0)
+    log, data = written(tmp_path, config)
+    log.close()
+    path = Path(log.path)
+    at = batch_ends(data)[-2]
+    for index in path.glob("*.index"):
+        index.unlink()
+    file = path / segment_names(log)[-1]
+    content = bytearray(file.read_bytes())
+    assert content == data, "one segment"
+    content[at : at + 8] = offset.to_bytes(8, "big", signed=True)
+    file.write_bytes(content)
+    mended = PartitionLog.open(str(path), config, now_ms=NOW_MS, clean=True)
+    assert mended.size_bytes == at
+    mended.close()

@@ -79,6 +79,22 @@ def test_a_clients_good_batch_is_taken(records: bytes) -> None:
     assert header == parse_batch_header(records)
 
 
+@pytest.mark.parametrize("claimed", [10, 1_000_000, 2**31 - 1])
+@pytest.mark.parametrize("codec", [0, 4])
+def test_a_batch_cannot_take_more_offsets_than_its_bytes_may_hold_records(claimed: int, codec: int) -> None:
+    lie = edited(23, ">i", claimed - 1, data=edited(57, ">i", claimed, data=edited(22, ">B", codec)))
+    if codec and claimed == 10:
+        assert validate(lie, LogConfig(), now_ms=NOW_MS, from_client=True)[0].record_count == 10
+    else:
+        assert refusal(lie, LogConfig()) is ErrorCode.INVALID_RECORD
+
+
+def test_the_smallest_records_fill_a_batch() -> None:
+    records = bytes(build_batch([(None, None, ())] * 50, timestamp_ms=NOW_MS))
+    assert len(records) == 61 + 50 * 7
+    assert validate(records, LogConfig(), now_ms=NOW_MS, from_client=True)[0].record_count == 50
+
+
 def refusal(records: bytes, config: LogConfig, *, from_client: bool = True) -> ErrorCode:
     with pytest.raises(KafkaError) as caught:
         validate(records, config, now_ms=NOW_MS, from_client=from_client)
