@@ -112,23 +112,25 @@ class ChunkReader:
             return []
         if header.transactional and header.producer_id in self._aborting:
             return []
-        rows = self._rows(header)
         topic, number = self.partition
         generation, epoch = self._generation, self._epoch
         try:
             records = [
                 Record(topic, number, r.offset, r.timestamp, r.key, r.value, r.headers, generation, epoch)
-                for r in rows
+                for r in self._rows(header)
             ]
         except Exception as error:
-            # the reader trips over these bytes in its own ways: all of them mean the same
-            raise CorruptBatchError(
-                f"records of {self.partition} from offset {header.base_offset} cannot be read: {error!r}",
-                self._position,
-            ) from error
+            raise self._unreadable(header, error) from error
         if header.base_offset < self.next_offset:
             records = [record for record in records if record.offset >= self.next_offset]
         return records
+
+    def _unreadable(self, header: BatchHeader, error: Exception) -> CorruptBatchError:
+        """The readers trip over bytes in their own ways: all of them mean the same."""
+        return CorruptBatchError(
+            f"records of {self.partition} from offset {header.base_offset} cannot be read: {error!r}",
+            self._position,
+        )
 
     def _rows(self, header: BatchHeader) -> Iterable[Any]:
         raw = self._data[self._position : self._position + header.size]
@@ -144,9 +146,13 @@ class ChunkReader:
             self._aborting.add(self._aborted.pop().producer_id)
 
     def _end_abort(self, header: BatchHeader) -> None:
-        for row in self._rows(header):
-            if row.key is not None and len(row.key) >= _MARKER.size:
-                _, kind = _MARKER.unpack_from(row.key)
+        try:
+            keys = [row.key for row in self._rows(header)]
+        except Exception as error:
+            raise self._unreadable(header, error) from error
+        for key in keys:
+            if key is not None and len(key) >= _MARKER.size:
+                _, kind = _MARKER.unpack_from(key)
                 if kind == _ABORT_MARKER:
                     self._aborting.discard(header.producer_id)
 

@@ -148,3 +148,12 @@ def test_data_that_does_not_decompress_is_corrupt() -> None:
 def test_bytes_that_are_no_batch_are_corrupt() -> None:
     with pytest.raises(CorruptBatchError):
         end_of_run(b"\x01" * 100, 0)
+
+
+@pytest.mark.usefixtures("reader")
+@pytest.mark.parametrize("first", [b"\x7e", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x01"])
+def test_control_batches_that_cannot_be_read_are_corrupt(first: bytes) -> None:
+    data = bytearray(marker(5, producer_id=7, commit=False))
+    data[61 : 61 + len(first)] = first
+    with pytest.raises(CorruptBatchError, match="from offset 5 cannot be read"):
+        ChunkReader(TopicPartition("t", 0), bytes(data), 0, check_crcs=False).read()
