@@ -103,12 +103,20 @@ class Partition:
         return info
 
     def read(
-        self, offset: int, max_bytes: int, *, committed: bool = False, to_log_end: bool = False
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        to_log_end: bool = False,
+        at_least_one: bool = True,
     ) -> ReadInfo:
         """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE."""
         self.check_usable()
         if self._log is not None:
-            return self._log.read(offset, max_bytes, committed=committed, to_log_end=to_log_end)
+            return self._log.read(
+                offset, max_bytes, committed=committed, to_log_end=to_log_end, at_least_one=at_least_one
+            )
         if offset != 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
         return _EMPTY

@@ -193,10 +193,16 @@ class PartitionLog:
     # -- read ------------------------------------------------------------------------------------------------
 
     def read(
-        self, offset: int, max_bytes: int, *, committed: bool = False, to_log_end: bool = False
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        to_log_end: bool = False,
+        at_least_one: bool = True,
     ) -> ReadInfo:
-        """Whole batches from the one that holds ``offset`` on: up to ``max_bytes``, but at least one if there
-        is any.
+        """Whole batches from the one that holds ``offset`` on: up to ``max_bytes``, but the first one however
+        large it is, unless ``at_least_one`` is False.
 
         They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
         the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
@@ -215,7 +221,9 @@ class PartitionLog:
         run = EMPTY_RUN
         try:
             if offset < limit:
-                run = self._segments.read(offset, limit, self.log_end_offset, max_bytes)
+                run = self._segments.read(
+                    offset, limit, self.log_end_offset, max_bytes, at_least_one=at_least_one
+                )
         except OSError as error:
             raise storage_error(self.path, error) from error
         return ReadInfo(

@@ -68,7 +68,7 @@ class Segments:
         """How many segments end at or before ``offset``, the active one left out."""
         return bisect_right(self._bases, offset, lo=1) - 1
 
-    def read(self, offset: int, limit: int, log_end: int, max_bytes: int) -> Run:
+    def read(self, offset: int, limit: int, log_end: int, max_bytes: int, *, at_least_one: bool) -> Run:
         """A run of whole batches of one segment from ``offset`` on, all below ``limit``."""
         found = self._find(offset)
         if found is None or found[1].base_offset >= limit:
@@ -82,6 +82,8 @@ class Segments:
             step = segment.seek(limit)
             end = step.position if step is not None else end
         stop, next_base = segment.run_end(first, end, max_bytes)
+        if stop - first.position > max_bytes and not at_least_one:
+            return EMPTY_RUN
         records = segment.read(first.position, stop)
         return Run(records, bound if next_base is None else next_base, segment.file.path, first.position)
 

@@ -116,16 +116,15 @@ def _read(node: Node, request: Request, topic: Any, wanted: Any, left: int, foun
             diverging=diverging,
         )
     allowed = max(0, min(wanted.partition_max_bytes, left))
-    info = partition.read(wanted.fetch_offset, allowed, committed=committed)
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
-    fits = len(info.records) <= allowed or not found.size
+    info = partition.read(wanted.fetch_offset, allowed, committed=committed, at_least_one=not found.size)
     return _Found(
         wanted.partition,
         high_watermark=info.high_watermark,
         last_stable_offset=info.last_stable_offset,
         log_start_offset=info.log_start_offset,
-        aborted=list(info.aborted) if committed and fits else [] if committed else None,
-        records=info.records if fits else b"",
+        aborted=list(info.aborted) if committed else None,
+        records=info.records,
     )
 
 

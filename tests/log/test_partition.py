@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.log import AppendInfo, CorruptLogError, DataFolderError, LogConfig, PartitionLog
+from kohort.log._segment import Segment
 from kohort.protocol import ErrorCode, KafkaError, iter_batches, parse_batch_header, verify_batch
 from tests.log.batches import (
     NOW_MS,
@@ -226,6 +227,24 @@ def test_reads_hold_whole_batches_up_to_max_bytes_but_at_least_one(tmp_path: Pat
     log = filled(open_log(tmp_path), 1, 1, 1, 1)
     for max_bytes, count in [(0, 1), (size - 1, 1), (size, 1), (2 * size - 1, 1), (2 * size, 2), (9999, 4)]:
         assert len(offsets_of(log.read(0, max_bytes).records)) == count
+
+
+def test_a_read_that_need_not_hold_a_batch_reads_none_that_is_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(3), now_ms=NOW_MS)
+    size = log.size_bytes
+    assert len(offsets_of(log.read(0, size, at_least_one=False).records)) == 1
+
+    def never(*_: object) -> bytes:
+        raise AssertionError("the batch was read")
+
+    monkeypatch.setattr(Segment, "read", never)
+    info = log.read(0, size - 1, at_least_one=False)
+    assert (info.records, info.high_watermark) == (b"", 3)
+    with pytest.raises(KafkaError):
+        log.read(4, 0, at_least_one=False)
 
 
 def test_readers_stop_at_the_high_watermark(tmp_path: Path) -> None:
