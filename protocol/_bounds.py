@@ -7,6 +7,9 @@ As they come, three things let a short frame hold a process up:
   stand there;
 * the rest of the frame is copied for every struct that has a tagged field: by the square again;
 * an element of two bytes becomes an object of a hundred, and a frame may hold fifty million of them.
+
+And a compact string may say any length, while everywhere else in Kafka, records of groups included, a string
+has at most 32,767 bytes: a longer one could be taken in and never be written. Apache Kafka refuses it too.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 from ._errors import MalformedMessageError
 
 _MAX_SHIFT = 28
+_MAX_STRING_BYTES = 0x7FFF
 
 
 class _Budget(threading.local):
@@ -39,9 +43,10 @@ def allow_elements(count: int | None) -> None:
 def bound_decoders() -> None:
     """Let the decoders that are generated from now on keep the bounds; they raise MalformedMessageError."""
     from kafka.protocol.schemas.fields import ArrayField, StructArrayField, StructField
-    from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
+    from kafka.protocol.schemas.fields.codecs import String, UnsignedVarInt32
 
     UnsignedVarInt32.emit_decode_from = staticmethod(_emit_varint)
+    String.emit_decode_from = _emit_string
     ArrayField.emit_decode_from = _emit_array
     StructArrayField.emit_decode_from = _emit_array
     StructField._emit_tagged_decode = _emit_tags
@@ -79,6 +84,24 @@ def _emit_varint(ctx: Any, var_name: str, indent: str) -> None:
         f'        if {shift} > {_MAX_SHIFT}: raise ValueError("a varint of more than five bytes")',
     ):
         ctx.emit(indent, line)
+
+
+def _emit_string(_codec: Any, ctx: Any, var_name: str, indent: str, compact: bool = False) -> None:
+    """Code that reads a string at ``pos`` into ``var_name``, None for null."""
+    size = ctx.next_var("ln")
+    if compact:
+        _emit_varint(ctx, size, indent)
+        too_long = f"a string of {{{size}}} bytes, {_MAX_STRING_BYTES} is the most"
+        ctx.emit(indent, f"{size} -= 1")
+        ctx.emit(indent, f'if {size} > {_MAX_STRING_BYTES}: raise ValueError(f"{too_long}")')
+    else:
+        ctx.emit(indent, f'{size} = unpack_from(">h", data, pos)[0]')
+        ctx.emit(indent, "pos += 2")
+    ctx.emit(indent, f"if {size} < 0:")
+    ctx.emit(indent, f"    {var_name} = None")
+    ctx.emit(indent, "else:")
+    ctx.emit(indent, f'    {var_name} = str(data[pos:pos+{size}], "utf-8")')
+    ctx.emit(indent, f"    pos += {size}")
 
 
 def _emit_array(

@@ -53,6 +53,24 @@ def test_lengths_of_every_size_are_read(size: int) -> None:
     assert [one.name for one in decoded(frame).topics] == ["x" * size] * 3
 
 
+def join_frame(instance_id: str | None) -> bytes:
+    body = request_class(ApiKey.JOIN_GROUP)(
+        version=9, group_id="g", member_id="", group_instance_id=instance_id, protocol_type="c", protocols=[]
+    )
+    return bytes(encode_request(9, 1, "me", body)[4:])
+
+
+@pytest.mark.parametrize("instance_id", [None, "", "i" * 0x7FFF])
+def test_strings_up_to_the_longest_that_kafka_knows_are_read(instance_id: str | None) -> None:
+    assert decoded(join_frame(instance_id)).group_instance_id == instance_id
+
+
+@pytest.mark.parametrize("instance_id", ["i" * 0x8000, "\u00e9" * 0x4000])
+def test_a_compact_string_longer_than_that_is_refused(instance_id: str) -> None:
+    with pytest.raises(MalformedMessageError, match="a string of 32768 bytes, 32767 is the most"):
+        decoded(join_frame(instance_id))
+
+
 def test_tagged_fields_of_elements_are_read_without_copying_the_frame_for_each() -> None:
     """40,000 topics with a tagged field each, behind which 8 MB follow: copied for each it is 320 GB."""
     count = 40_000
