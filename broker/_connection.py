@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, cast
 
-from ..protocol import FrameReader, ProtocolError
+from ..protocol import ApiKey, FrameReader, ProtocolError
 
 if TYPE_CHECKING:
     from ._router import Peer
@@ -29,8 +29,27 @@ MAX_WAITING_BYTES = 1_048_576
 #: Bytes of answers that leave together; more than that are written at once.
 MAX_JOINED_BYTES = 65_536
 
+#: A connection whose requests are all answered at once lets others go on after this long, in seconds.
+TURN_S = 0.005
+
 #: Longest text of a peer's making in a log line, in characters.
 MAX_LOGGED_TEXT = 200
+
+#: Requests that change nothing: without a reader for the answer there is nothing to do.
+_ONLY_ANSWERED = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_CLUSTER,
+    }
+)
 
 
 class Connection(asyncio.Protocol):
@@ -49,6 +68,7 @@ class Connection(asyncio.Protocol):
         self._gone = False
         self._handling = False
         self._task: asyncio.Task[None] | None = None
+        self._turn_ends = 0.0
         self.transport: asyncio.Transport
         self.peer: Peer
         self.peer_name = "an unknown address"
@@ -160,6 +180,10 @@ class Connection(asyncio.Protocol):
                     raise frame
                 await self._answer(frame)
                 self._release(frame)
+                if self._server.now() > self._turn_ends:
+                    # answering need not wait for anything: thousands of requests would be one step
+                    await asyncio.sleep(0)
+                    self._turn_ends = self._server.now() + TURN_S
         except ProtocolError as error:
             self.end(str(error))
         except Exception:
@@ -177,12 +201,15 @@ class Connection(asyncio.Protocol):
                 return None
             self._wakeup = self._server.loop.create_future()
             await self._wakeup
+            self._turn_ends = self._server.now() + TURN_S
         return self._waiting.popleft()
 
     async def _answer(self, frame: bytes) -> None:
         self._handling = True
         try:
             if self._gone:
+                if int.from_bytes(frame[:2], "big", signed=True) in _ONLY_ANSWERED:
+                    return
                 # time for its first step, which is where a request takes effect; none to wait for an answer
                 async with asyncio.timeout(0):
                     await self._server.router.answer(frame, self.peer)

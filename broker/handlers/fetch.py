@@ -83,9 +83,15 @@ def _look(node: Node, request: Request) -> _Round:
     body = request.body
     left = min(body.max_bytes, node.settings.fetch_max_bytes)
     found = _Round()
+    seen: set[tuple[Any, int]] = set()
     for topic in body.topics:
         results = []
         for wanted in topic.partitions:
+            # a partition that is named again is no other partition, and looking at it takes time
+            name = (topic.topic or topic.topic_id, wanted.partition)
+            if name in seen:
+                continue
+            seen.add(name)
             try:
                 result = _read(node, request, topic, wanted, left, found)
             except KafkaError as error:

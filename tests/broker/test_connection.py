@@ -226,3 +226,28 @@ def test_a_parked_join_of_a_client_that_left_is_dropped(broker: RunningBroker, n
 )
 def test_text_of_a_peer_cannot_forge_log_lines(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_flood_of_requests_in_one_read_lets_others_go_on(
+    broker: RunningBroker, wire: Wire, name: str, leaves: bool
+) -> None:
+    """Each answer lists 2,000 partitions and takes milliseconds, the flood many seconds."""
+    create_topic(wire, name, 2_000)
+    body = request_class(ApiKey.METADATA)(version=1, topics=None)
+    flood = bytes(encode_request(1, 1, "x", body)) * 3_000
+    with Wire(broker.bootstrap) as rude:
+        rude.socket.sendall(flood)
+        if leaves:
+            rude.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            rude.close()
+        for _ in range(5):
+            wire.call(ApiKey.API_VERSIONS, 0)
+        if not leaves:
+            rude.close()
+    wire.call(
+        ApiKey.DELETE_TOPICS,
+        5,
+        topic_names=[name],
+        timeout_ms=1_000,
+    )

@@ -88,6 +88,18 @@ def timed(wire: Wire, name: str, *offsets: int, **options: Any) -> tuple[float, 
     return time.monotonic() - began, found
 
 
+def test_a_partition_that_is_named_again_is_answered_once(wire: Wire, name: str) -> None:
+    create_topic(wire, name, 2)
+    produce(wire, name, batch(2))
+    fields = fetch_fields(name, 0, 0)
+    fields["topics"][0].partitions *= 20_000
+    fields["topics"] *= 2
+    again, nothing = wire.call(ApiKey.FETCH, 12, **fields).responses
+    assert [one.partition_index for one in again.partitions] == [0, 1]
+    assert batches(again.partitions[0].records) == 1
+    assert nothing.partitions == []
+
+
 def test_nothing_to_give_is_answered_when_the_wait_is_over(wire: Wire, name: str) -> None:
     create_topic(wire, name)
     took, (found,) = timed(wire, name, 0, max_wait_ms=200)
