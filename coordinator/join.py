@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION = 4
 
+#: Most characters of a client or instance id that a member id begins with; of four bytes each they still fit.
+MAX_ID_PREFIX = 8_000
+
 
 def handle_join(shard: Shard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order, then the table of the sender's identity."""
@@ -148,10 +151,15 @@ def _turn_away(shard: Shard, group: Group, request: Request, now_ms: int) -> Non
     maybe_complete_join(shard, group, now_ms)
 
 
+def _named(prefix: str, shard: Shard) -> str:
+    """A new member id; what it begins with is cut, so that it fits a string of the wire."""
+    return f"{prefix[:MAX_ID_PREFIX]}-{shard.new_id()}"
+
+
 def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     instance_id = request.body.group_instance_id
     if instance_id is None:
-        member_id = f"{request.context.client_id}-{shard.new_id()}"
+        member_id = _named(request.context.client_id, shard)
         if len(group.pending_join) >= MAX_PENDING_IDS:
             _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
@@ -161,7 +169,7 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
         else:
             _add(shard, group, member_id, request, now_ms)
         return
-    member_id = f"{instance_id}-{shard.new_id()}"
+    member_id = _named(instance_id, shard)
     if instance_id in group.static_members:
         replace_static_member(shard, group, member_id, request, now_ms)
     else:

@@ -40,6 +40,13 @@ def test_a_new_dynamic_member_gets_an_id_first_from_version_4_on(version: int) -
         assert (call.error, call.reply.member_id) == (ErrorCode.MEMBER_ID_REQUIRED, "c-1")
 
 
+def test_a_member_id_fits_a_string_whatever_it_begins_with() -> None:
+    world = World()
+    world.join(version=5, instance="\U0001f600" * 8_191)
+    (member_id,) = world.shard.groups["g"].members
+    assert len(member_id.encode()) < 32_767
+
+
 @pytest.mark.parametrize(("version", "expected"), [(6, ""), (7, None)])
 def test_an_absent_protocol_is_empty_below_version_7_and_null_from_it_on(
     version: int, expected: str | None
