@@ -7,14 +7,17 @@ write, and ``__consumer_offsets`` with its fifty costs a start nothing. Until th
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..log import AppendInfo, PartitionLog, ReadInfo
+from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo
 from ..protocol import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ._topics import Topic
+
+logger = logging.getLogger("kohort.broker")
 
 #: No epoch, no offset.
 _NONE = -1
@@ -111,21 +114,32 @@ class Partition:
         to_log_end: bool = False,
         at_least_one: bool = True,
     ) -> ReadInfo:
-        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE."""
+        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE, and KAFKA_STORAGE_ERROR for files
+        that have changed under us.
+        """
         self.check_usable()
         if self._log is not None:
-            return self._log.read(
-                offset, max_bytes, committed=committed, to_log_end=to_log_end, at_least_one=at_least_one
-            )
+            try:
+                return self._log.read(
+                    offset, max_bytes, committed=committed, to_log_end=to_log_end, at_least_one=at_least_one
+                )
+            except CorruptLogError as error:
+                raise self._unreadable(error) from error
         if offset != 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
         return _EMPTY
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        return None if self._log is None else self._log.offset_for_timestamp(timestamp_ms)
+        try:
+            return None if self._log is None else self._log.offset_for_timestamp(timestamp_ms)
+        except CorruptLogError as error:
+            raise self._unreadable(error) from error
 
     def max_timestamp(self) -> tuple[int, int] | None:
-        return None if self._log is None else self._log.max_timestamp()
+        try:
+            return None if self._log is None else self._log.max_timestamp()
+        except CorruptLogError as error:
+            raise self._unreadable(error) from error
 
     def delete_records(self, before_offset: int, *, now_ms: int) -> int:
         """The new log start. Raises KafkaError OFFSET_OUT_OF_RANGE."""
@@ -165,6 +179,10 @@ class Partition:
     def close(self) -> None:
         if self._log is not None:
             self._log.close()
+
+    def _unreadable(self, error: CorruptLogError) -> KafkaError:
+        logger.error("%s-%d cannot be read: %s", self.topic.name, self.index, error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
     def wake(self) -> None:
         for waiter in self.waiters:

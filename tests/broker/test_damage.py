@@ -66,3 +66,21 @@ def test_deleting_the_topic_clears_it_away(tmp_path: Path) -> None:
         assert not log.exists()
         create_topic(wire, "orders", partitions=2)
         assert produce(wire, "orders", batch(1), partition=1).base_offset == 0
+
+
+def test_a_file_that_changes_while_it_is_served_is_told_and_nobody_else_suffers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        caplog.at_level(logging.ERROR, "kohort.broker"),
+        running_broker(data=tmp_path) as broker,
+        Wire(broker.bootstrap) as wire,
+    ):
+        create_topic(wire, "orders", partitions=2)
+        for partition in (0, 1):
+            assert produce(wire, "orders", batch(3), partition=partition).error_code == 0
+        file = tmp_path / "orders-1" / "00000000000000000000.log"
+        file.write_bytes(b"\x07" * file.stat().st_size)
+        answers = fetch(wire, "orders", 0, 0)
+        assert [row.error_code for row in answers] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert {record.getMessage().partition(":")[0] for record in caplog.records} == {"orders-1 cannot be read"}
