@@ -64,9 +64,6 @@ class ClusterMetadata:
         found = topic.partitions.get(partition.partition) if topic else None
         return found.leader_epoch if found is not None else -1
 
-    def topic_name(self, topic_id: uuid.UUID) -> str | None:
-        return next((t.name for t in self.topics.values() if t.topic_id == topic_id), None)
-
     def partitions(self, topic: str) -> list[TopicPartition]:
         """All partitions of a topic, by number; empty while the topic is unknown."""
         known = self.topics.get(topic)

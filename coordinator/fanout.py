@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ..protocol import ApiKey
 from . import admin, offsets
 from .replies import GroupsReply
 from .topics import TopicDirectory
-
-
-class OneGroup(Protocol):
-    """A request about one group, in the core's own form."""
-
-    group_id: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from .members import (
     answer_join,
     answer_join_error,
     answer_sync,
-    check_member,
     park_join,
     restart_session,
     update_member,
@@ -145,11 +144,6 @@ def replace_static_member(shard: Shard, group: Group, member_id: str, request: R
         shard.append((group.to_record(),), after)
     else:
         prepare(shard, group, _cause(member, former, changed=changed), now_ms)
-
-
-def is_fenced(group: Group, member_id: str, instance_id: str | None) -> bool:
-    """Whether these names are those of a static member that was replaced."""
-    return check_member(group, member_id, instance_id) == ErrorCode.FENCED_INSTANCE_ID
 
 
 def _rename(shard: Shard, group: Group, member: Member, member_id: str) -> None:

@@ -59,11 +59,6 @@ def load_flights(limit: int) -> Any:
     return flights.take(order.slice(0, limit))
 
 
-def number_of_flights(limit: int | None) -> int:
-    """How many flights a run with this limit has."""
-    return ALL_FLIGHTS if limit is None else min(limit, ALL_FLIGHTS)
-
-
 def as_json(flights: Any) -> Iterator[tuple[bytes | None, bytes]]:
     """Key (tail number, None where it is not known) and value (all columns as JSON) of each flight."""
     import pyarrow as pa
