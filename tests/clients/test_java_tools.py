@@ -1,80 +1,21 @@
-"""Apache Kafka's own tools. Skipped where there is no Java 17+, or ``scripts/apache-kafka`` never ran."""
+"""Apache Kafka's own tools. Skipped where there is no Java 17+ or no jars can be fetched."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import kafka
 import pytest
 
 from tests.clients.drivers import DRIVERS
+from tests.clients.java import GET_OFFSETS, GROUP_COMMAND, TOPIC_COMMAND, ToolServer, table
 from tests.clients.members import Member, wait_for_records
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
-TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
-GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
-GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-TOOL_TIMEOUT_S = 60.0
 
-#: A tool's life is short: compile little, take little memory.
-JAVA_OPTIONS = ["-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-
-Tool = Callable[..., str]
-
-
-def find_java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        return None
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', said)
-    return java if version and int(version[1]) >= 17 else None
-
-
-@pytest.fixture(scope="module")
-def run_tool(bootstrap: str) -> Tool:
-    """``run_tool(TOPIC_COMMAND, "--list")``: what it printed; AssertionError when it failed."""
-    java = find_java()
-    if java is None:
-        pytest.skip("needs Java 17 or newer in JAVA_HOME or on PATH")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    libraries = sorted(cache.glob("kohort/apache-kafka/*/lib"))
-    if not libraries:
-        pytest.skip("needs Apache Kafka's jars: scripts/apache-kafka classpath fetches them")
-
-    def run(main_class: str, *arguments: str) -> str:
-        command = [java, *JAVA_OPTIONS, "-cp", f"{libraries[-1]}/*", main_class]
-        done = subprocess.run(
-            [*command, "--bootstrap-server", bootstrap, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=TOOL_TIMEOUT_S,
-            check=False,
-        )
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, f"{main_class} {' '.join(arguments)} failed:\n{said}"
-        # Some tools print the failure of one group or topic and still end with 0.
-        assert not re.search(r"^Error|Exception", said, re.MULTILINE), said
-        return done.stdout
-
-    return run
-
-
-def table(printed: str) -> list[dict[str, str]]:
-    """The rows of a printed table by their column headings."""
-    lines = [line.split() for line in printed.splitlines() if line.strip()]
-    [at] = [index for index, line in enumerate(lines) if line[0] == "GROUP"]
-    return [dict(zip(lines[at], line, strict=False)) for line in lines[at + 1 :]]
-
-
-def test_topic_command(run_tool: Tool, topic: Callable[[str], str]) -> None:
+def test_topic_command(run_tool: ToolServer, topic: Callable[[str], str]) -> None:
     name = topic("tool")
     made = run_tool(
         TOPIC_COMMAND, "--create", "--topic", name, "--partitions", "2", "--config", "retention.ms=3600000"
@@ -93,7 +34,7 @@ def test_topic_command(run_tool: Tool, topic: Callable[[str], str]) -> None:
     assert name not in run_tool(TOPIC_COMMAND, "--list").split()
 
 
-def test_get_offset_shell(run_tool: Tool, bootstrap: str, new_topic: Callable[..., str]) -> None:
+def test_get_offset_shell(run_tool: ToolServer, bootstrap: str, new_topic: Callable[..., str]) -> None:
     name = new_topic("tool", partitions=2, retention_ms="-1")
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(5):
@@ -111,7 +52,7 @@ def test_get_offset_shell(run_tool: Tool, bootstrap: str, new_topic: Callable[..
 
 
 def test_consumer_group_command(
-    run_tool: Tool, bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
+    run_tool: ToolServer, bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
 ) -> None:
     name, group_id = new_topic("tool", partitions=2), group("tool")
     client = DRIVERS["kafka-python"]
