@@ -1,0 +1,185 @@
+"""Past generations: from the coordinator's own events, and from records where there are no events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..consumer import Cluster
+from ..offsets_topic import GroupDeleted, GroupStored
+from ..protocol import (
+    KafkaError,
+    MalformedMessageError,
+    TopicPartition,
+    decode_assignment,
+    request_class,
+)
+from ._requests import CONSUMER
+from ._stored import StoredGeneration, StoredPast
+from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
+
+#: Owners and what they hold; the value is None where it cannot be read.
+Owned = dict[str, frozenset[TopicPartition] | None]
+
+#: The event that tells of a finished rebalance.
+REBALANCE: Final = "RebalanceNote"
+
+#: DescribeGroupHistory, which brokers of kohort offer as the feature "kohort.history".
+HISTORY_API: Final = 20_001
+
+FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
+
+#: What records do not tell, whoever wrote them.
+UNKNOWABLE: Final = (
+    "this broker keeps no history of groups: why a generation began, and how long it took, cannot be known",
+)
+
+
+async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
+    """The coordinator's events. UnsupportedVersionError where the broker keeps none."""
+    body = request_class(HISTORY_API)(group_id=group, limit=limit, after=after)
+
+    async def attempt() -> Any:
+        response = await cluster.request_coordinator(group, body)
+        if response.error_code:
+            message = response.error_message or f"the history of group {group!r}"
+            raise KafkaError(response.error_code, message)
+        return response
+
+    response = await cluster.at_coordinator(group, attempt)
+    return [_entry(row) for row in response.entries]
+
+
+def _entry(row: Any) -> HistoryEntry:
+    details = json.loads(row.details) if row.details else {}
+    return HistoryEntry(
+        row.sequence,
+        row.timestamp_ms,
+        row.kind,
+        row.generation,
+        row.cause,
+        row.member,
+        row.client_id,
+        row.client_host,
+        details,
+    )
+
+
+def from_events(group: str, entries: Iterable[HistoryEntry], limit: int) -> GroupHistory:
+    """The history that a coordinator's events tell, cut to the last ``limit`` generations."""
+    kept = tuple(entries)
+    generations = tuple(_told(entry) for entry in kept if entry.kind == REBALANCE)
+    return GroupHistory(group, FROM_COORDINATOR, kept, generations[-limit:])
+
+
+def _told(entry: HistoryEntry) -> Generation:
+    details = entry.details
+    members = _number(details, "members") or 0
+    return Generation(
+        generation=entry.generation,
+        timestamp_ms=entry.timestamp_ms,
+        state="Stable" if members else "Empty",
+        cause=entry.cause,
+        member=entry.member or None,
+        client_id=entry.client_id or None,
+        client_host=entry.client_host or None,
+        duration_ms=_number(details, "duration_ms"),
+        join_ms=_number(details, "join_ms"),
+        protocol=details.get("protocol"),
+        leader=details.get("leader"),
+        members=members,
+        members_before=_number(details, "members_before"),
+        joined=None,
+        left=None,
+        moves=None,
+        partitions_moved=_number(details, "partitions_moved"),
+    )
+
+
+def _number(details: Mapping[str, Any], name: str) -> int | None:
+    value = details.get(name)
+    return value if isinstance(value, int) else None
+
+
+def from_records(group: str, past: StoredPast, limit: int) -> GroupHistory:
+    """The history that the records of the offsets topic tell: who, when and what moved, but not why.
+
+    The record before the last ``limit`` serves to compare with.
+    """
+    generations: list[Generation] = []
+    before: Owned | None = None
+    for row in past.generations:
+        after = _owned(row.record)
+        generations.append(_compared(row, before, after, generations[-1].generation if generations else -1))
+        before = after
+    where = f"{past.partition.topic}-{past.partition.partition}"
+    unknown = [*UNKNOWABLE, f"generations are read from {where}, which compaction thins out with time"]
+    if not past.complete:
+        unknown.append(f"reading {where} stopped at its limit: there may be older generations")
+    return GroupHistory(group, FROM_RECORDS, (), tuple(generations[-limit:]), tuple(unknown))
+
+
+def _compared(row: StoredGeneration, before: Owned | None, after: Owned, last: int) -> Generation:
+    record = row.record
+    state = "Dead"
+    if isinstance(record, GroupStored):
+        state, last = "Stable" if record.members else "Empty", record.generation
+    moves = None if before is None else moved(before, after)
+    return Generation(
+        generation=last,
+        timestamp_ms=row.timestamp_ms,
+        state=state,
+        cause=None,
+        member=None,
+        client_id=None,
+        client_host=None,
+        duration_ms=None,
+        join_ms=None,
+        protocol=record.protocol if isinstance(record, GroupStored) else None,
+        leader=record.leader if isinstance(record, GroupStored) else None,
+        members=len(after),
+        members_before=None if before is None else len(before),
+        joined=None if before is None else tuple(sorted(after.keys() - before.keys())),
+        left=None if before is None else tuple(sorted(before.keys() - after.keys())),
+        moves=moves,
+        partitions_moved=None if moves is None else sum(move.to_owner is not None for move in moves),
+    )
+
+
+def _owned(record: GroupStored | GroupDeleted) -> Owned:
+    if isinstance(record, GroupDeleted):
+        return {}
+    readable = record.protocol_type == CONSUMER
+    return {
+        member.instance_id or member.member_id: _partitions(member.assignment) if readable else None
+        for member in record.members
+    }
+
+
+def _partitions(assignment: bytes) -> frozenset[TopicPartition] | None:
+    try:
+        return frozenset(decode_assignment(assignment).partitions)
+    except MalformedMessageError:
+        return None
+
+
+def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
+    """What changed hands between two generations; None when some assignment cannot be read."""
+    old, new = _owners(before), _owners(after)
+    if old is None or new is None:
+        return None
+    return tuple(
+        PartitionMove(*partition, old.get(partition), new.get(partition))
+        for partition in sorted({*old, *new})
+        if old.get(partition) != new.get(partition)
+    )
+
+
+def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
+    owners = {}
+    for owner, partitions in owned.items():
+        if partitions is None:
+            return None
+        owners.update(dict.fromkeys(partitions, owner))
+    return owners

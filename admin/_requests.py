@@ -1,0 +1,186 @@
+"""ListGroups (16), DescribeGroups (15), DeleteGroups (42) and OffsetDelete (47) through a cluster.
+
+A group's requests go to its coordinator; ListGroups is asked of every broker, for each lists the groups it
+coordinates. Errors 14, 15, 16 and lost connections are tried again until the cluster's time is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+from ..consumer import Cluster
+from ..protocol import (
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    MalformedMessageError,
+    TopicPartition,
+    decode_assignment,
+    request_class,
+)
+from ._errors import advised
+from .results import Coordinator, GroupDescription, ListedGroup, MemberDescription, Outcome
+
+#: The only protocol type whose assignments are read (KIP-62).
+CONSUMER: Final = "consumer"
+
+_DEAD: Final = "Dead"
+_CLASSIC: Final = "classic"
+
+
+async def list_groups(
+    cluster: Cluster, states: Collection[str] = (), types: Collection[str] = ()
+) -> list[ListedGroup]:
+    """The groups of every broker, by name. Brokers filter where they can (v4 states, v5 types)."""
+    known = await cluster.metadata([])
+    answers = await asyncio.gather(
+        *(_list_of(cluster, node, sorted(states), sorted(types)) for node in sorted(known.nodes))
+    )
+    rows = {row.group: row for answer in answers for row in answer}
+    return [rows[group] for group in sorted(rows)]
+
+
+async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[str]) -> list[ListedGroup]:
+    body = request_class(ApiKey.LIST_GROUPS)(states_filter=states, types_filter=types)
+
+    async def attempt() -> Any:
+        response = await cluster.request(node, ApiKey.LIST_GROUPS, body)
+        if response.error_code:
+            raise KafkaError(response.error_code, f"listing the groups of broker {node}")
+        return response
+
+    response = await cluster.retrying(attempt)
+    return [
+        ListedGroup(row.group_id, row.protocol_type, row.group_state or None, row.group_type or None, node)
+        for row in response.groups
+    ]
+
+
+async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
+    """State and members; no offsets. A group the broker does not know is "Dead" (KIP-1043)."""
+    body = request_class(ApiKey.DESCRIBE_GROUPS)(groups=[group], include_authorized_operations=False)
+
+    async def attempt() -> GroupDescription:
+        node = await cluster.coordinator(group)
+        response = await cluster.request_coordinator(group, body)
+        (row,) = response.groups
+        missing = row.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        if row.error_code and not missing:
+            raise KafkaError(row.error_code, row.error_message or f"describing group {group!r}")
+        where = Coordinator(node.node_id, node.address.host, node.address.port)
+        if missing:
+            return GroupDescription(group, _DEAD, "", "", None, where, ())
+        return _described(row, where)
+
+    found = await cluster.at_coordinator(group, attempt)
+    return found if found.exists else await _of_another_type(cluster, found)
+
+
+async def _of_another_type(cluster: Cluster, found: GroupDescription) -> GroupDescription:
+    """DescribeGroups knows classic groups only; the others are in the coordinator's list."""
+    node = found.coordinator.node_id
+    if node not in cluster.known.nodes:
+        return found
+    for row in await _list_of(cluster, node, [], []):
+        if row.group == found.group and row.group_type not in (None, _CLASSIC):
+            note = f"a group of type {row.group_type!r}: members are described for classic groups only"
+            return GroupDescription(
+                row.group,
+                row.state or "",
+                row.protocol_type,
+                "",
+                row.group_type,
+                found.coordinator,
+                (),
+                notes=(note,),
+            )
+    return found
+
+
+def _described(row: Any, coordinator: Coordinator) -> GroupDescription:
+    readable = row.protocol_type == CONSUMER
+    members = [
+        MemberDescription(
+            member.member_id,
+            member.group_instance_id or None,
+            member.client_id,
+            member.client_host,
+            _assignment(member.member_assignment) if readable else None,
+        )
+        for member in row.members
+    ]
+    members.sort(key=lambda member: (member.client_id, member.member_id))
+    notes = (
+        ()
+        if readable or not members
+        else (f"assignments of protocol type {row.protocol_type!r} are not read",)
+    )
+    kind = None if row.group_state == _DEAD else _CLASSIC
+    return GroupDescription(
+        row.group_id,
+        row.group_state,
+        row.protocol_type,
+        row.protocol_data,
+        kind,
+        coordinator,
+        tuple(members),
+        notes=notes,
+    )
+
+
+def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
+    try:
+        return tuple(sorted(decode_assignment(data or b"").partitions))
+    except MalformedMessageError:
+        return None
+
+
+async def delete_group(cluster: Cluster, group: str) -> Outcome:
+    """Delete one group with its offsets."""
+    body = request_class(ApiKey.DELETE_GROUPS)(groups_names=[group])
+
+    async def attempt() -> None:
+        response = await cluster.request_coordinator(group, body)
+        (row,) = response.results
+        if row.error_code:
+            raise KafkaError(row.error_code, f"deleting group {group!r}")
+
+    try:
+        await cluster.at_coordinator(group, attempt)
+    except KafkaError as error:
+        return outcome(error.code, error.message or "")
+    return outcome(0)
+
+
+async def delete_offsets(
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, Outcome]:
+    """Delete committed offsets (KIP-496). KafkaError when the whole request is refused."""
+    make = request_class(ApiKey.OFFSET_DELETE)
+    topic_class = make.OffsetDeleteRequestTopic
+    by_topic: dict[str, list[Any]] = {}
+    for topic, number in sorted(set(partitions)):
+        row = topic_class.OffsetDeleteRequestPartition(partition_index=number)
+        by_topic.setdefault(topic, []).append(row)
+    rows = [topic_class(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
+    body = make(group_id=group, topics=rows)
+
+    async def attempt() -> Any:
+        response = await cluster.request_coordinator(group, body)
+        if response.error_code:
+            raise KafkaError(response.error_code, f"deleting offsets of group {group!r}")
+        return response
+
+    response = await cluster.at_coordinator(group, attempt)
+    return {
+        TopicPartition(topic.name, row.partition_index): outcome(row.error_code)
+        for topic in response.topics
+        for row in topic.partitions
+    }
+
+
+def outcome(code: int, message: str = "") -> Outcome:
+    """The outcome for an error number; 0 is none."""
+    return Outcome(int(code), str(advised(code, message)) if code else None)

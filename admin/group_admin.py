@@ -1,0 +1,218 @@
+"""The group admin client: what tools and people ask of the groups of a cluster, whoever runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Final, Self, TypeVar
+
+from ..consumer import Cluster, CommittedOffset
+from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
+from . import _history, _requests, _stored, reset
+from ._errors import advised, with_advice
+from ._offsets import lag_rows
+from .results import GroupDescription, GroupHistory, HistoryEntry, ListedGroup, Outcome, ResetPlan
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+#: Groups that are asked about at the same time.
+_AT_ONCE: Final = 16
+
+_CONNECT_WITHIN_MS: Final = 1_000
+
+
+class GroupAdmin:
+    """``async with GroupAdmin("localhost:9092") as admin: await admin.list_groups()``
+
+    Works on any broker of Kafka's protocol from Apache Kafka 2.4 on, and on several of them: each group is asked
+    about at its coordinator. ``timeout_ms`` bounds each call with all its tries. Calls raise KafkaError with
+    the broker's number and what to do, and BrokerConnectionError when nobody answers in time.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        timeout_ms: int = 30_000,
+        client_id: str = "kohort-admin",
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._timeout_ms = timeout_ms
+        self._cluster = Cluster(
+            bootstrap,
+            client_id,
+            request_timeout_ms=timeout_ms,
+            default_api_timeout_ms=timeout_ms,
+            connect_timeout_ms=timeout_ms,
+            ssl_context=ssl_context,
+        )
+
+    def __repr__(self) -> str:
+        return f"GroupAdmin({self._cluster!r})"
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Reach a bootstrap broker. A broker that refuses is asked again for a second, no longer."""
+        try:
+            await self._cluster.connect(min(_CONNECT_WITHIN_MS, self._timeout_ms))
+        except BaseException:
+            await self._cluster.close()
+            raise
+
+    async def close(self) -> None:
+        """Close every connection. Safe to call again."""
+        await self._cluster.close()
+
+    @with_advice
+    async def list_groups(
+        self, *, states: Collection[str] = (), types: Collection[str] = ()
+    ) -> list[ListedGroup]:
+        """All groups of all brokers, by name; only those in one of ``states`` and of one of ``types``
+        ("classic", "consumer", ...), whatever the case, where these are given.
+
+        Brokers before Kafka 2.6 do not tell states: groups are then described one by one.
+        """
+        rows = await _requests.list_groups(self._cluster, states, types)
+        if states and any(row.state is None for row in rows):
+            rows = await self._each(rows, self._with_state)
+        return [
+            row
+            for row in rows
+            if _matches(row.state, states) and _matches(row.group_type or "classic", types)
+        ]
+
+    async def _with_state(self, row: ListedGroup) -> ListedGroup:
+        found = await _requests.describe_group(self._cluster, row.group)
+        return replace(row, state=found.state)
+
+    @with_advice
+    async def describe(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
+        """State, members and lag of each group. One that does not exist has the state "Dead"."""
+        wanted = list(dict.fromkeys(groups))
+        return dict(zip(wanted, await self._each(wanted, self._describe), strict=True))
+
+    async def _describe(self, group: str) -> GroupDescription:
+        description = await _requests.describe_group(self._cluster, group)
+        if not description.exists:
+            return description
+        committed = await self._cluster.committed(group, require_stable=False)
+        return replace(description, partitions=await lag_rows(self._cluster, description, committed))
+
+    async def _each(self, items: Iterable[Item], call: Callable[[Item], Awaitable[T]]) -> list[T]:
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def gated(item: Item) -> T:
+            async with gate:
+                return await call(item)
+
+        return list(await asyncio.gather(*(gated(item) for item in items)))
+
+    @with_advice
+    async def offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed; empty for a group that does not exist."""
+        return await self._cluster.committed(group, require_stable=False)
+
+    @with_advice
+    async def plan_reset(
+        self, group: str, to: reset.ResetTo, topics: Mapping[str, Collection[int]] | None = None
+    ) -> ResetPlan:
+        """What a reset would do; nothing is changed.
+
+        ``topics`` are topics with partition numbers, none meaning all; without it, every partition that the
+        group has an offset for. A group that does not exist would be made. The plan says in ``refusal`` when
+        members hold the group. KafkaError 3 for a topic or a partition that does not exist.
+        """
+        return await reset.plan(self._cluster, group, to, topics)
+
+    @with_advice
+    async def reset_offsets(
+        self, group: str, to: reset.ResetTo, topics: Mapping[str, Collection[int]] | None = None
+    ) -> ResetPlan:
+        """Plan and commit. KafkaError 68 when members hold the group, 25 when one has joined meanwhile."""
+        planned = await reset.plan(self._cluster, group, to, topics)
+        return await self.execute(planned)
+
+    @with_advice
+    async def execute(self, planned: ResetPlan) -> ResetPlan:
+        """Commit a plan of ``plan_reset``, as ``reset_offsets`` does; the plan as executed."""
+        if planned.refusal is not None:
+            raise advised(ErrorCode.NON_EMPTY_GROUP, planned.refusal)
+        offsets = {
+            TopicPartition(change.topic, change.partition): change.new_offset
+            for change in planned.changes
+            if change.new_offset is not None
+        }
+        await self._cluster.commit(planned.group, offsets)
+        return replace(planned, executed=True)
+
+    @with_advice
+    async def delete_groups(self, groups: Iterable[str]) -> dict[str, Outcome]:
+        """Delete groups with their offsets; what became of each (68 has members, 69 does not exist)."""
+        wanted = list(dict.fromkeys(groups))
+        return dict(zip(wanted, await self._each(wanted, self._delete), strict=True))
+
+    async def _delete(self, group: str) -> Outcome:
+        return await _requests.delete_group(self._cluster, group)
+
+    @with_advice
+    async def delete_offsets(
+        self, group: str, topics: Mapping[str, Collection[int]]
+    ) -> dict[TopicPartition, Outcome]:
+        """Delete committed offsets; what became of each partition (86: members read the topic).
+
+        No numbers for a topic mean every partition that has an offset. KafkaError 69 for a group that does
+        not exist, and 3 for a topic without offsets.
+        """
+        committed = await self._cluster.committed(group, require_stable=False)
+        partitions: list[TopicPartition] = []
+        for topic, numbers in topics.items():
+            there = [partition for partition in committed if partition.topic == topic]
+            wanted = [TopicPartition(topic, number) for number in numbers] or there
+            if not wanted and committed:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                raise KafkaError(code, f"group {group!r} has no offset for topic {topic!r}")
+            partitions += wanted
+        return await _requests.delete_offsets(self._cluster, group, partitions)
+
+    @with_advice
+    async def history(
+        self,
+        group: str,
+        limit: int = 20,
+        *,
+        max_offsets: int = _stored.MAX_OFFSETS,
+        progress: _stored.Progress | None = None,
+    ) -> GroupHistory:
+        """The group's last generations and, on a kohort broker, all its events with their causes.
+
+        ``limit`` counts generations. Elsewhere up to ``max_offsets`` offsets of ``__consumer_offsets`` are
+        read backwards, of which ``progress`` is told.
+        """
+        try:
+            return _history.from_events(
+                group, await _history.ask_history(self._cluster, group, -1, -1), limit
+            )
+        except UnsupportedVersionError:
+            past = await _stored.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+            return _history.from_records(group, past, limit)
+
+    @with_advice
+    async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:
+        """Events with a higher sequence than ``after``; None on a broker that keeps none."""
+        try:
+            return await _history.ask_history(self._cluster, group, -1, after)
+        except UnsupportedVersionError:
+            return None
+
+
+def _matches(value: str | None, wanted: Collection[str]) -> bool:
+    return not wanted or (value or "").lower() in {name.strip().lower() for name in wanted}

@@ -1,0 +1,162 @@
+"""Resetting a group's offsets: what is wished, and what each partition gets.
+
+The arithmetic (:func:`change_for`) knows no broker. It follows Apache Kafka's own tool: a time after the last
+record means the end, "current" of a partition without an offset means the end, and every wish is brought into
+the range that the log has. One thing differs: the tool lets "current" stay outside that range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from ..consumer import EARLIEST, LATEST, Cluster, CommittedOffset
+from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ._offsets import log_offsets
+from ._requests import describe_group
+from .results import GroupDescription, OffsetChange, ResetPlan
+
+#: States in which nobody but the tool may commit.
+_FREE = frozenset({"Empty", "Dead"})
+
+_MEMBERS_NAMED = 5
+
+
+class ResetKind(StrEnum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    TIMESTAMP = "timestamp"
+    OFFSET = "offset"
+    SHIFT = "shift"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTo:
+    """Where to. ``value`` is a time in ms, an offset or a number of records, as ``kind`` says."""
+
+    kind: ResetKind
+    value: int = 0
+
+    @classmethod
+    def earliest(cls) -> Self:
+        """The first record that the log still has."""
+        return cls(ResetKind.EARLIEST)
+
+    @classmethod
+    def latest(cls) -> Self:
+        """Behind the last record."""
+        return cls(ResetKind.LATEST)
+
+    @classmethod
+    def timestamp(cls, timestamp_ms: int) -> Self:
+        """The first record at or after a time; the end where there is none."""
+        return cls(ResetKind.TIMESTAMP, timestamp_ms)
+
+    @classmethod
+    def offset(cls, offset: int) -> Self:
+        """The same offset for every partition."""
+        return cls(ResetKind.OFFSET, offset)
+
+    @classmethod
+    def shift(cls, records: int) -> Self:
+        """Forward from the committed offset, or back where below 0."""
+        return cls(ResetKind.SHIFT, records)
+
+    @classmethod
+    def current(cls) -> Self:
+        """The committed offset itself; the end where there is none."""
+        return cls(ResetKind.CURRENT)
+
+
+def change_for(
+    partition: TopicPartition,
+    to: ResetTo,
+    current: int | None,
+    earliest: int | None,
+    end: int | None,
+    at_time: int | None = None,
+) -> OffsetChange:
+    """One partition's part of a plan; ``at_time`` is the offset that a time means."""
+    if earliest is None or end is None:
+        note = "the topic is gone, has no leader or may not be seen: left as it is"
+        return OffsetChange(*partition, current, None, earliest, end, note)
+    if to.kind is ResetKind.SHIFT and current is None:
+        note = "no committed offset to shift: left as it is"
+        return OffsetChange(*partition, None, None, earliest, end, note)
+    wish, note = _wish(to, current, earliest, end, at_time)
+    new = min(max(wish, earliest), end)
+    if new != wish:
+        side = "before the first offset" if wish < earliest else "after the end"
+        note = f"{wish} is {side}: {new} taken"
+    return OffsetChange(*partition, current, new, earliest, end, note)
+
+
+def _wish(to: ResetTo, current: int | None, earliest: int, end: int, at_time: int | None) -> tuple[int, str]:
+    if to.kind is ResetKind.EARLIEST:
+        return earliest, ""
+    if to.kind is ResetKind.TIMESTAMP and at_time is not None:
+        return at_time, "no record that late: the end taken" if at_time == end else ""
+    if to.kind is ResetKind.OFFSET:
+        return to.value, ""
+    if to.kind is ResetKind.SHIFT:
+        return (current or 0) + to.value, ""
+    if to.kind is ResetKind.CURRENT:
+        return (end, "no committed offset: the end taken") if current is None else (current, "")
+    return end, ""
+
+
+async def plan(
+    cluster: Cluster, group: str, to: ResetTo, topics: Mapping[str, Collection[int]] | None
+) -> ResetPlan:
+    """See GroupAdmin.plan_reset."""
+    description = await describe_group(cluster, group)
+    committed = await cluster.committed(group, require_stable=False)
+    partitions = sorted(committed) if topics is None else await _partitions(cluster, topics)
+    earliest = await log_offsets(cluster, partitions, EARLIEST)
+    ends = await log_offsets(cluster, partitions, LATEST)
+    at_time: dict[TopicPartition, int] = {}
+    if to.kind is ResetKind.TIMESTAMP:
+        at_time = await log_offsets(cluster, partitions, to.value)
+    changes = tuple(
+        change_for(p, to, _offset(committed, p), earliest.get(p), ends.get(p), at_time.get(p))
+        for p in partitions
+    )
+    return ResetPlan(group, description.state, False, refusal(description), changes)
+
+
+def _offset(committed: Mapping[TopicPartition, CommittedOffset], partition: TopicPartition) -> int | None:
+    found = committed.get(partition)
+    return found.offset if found is not None else None
+
+
+async def _partitions(cluster: Cluster, topics: Mapping[str, Collection[int]]) -> list[TopicPartition]:
+    known = await cluster.metadata(topics)
+    partitions: list[TopicPartition] = []
+    for topic, numbers in topics.items():
+        there = known.partitions(topic)
+        if not there:
+            code = known.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(code, f"topic {topic!r}")
+        wanted = [TopicPartition(topic, number) for number in sorted(set(numbers))] or there
+        if missing := [partition for partition in wanted if partition not in there]:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"topic {topic!r} has partitions 0 to {len(there) - 1}, not {missing[0].partition}",
+            )
+        partitions += wanted
+    return sorted(partitions)
+
+
+def refusal(description: GroupDescription) -> str | None:
+    """Why offsets of the group cannot be set now, naming members and hosts; None if they can."""
+    if description.state in _FREE:
+        return None
+    members = description.members
+    names = [f"{m.owner} (client {m.client_id!r} at {m.client_host})" for m in members[:_MEMBERS_NAMED]]
+    if len(members) > _MEMBERS_NAMED:
+        names.append(f"{len(members) - _MEMBERS_NAMED} more")
+    who = ", ".join(names) or "members that cannot be named here"
+    return f"group {description.group!r} is {description.state} and not Empty, it is held by {who}"

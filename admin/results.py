@@ -1,0 +1,201 @@
+"""What :class:`~kohort.admin.GroupAdmin` answers with. Names of fields are those of the JSON on the command line.
+
+Offsets are the next offset to read; None stands for "there is none" or "cannot be known". Times are in
+milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..protocol import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A row of ListGroups. ``state`` is None before Kafka 2.6, ``group_type`` before 3.8 (KIP-518, KIP-848).
+
+    ``protocol_type`` is "consumer" for consumers, "" for a group that only ever had offsets committed.
+    """
+
+    group: str
+    protocol_type: str
+    state: str | None
+    group_type: str | None
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    """The broker that answers for a group."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """A member as the coordinator knows it.
+
+    ``assignment`` is None where it is not kohort's to read: another protocol type, or bytes that are no
+    assignment of consumers.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: tuple[TopicPartition, ...] | None
+
+    @property
+    def owner(self) -> str:
+        """The name that stays over restarts: the instance id, else the member id."""
+        return self.instance_id or self.member_id
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """A partition that the group has an offset for, or that a member holds.
+
+    ``lag`` is ``end_offset - committed_offset``, None unless both are known; ``member_id`` is None for a
+    partition that no member holds. ``end_offset`` is None for a topic that is gone or may not be seen.
+    """
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    end_offset: int | None
+    lag: int | None
+    member_id: str | None
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group now. A group that does not exist has the state "Dead". ``notes`` say what is not known, and why."""
+
+    group: str
+    state: str
+    protocol_type: str
+    protocol: str
+    group_type: str | None
+    coordinator: Coordinator
+    members: tuple[MemberDescription, ...]
+    partitions: tuple[PartitionOffsets, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exists(self) -> bool:
+        return self.state != "Dead"
+
+    @property
+    def total_lag(self) -> int | None:
+        """The sum of the lags that are known; None if none is."""
+        lags = [row.lag for row in self.partitions if row.lag is not None]
+        return sum(lags) if lags else None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChange:
+    """One partition of a reset. ``new_offset`` is None where none can be given; ``note`` says why, or what
+    was changed about the wish.
+    """
+
+    topic: str
+    partition: int
+    current_offset: int | None
+    new_offset: int | None
+    earliest_offset: int | None
+    end_offset: int | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """What a reset does, or has done (``executed``). ``refusal`` says why it cannot be done now."""
+
+    group: str
+    state: str
+    executed: bool
+    refusal: str | None
+    changes: tuple[OffsetChange, ...]
+
+
+class Outcome(NamedTuple):
+    """What became of one group or partition: ``error_code`` 0 and no ``error``, or both."""
+
+    error_code: int
+    error: str | None
+
+    @property
+    def ok(self) -> bool:
+        return self.error_code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One event as the coordinator noted it. ``kind`` is the event's class; ``details`` holds its other fields."""
+
+    sequence: int
+    timestamp_ms: int
+    kind: str
+    generation: int
+    cause: str
+    member: str
+    client_id: str
+    client_host: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class PartitionMove(NamedTuple):
+    """A partition that changed hands. Owners are instance ids or member ids; None is nobody."""
+
+    topic: str
+    partition: int
+    from_owner: str | None
+    to_owner: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A rebalance that came to its end. None stands for what the source does not tell.
+
+    ``duration_ms`` runs from the first cause to ``timestamp_ms``, ``join_ms`` of it until all had joined.
+    ``state`` is Stable, Empty, or Dead when the group itself was removed. ``moves`` is None where
+    assignments cannot be read: other protocol types, or nothing earlier to compare with.
+    """
+
+    generation: int
+    timestamp_ms: int
+    state: str
+    cause: str | None
+    member: str | None
+    client_id: str | None
+    client_host: str | None
+    duration_ms: int | None
+    join_ms: int | None
+    protocol: str | None
+    leader: str | None
+    members: int
+    members_before: int | None
+    joined: tuple[str, ...] | None
+    left: tuple[str, ...] | None
+    moves: tuple[PartitionMove, ...] | None
+    partitions_moved: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHistory:
+    """``source`` is "coordinator" (events with causes) or "offsets topic" (what records tell).
+
+    ``unknown`` says in words what this source cannot tell. ``entries`` and ``generations`` are oldest first.
+    """
+
+    group: str
+    source: str
+    entries: tuple[HistoryEntry, ...]
+    generations: tuple[Generation, ...]
+    unknown: tuple[str, ...] = ()
