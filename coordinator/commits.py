@@ -67,8 +67,11 @@ class CommitRequest:
 def resolve_commit(version: int, body: Any, directory: TopicDirectory) -> CommitRequest:
     """Read an OffsetCommit body, and mark the topics and partitions that do not exist."""
     too_many = sum(len(topic.partitions) for topic in body.topics) > MAX_COMMIT_PARTITIONS
-    topics = []
+    topics: list[CommitTopic] = []
+    bad = False
     for topic in body.topics:
+        if not topic.partitions:
+            continue
         if version >= _TOPIC_ID_VERSION:
             name, topic_id = directory.topic_of_id(topic.topic_id), topic.topic_id
             missing = ErrorCode.UNKNOWN_TOPIC_ID
@@ -83,7 +86,10 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory) -> Commit
         else:
             unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             errors = [0 if 0 <= p.partition_index < count else unknown for p in topic.partitions]
+        bad = bad or any(errors)
         topics.append(CommitTopic(name or "", topic_id, topic.partitions, errors))
+    if bad:
+        topics = _bad_first(topics)
     return CommitRequest(
         body.group_id,
         body.generation_id_or_member_epoch,
@@ -152,6 +158,21 @@ class AfterCommit:
     def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
         shard.note(AppendRefused(self.group_id, error))
         shard.reply(self.request, refusal(self.request, append_error(error)))
+
+
+def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
+    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
+    merged: dict[tuple[str, uuid.UUID], list[tuple[Any, int]]] = {}
+    for wanted in (True, False):
+        for topic in topics:
+            pairs = zip(topic.partitions, topic.errors, strict=True)
+            found = [pair for pair in pairs if bool(pair[1]) is wanted]
+            if found:
+                merged.setdefault((topic.name, topic.topic_id), []).extend(found)
+    return [
+        CommitTopic(name, topic_id, [partition for partition, _ in pairs], [error for _, error in pairs])
+        for (name, topic_id), pairs in merged.items()
+    ]
 
 
 def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:

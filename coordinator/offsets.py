@@ -125,7 +125,11 @@ def resolve_offset_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteR
     for topic in body.topics:
         count = directory.partition_count_of(topic.name) or 0
         numbers = [partition.partition_index for partition in topic.partitions]
-        topics.append((topic.name, [PartitionError(n, 0 if 0 <= n < count else missing) for n in numbers]))
+        if numbers:
+            outcomes = [PartitionError(n, 0 if 0 <= n < count else missing) for n in numbers]
+            topics.append((topic.name, outcomes))
+    if any(outcome.error_code for _, outcomes in topics for outcome in outcomes):
+        topics = _bad_first(topics)
     return OffsetDeleteRequest(body.group_id, topics)
 
 
@@ -226,6 +230,17 @@ def _undeletable(shard: Shard, group_id: str) -> ErrorCode:
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
         return ErrorCode.NON_EMPTY_GROUP
     return ErrorCode.NONE
+
+
+def _bad_first(topics: list[tuple[str, list[PartitionError]]]) -> list[tuple[str, list[PartitionError]]]:
+    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
+    merged: dict[str, list[PartitionError]] = {}
+    for wanted in (True, False):
+        for name, outcomes in topics:
+            found = [outcome for outcome in outcomes if bool(outcome.error_code) is wanted]
+            if found:
+                merged.setdefault(name, []).extend(found)
+    return list(merged.items())
 
 
 def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteReply:

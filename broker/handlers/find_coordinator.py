@@ -35,6 +35,7 @@ async def handle(node: Node, request: Request) -> Any:
             "port": -1,
         }
     if request.version < _MANY_FROM:
-        return request.answer(**found)
+        # Kafka names the error here, none too; with many keys it says nothing
+        return request.answer(**{"error_message": "NONE", **found})
     make = request.part("Coordinator")
     return request.answer(coordinators=[make(key=key, **found) for key in body.coordinator_keys])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,12 +64,35 @@ def test_partitions_that_do_not_exist_are_refused_alone() -> None:
     world = World()
     (a,) = world.stable()
     offsets = {("t", 7): 1, ("t", 8): 1, ("t", -1): 1, ("nothing", 0): 1}
-    assert world.commit_errors("g", offsets, a, 1) == [0, 3, 3, 3]
+    assert world.commit_errors("g", offsets, a, 1) == [3, 3, 0, 3]
     assert world.fetch() == {("t", 7): 1}
 
 
 def test_if_none_exists_the_group_is_not_even_looked_at() -> None:
     assert World().commit_errors("missing", {("nothing", 0): 1}, "m", 1) == [3]
+
+
+def test_what_does_not_exist_is_answered_first_and_each_topic_once() -> None:
+    body = two_entries_of_t()
+    call = World().send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY))
+    answered = [
+        (t.name, [(p.partition_index, p.error_code) for p in t.partitions]) for t in call.reply.topics
+    ]
+    assert answered == [("nothing", [(0, 3)]), ("t", [(9, 3), (0, 0), (1, 0)])]
+
+
+def test_if_all_exists_the_answer_is_in_the_order_asked_but_for_topics_without_partitions() -> None:
+    body = two_entries_of_t()
+    del body.topics[1:3]
+    body.topics.append(SimpleNamespace(name="u", topic_id=TOPIC_IDS["u"], partitions=[]))
+    call = World().send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY))
+    answered = [(t.name, [p.partition_index for p in t.partitions]) for t in call.reply.topics]
+    assert answered == [("t", [0]), ("t", [1])]
+
+
+def two_entries_of_t() -> SimpleNamespace:
+    offsets = {("t", 0): 1, ("nothing", 0): 1, ("t", 9): 1, ("t", 1): 1}
+    return commit_body("s", offsets, "", -1, None, "", -1)
 
 
 def test_an_error_of_the_group_is_told_on_every_other_partition() -> None:
@@ -120,7 +144,7 @@ def test_a_failed_write_is_told_on_the_partitions_that_were_good(
 ) -> None:
     world = World()
     world.fail_next_write = refused
-    assert world.commit_errors("s", {("t", 0): 1, ("nothing", 0): 1}) == [answered, 3]
+    assert world.commit_errors("s", {("t", 0): 1, ("nothing", 0): 1}) == [3, answered]
     assert world.fetch("s") == {}
 
 

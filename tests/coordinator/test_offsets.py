@@ -136,7 +136,11 @@ class TestDelete:
         world = World()
         world.commit("s", {("t", 0): 1, ("t", 1): 2})
         before = len(world.log)
-        assert errors_of(world.offset_delete("s", ("t", 0), ("t", 5), ("nothing", 0))) == [0, 0, 3]
+        deleted = world.offset_delete("s", ("t", 0), ("t", 5), ("nothing", 0))
+        answered = [
+            (t.name, [(p.partition_index, p.error_code) for p in t.partitions]) for t in deleted.reply.topics
+        ]
+        assert answered == [("nothing", [(0, 3)]), ("t", [(0, 0), (5, 0)])]
         assert [decode(*pair) for pair in world.log[before:]] == [OffsetDeleted("s", "t", 0)]
         assert world.fetch("s") == {("t", 1): 2}
 

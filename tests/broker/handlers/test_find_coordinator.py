@@ -18,6 +18,12 @@ def test_one_group(broker: RunningBroker, wire: Wire, version: int) -> None:
     assert (answer.host, answer.port) == (broker.host, broker.port)
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_below_version_4_no_error_has_a_name(wire: Wire, version: int) -> None:
+    answer = wire.call(ApiKey.FIND_COORDINATOR, version, key="billing", key_type=GROUP)
+    assert answer.error_message == "NONE"
+
+
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_many_groups(broker: RunningBroker, wire: Wire, version: int) -> None:
     keys = ["billing", "", "shipping"]
