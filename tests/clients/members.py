@@ -7,7 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from typing import Any
 
+from kohort.protocol import ApiKey, ErrorCode
+from tests.broker.wire import Wire
 from tests.clients.drivers import CALL_TIMEOUT_S, Consumer, Driver, Got
 
 POLL_S = 0.1
@@ -118,3 +121,48 @@ def shared_out(members: Sequence[Member], partitions: int) -> bool:
     held = sorted(partition for member in members for partition in member.held)
     sizes = [len(member.held) for member in members]
     return held == list(range(partitions)) and max(sizes) - min(sizes) <= 1
+
+
+class Group:
+    """What a broker tells of a group to anybody who asks."""
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self._bootstrap = bootstrap
+        self._group = group
+
+    def _describe(self) -> Any:
+        with Wire(self._bootstrap) as wire:
+            answer = wire.call(
+                ApiKey.DESCRIBE_GROUPS, 5, groups=[self._group], include_authorized_operations=False
+            )
+        [described] = answer.groups
+        assert described.error_code == ErrorCode.NONE
+        return described
+
+    def state(self) -> str:
+        state: str = self._describe().group_state
+        return state
+
+    def members(self) -> dict[str, str]:
+        """Member ids by instance id, and by member id where there is none."""
+        return {
+            member.group_instance_id or member.member_id: member.member_id
+            for member in self._describe().members
+        }
+
+    def generation(self) -> int:
+        """Found by heartbeats in the name of a member: only the current generation is not refused."""
+        member = self._describe().members[0].member_id
+        with Wire(self._bootstrap) as wire:
+            for generation in range(1, 200):
+                answer = wire.call(
+                    ApiKey.HEARTBEAT,
+                    4,
+                    group_id=self._group,
+                    generation_id=generation,
+                    member_id=member,
+                    group_instance_id=None,
+                )
+                if answer.error_code != ErrorCode.ILLEGAL_GENERATION:
+                    return generation
+        raise AssertionError(f"no generation of {self._group} up to 200")
