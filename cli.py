@@ -30,15 +30,16 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    parser = _parser(with_groups="groups" in words)
+    options = parser.parse_args(words)
     if options.command is None:
         parser.print_help()
         return OK
-    return _broker(options)
+    return _groups(options) if options.command == "groups" else _broker(options)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, with_groups: bool) -> argparse.ArgumentParser:
     parser = _Parser(prog="kohort", description="Kafka's consumer-group coordinator in Python.")
     parser.add_argument("--version", action="version", version=f"kohort {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
@@ -70,6 +71,15 @@ def _parser() -> argparse.ArgumentParser:
         default="INFO",
         help="what to say on standard error (default: %(default)s)",
     )
+    groups = commands.add_parser(
+        "groups",
+        help="look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
+        description="Look at consumer groups and change them. Works on any broker of Kafka's protocol.",
+    )
+    if with_groups:
+        from .admin.commands import add_arguments
+
+        add_arguments(groups)
     return parser
 
 
@@ -108,6 +118,12 @@ def _broker(options: argparse.Namespace) -> int:
         print(f"kohort broker: cannot serve on {where}: {error.strerror or error}", file=sys.stderr)
         return WRONG_USE
     return OK
+
+
+def _groups(options: argparse.Namespace) -> int:
+    from .admin.commands import run
+
+    return run(options)
 
 
 async def _serve(broker: Broker) -> None:

@@ -112,11 +112,7 @@ def _described(row: Any, coordinator: Coordinator) -> GroupDescription:
         for member in row.members
     ]
     members.sort(key=lambda member: (member.client_id, member.member_id))
-    notes = (
-        ()
-        if readable or not members
-        else (f"assignments of protocol type {row.protocol_type!r} are not read",)
-    )
+    opaque = f"assignments of protocol type {row.protocol_type!r} are not read"
     kind = None if row.group_state == _DEAD else _CLASSIC
     return GroupDescription(
         row.group_id,
@@ -126,7 +122,7 @@ def _described(row: Any, coordinator: Coordinator) -> GroupDescription:
         kind,
         coordinator,
         tuple(members),
-        notes=notes,
+        notes=() if readable or not members else (opaque,),
     )
 
 

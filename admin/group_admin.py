@@ -27,9 +27,9 @@ _CONNECT_WITHIN_MS: Final = 1_000
 class GroupAdmin:
     """``async with GroupAdmin("localhost:9092") as admin: await admin.list_groups()``
 
-    Works on any broker of Kafka's protocol from Apache Kafka 2.4 on, and on several of them: each group is asked
-    about at its coordinator. ``timeout_ms`` bounds each call with all its tries. Calls raise KafkaError with
-    the broker's number and what to do, and BrokerConnectionError when nobody answers in time.
+    Works on any broker of Kafka's protocol from Apache Kafka 2.4 on, and on several of them: each group is
+    asked about at its coordinator. ``timeout_ms`` bounds each call with all its tries. Calls raise KafkaError
+    with the broker's number and what to do, and BrokerConnectionError when nobody answers in time.
     """
 
     def __init__(

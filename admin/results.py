@@ -1,4 +1,4 @@
-"""What :class:`~kohort.admin.GroupAdmin` answers with. Names of fields are those of the JSON on the command line.
+"""What :class:`~kohort.admin.GroupAdmin` answers with; the command line's JSON has the same names.
 
 Offsets are the next offset to read; None stands for "there is none" or "cannot be known". Times are in
 milliseconds since 1970.
@@ -75,7 +75,7 @@ class PartitionOffsets:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group now. A group that does not exist has the state "Dead". ``notes`` say what is not known, and why."""
+    """A group now. A group that does not exist has the state "Dead". ``notes`` say what is not known."""
 
     group: str
     state: str
@@ -137,7 +137,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One event as the coordinator noted it. ``kind`` is the event's class; ``details`` holds its other fields."""
+    """One event of the coordinator. ``kind`` is its class; ``details`` holds its other fields."""
 
     sequence: int
     timestamp_ms: int

@@ -53,9 +53,7 @@ def test_a_time_after_the_last_record_is_the_end_and_said_so() -> None:
 
 
 @pytest.mark.parametrize(("earliest", "end"), [(None, None), (None, 100), (10, None)])
-def test_a_partition_that_cannot_be_asked_about_is_left_as_it_is(
-    earliest: int | None, end: int | None
-) -> None:
+def test_a_partition_nobody_can_ask_about_is_left_as_it_is(earliest: int | None, end: int | None) -> None:
     change = change_for(P, ResetTo.offset(20), 50, earliest, end)
     assert change.new_offset is None
     assert "left as it is" in change.note

@@ -1,0 +1,140 @@
+"""What each command of ``kohort groups`` asks and shows; each returns its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+from ..protocol import ErrorCode
+from . import _words, tables
+from ._errors import advised
+from ._plain import plain
+from ._screen import Screen
+from ._watch import watch
+from .commands import OK, REFUSED
+from .group_admin import GroupAdmin
+from .reset import ResetTo
+from .results import Outcome
+
+Action = Callable[[GroupAdmin, argparse.Namespace, Screen], Awaitable[int]]
+
+
+async def perform(options: argparse.Namespace) -> int:
+    """Connect and run the command."""
+    screen = Screen(as_json=options.json)
+    async with GroupAdmin(options.bootstrap, timeout_ms=max(1, round(options.timeout * 1_000))) as admin:
+        return await ACTIONS[options.action](admin, options, screen)
+
+
+async def _list(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    rows = await admin.list_groups(states=options.states, types=options.types)
+    if screen.as_json:
+        screen.document({"groups": rows})
+    elif rows:
+        screen.show(tables.listed(rows))
+    else:
+        screen.remark("no groups")
+    return OK
+
+
+async def _describe(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    found = (await admin.describe([options.group]))[options.group]
+    if not found.exists:
+        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    if screen.as_json:
+        screen.document({**plain(found), "total_lag": found.total_lag})
+        return OK
+    screen.show(*tables.described(found))
+    return OK
+
+
+async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    now = (await admin.describe([options.group]))[options.group]
+    history = await admin.history(
+        options.group, options.limit, max_offsets=options.max_offsets, progress=screen.progress
+    )
+    if not (now.exists or history.generations or history.entries):
+        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    if screen.as_json:
+        screen.document({**plain(history), "now": {**plain(now), "total_lag": now.total_lag}})
+        return OK
+    screen.show(*(tables.events(history.entries) if options.events else tables.timeline(history)))
+    screen.show(*tables.members_now(now))
+    for words in history.unknown:
+        screen.remark(words)
+    return OK
+
+
+async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    topics = None if options.all_topics else _words.topic_partitions(options.topics)
+    plan = await admin.plan_reset(options.group, _target(options), topics)
+    if not plan.changes:
+        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} has no offsets to reset")
+    if options.execute:
+        plan = await admin.execute(plan)
+    if screen.as_json:
+        screen.document(plan)
+    else:
+        screen.show(tables.changes(plan))
+        if not plan.executed and plan.refusal is None:
+            screen.remark("nothing has been changed: add --execute to commit these offsets")
+    if plan.refusal is not None:
+        raise advised(ErrorCode.NON_EMPTY_GROUP, plan.refusal)
+    return OK if all(change.new_offset is not None for change in plan.changes) else REFUSED
+
+
+def _target(options: argparse.Namespace) -> ResetTo:
+    if options.to_earliest:
+        return ResetTo.earliest()
+    if options.to_latest:
+        return ResetTo.latest()
+    if options.to_current:
+        return ResetTo.current()
+    if options.to_offset is not None:
+        return ResetTo.offset(options.to_offset)
+    if options.shift_by is not None:
+        return ResetTo.shift(options.shift_by)
+    if options.by_duration is not None:
+        return ResetTo.timestamp(max(0, round(time.time() * 1_000) - options.by_duration))
+    return ResetTo.timestamp(
+        options.to_timestamp if options.to_timestamp is not None else options.to_datetime
+    )
+
+
+async def _delete(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    outcomes = await admin.delete_groups(options.groups)
+    if screen.as_json:
+        screen.document({"groups": [{"group": group, **plain(done)} for group, done in outcomes.items()]})
+    else:
+        screen.show(tables.outcomes(["GROUP"], {(group,): done for group, done in outcomes.items()}))
+    return _code(outcomes.values())
+
+
+async def _delete_offsets(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    outcomes = await admin.delete_offsets(options.group, _words.topic_partitions(options.topics))
+    if screen.as_json:
+        rows = [{**plain(partition), **plain(done)} for partition, done in outcomes.items()]
+        screen.document({"group": options.group, "partitions": rows})
+    else:
+        named: dict[tuple[str, ...], Outcome] = {
+            (topic, str(number)): done for (topic, number), done in outcomes.items()
+        }
+        screen.show(tables.outcomes(["TOPIC", "PARTITION"], named))
+    return _code(outcomes.values())
+
+
+def _code(outcomes: Collection[Outcome]) -> int:
+    return OK if all(outcome.ok for outcome in outcomes) else REFUSED
+
+
+ACTIONS: Final[dict[str, Action]] = {
+    "list": _list,
+    "describe": _describe,
+    "timeline": _timeline,
+    "watch": watch,
+    "reset-offsets": _reset,
+    "delete": _delete,
+    "delete-offsets": _delete_offsets,
+}

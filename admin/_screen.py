@@ -1,0 +1,78 @@
+"""Where commands put what they show: results on standard output, remarks on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ._plain import document
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: A pipe has no width: rows stay on one line, so that they can be searched and cut.
+_PIPE_WIDTH = 100_000
+
+
+class Screen:
+    """Tables for people, one JSON document for programs.
+
+    ``progress`` is for long reads; it writes to standard error, and only where that is a terminal.
+    """
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self._progressing = False
+
+    @property
+    def live(self) -> bool:
+        """Whether a picture can be redrawn in place."""
+        return not self.as_json and sys.stdout.isatty()
+
+    def console(self) -> Console:
+        """rich's console for standard output."""
+        from rich.console import Console
+
+        if sys.stdout.isatty() or "COLUMNS" in os.environ:
+            return Console(file=sys.stdout, highlight=False)
+        return Console(file=sys.stdout, highlight=False, width=_PIPE_WIDTH)
+
+    def show(self, *parts: Any) -> None:
+        """Print tables and texts, a blank line between them."""
+        self._end_progress()
+        console = self.console()
+        with console.capture() as captured:
+            for number, part in enumerate(parts):
+                if number:
+                    console.print()
+                console.print(part)
+        self.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+    def document(self, value: Any, *, one_line: bool = False) -> None:
+        """Print a JSON document."""
+        self._end_progress()
+        self.write(document(value, indent=None if one_line else 2) + "\n")
+
+    def write(self, text: str) -> None:
+        """Plain text to standard output, at once."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def remark(self, words: str) -> None:
+        """A line for people only: programs that read standard output do not see it."""
+        self._end_progress()
+        print(f"({words})", file=sys.stderr)
+
+    def progress(self, done: int, total: int) -> None:
+        """How far a long read has come."""
+        if sys.stderr.isatty():
+            self._progressing = True
+            sys.stderr.write(f"\rread {done:,} of at most {total:,} offsets of __consumer_offsets ")
+            sys.stderr.flush()
+
+    def _end_progress(self) -> None:
+        if self._progressing:
+            self._progressing = False
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,215 @@
+"""``kohort groups watch``: a group looked at again and again.
+
+On a kohort broker the news are the coordinator's own events, with their causes. Elsewhere they are what
+differs between two looks. A terminal gets a picture that is redrawn; a pipe gets a line for each thing that
+changed; ``--json`` gives one document a look, each on its own line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..consumer import BrokerConnectionError
+from ..protocol import ErrorCode, KafkaError, TopicPartition
+from . import _words, tables
+from ._errors import advised
+from ._plain import plain
+from ._screen import Screen
+from .group_admin import GroupAdmin
+from .results import GroupDescription, HistoryEntry
+
+_NEWS_KEPT: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something that happened, in words."""
+
+    timestamp_ms: int
+    text: str
+
+
+@dataclass(slots=True)
+class Watcher:
+    """What has been seen so far. ``sequence`` is the last event told."""
+
+    group: str
+    before: GroupDescription | None = None
+    sequence: int = -1
+    news: deque[News] = field(default_factory=lambda: deque(maxlen=_NEWS_KEPT))
+
+    async def look(self, admin: GroupAdmin) -> tuple[GroupDescription, list[News]]:
+        """The group now, and what is new since the last look."""
+        now = (await admin.describe([self.group]))[self.group]
+        first = self.before is None
+        entries = await self._events(admin)
+        if entries is None:
+            news = [News(_now_ms(), text) for text in differences(self.before, now)]
+        else:
+            news = [News(entry.timestamp_ms, told(entry)) for entry in entries]
+            # the past is for `timeline`; the last few events say how the group came to be as it is
+            news = news[-3:] if first else news
+        self.before = now
+        self.news.extend(news)
+        return now, news
+
+    async def _events(self, admin: GroupAdmin) -> list[HistoryEntry] | None:
+        try:
+            entries = await admin.events(self.group, self.sequence)
+        except KafkaError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            return []
+        if entries:
+            self.sequence = entries[-1].sequence
+        return entries
+
+
+def told(entry: HistoryEntry) -> str:
+    """An event in one line."""
+    who = f" [{entry.client_id} at {entry.client_host}]" if entry.client_id else ""
+    return f"{entry.kind}, generation {entry.generation}: {entry.cause}{who}"
+
+
+def differences(before: GroupDescription | None, now: GroupDescription) -> Iterator[str]:
+    """What changed between two looks, in words."""
+    if before is None:
+        return
+    if before.state != now.state:
+        yield f"state {before.state} > {now.state}"
+    old = {member.member_id: member for member in before.members}
+    new = {member.member_id: member for member in now.members}
+    for gone in old.keys() - new.keys():
+        yield f"{old[gone].owner} left [{old[gone].client_id} at {old[gone].client_host}]"
+    for come in new.keys() - old.keys():
+        yield f"{new[come].owner} joined [{new[come].client_id} at {new[come].client_host}]"
+    if now.state == "Stable":
+        held, holds = _owners(before), _owners(now)
+        for partition in sorted(holds):
+            if held.get(partition) != holds[partition]:
+                taken_from = held.get(partition) or "nobody"
+                yield f"{partition.topic}-{partition.partition} {taken_from} > {holds[partition]}"
+
+
+def _owners(found: GroupDescription) -> dict[TopicPartition, str]:
+    return {partition: member.owner for member in found.members for partition in member.assignment or ()}
+
+
+async def watch(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) -> int:
+    """Look every ``--interval`` seconds, ``--count`` times or until Ctrl-C. A lost broker is waited for."""
+    watcher = Watcher(options.group)
+    now, news = await watcher.look(admin)
+    if not now.exists:
+        raise advised(ErrorCode.GROUP_ID_NOT_FOUND, f"group {options.group!r} does not exist")
+    with _view(watcher, screen) as view:
+        view.show(now, news)
+        looks = 1
+        while options.count is None or looks < options.count:
+            await asyncio.sleep(options.interval)
+            try:
+                view.show(*await watcher.look(admin))
+            except BrokerConnectionError as error:
+                view.trouble(str(error))
+            looks += 1
+    return 0
+
+
+def _view(watcher: Watcher, screen: Screen) -> View:
+    if screen.as_json:
+        return Documents(screen)
+    return Picture(watcher, screen) if screen.live else Lines(screen)
+
+
+class View(ABC):
+    """Shows each look; used in ``with``."""
+
+    def __init__(self, screen: Screen) -> None:
+        self.screen = screen
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *_: object) -> None:  # noqa: B027 - only a view that draws has to tidy up
+        pass
+
+    @abstractmethod
+    def show(self, now: GroupDescription, news: list[News]) -> None:
+        """The group now, and what is new since the last look."""
+
+    def trouble(self, words: str) -> None:
+        """The broker did not answer; the next look may succeed."""
+        self.screen.remark(words)
+
+
+class Documents(View):
+    """One JSON document a look, each on its own line."""
+
+    def show(self, now: GroupDescription, news: list[News]) -> None:
+        shown = {"timestamp_ms": _now_ms(), **plain(now), "total_lag": now.total_lag, "events": plain(news)}
+        self.screen.document(shown, one_line=True)
+
+
+class Lines(View):
+    """A line for each event, and one when state, members or lag are others."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(screen)
+        self._last = ""
+
+    def show(self, now: GroupDescription, news: list[News]) -> None:
+        for piece in news:
+            self.screen.write(f"{_words.utc(piece.timestamp_ms)}  {tables.clean(piece.text)}\n")
+        line = f"{now.state}, members {len(now.members)}, lag {_shown(now.total_lag)}"
+        if line != self._last:
+            self._last = line
+            self.screen.write(f"{_words.utc(_now_ms())}  {line}\n")
+
+
+class Picture(View):
+    """The group and the last news, redrawn in place."""
+
+    def __init__(self, watcher: Watcher, screen: Screen) -> None:
+        from rich.live import Live
+
+        super().__init__(screen)
+        self._watcher = watcher
+        self._live = Live(console=screen.console(), auto_refresh=False)
+
+    def __enter__(self) -> View:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, now: GroupDescription, news: list[News]) -> None:  # noqa: ARG002 - it shows old ones too
+        self._draw(now, "Ctrl-C ends")
+
+    def trouble(self, words: str) -> None:
+        if self._watcher.before is not None:
+            self._draw(self._watcher.before, words)
+
+    def _draw(self, now: GroupDescription, footer: str) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        told = ((_words.utc(piece.timestamp_ms), piece.text) for piece in self._watcher.news)
+        parts: list[Any] = tables.described(now)
+        parts += [tables.table(["WHEN (UTC)", "EVENT"], told), Text(f"{_words.utc(_now_ms())}  {footer}")]
+        spaced = [piece for part in parts for piece in (part, Text(""))]
+        self._live.update(Group(*spaced), refresh=True)
+
+
+def _shown(number: int | None) -> str:
+    return "-" if number is None else str(number)
+
+
+def _now_ms() -> int:
+    return round(time.time() * 1_000)

@@ -1,0 +1,88 @@
+"""What people type: times, durations, topics with partitions. Each reader raises ValueError."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+_UNITS_MS: Final = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+_SHORT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)")
+_ISO: Final = re.compile(
+    r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+
+
+def duration_ms(text: str) -> int:
+    """``2h``, ``1h30m``, ``90s`` or ISO 8601 (``P1DT2H``); months and years have no length."""
+    wanted = text.strip()
+    total = _short(wanted)
+    if total is None and (match := _ISO.fullmatch(wanted)) and wanted[-1] not in "PTpt":
+        total = sum(float(value) * _UNITS_MS[unit] for unit, value in match.groupdict().items() if value)
+    if total is None:
+        raise ValueError(f"{text!r} is no duration: write 90s, 2h, 1h30m or ISO 8601 such as P1DT2H")
+    return round(total)
+
+
+def _short(text: str) -> float | None:
+    parts = list(_SHORT.finditer(text))
+    if not parts or "".join(part[0] for part in parts) != text:
+        return None
+    return sum(float(part[1]) * _UNITS_MS[part[2]] for part in parts)
+
+
+def datetime_ms(text: str) -> int:
+    """ISO 8601, such as ``2026-02-03T04:05:06.789+01:00``; without an offset it is UTC."""
+    try:
+        when = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text!r} is no time: write ISO 8601, such as 2026-02-03T04:05:06Z") from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    since_ms = round(when.timestamp() * 1_000)
+    if since_ms < 0:
+        raise ValueError(f"{text!r} is before 1970: no record is that old")
+    return since_ms
+
+
+def topic_partitions(texts: list[str]) -> dict[str, list[int]]:
+    """``orders`` (all partitions) or ``orders:0,3``; no numbers stand for all, and all wins."""
+    topics: dict[str, list[int]] = {}
+    for text in texts:
+        topic, numbers = _topic(text)
+        if not numbers:
+            topics[topic] = []
+        elif topics.get(topic) != []:
+            topics.setdefault(topic, []).extend(numbers)
+    return topics
+
+
+def _topic(text: str) -> tuple[str, list[int]]:
+    topic, colon, rest = text.partition(":")
+    numbers = [part.strip() for part in rest.split(",")] if colon else []
+    if not topic or not all(number.isascii() and number.isdigit() for number in numbers):
+        raise ValueError(f"{text!r} is no topic: write orders, or orders:0,3 for partitions 0 and 3")
+    return topic, [int(number) for number in numbers]
+
+
+def utc(timestamp_ms: int) -> str:
+    """A time as people read it: ``2026-02-03 04:05:06.789`` (UTC)."""
+    when = datetime.fromtimestamp(timestamp_ms // 1_000, UTC)
+    return f"{when:%Y-%m-%d %H:%M:%S}.{timestamp_ms % 1_000:03d}"
+
+
+def span(duration: int) -> str:
+    """Milliseconds as people read them: ``12 ms``, ``3.4 s``, ``2 min 5 s``."""
+    if duration < 1_000:
+        return f"{duration} ms"
+    if duration < 60_000:
+        return f"{duration / 1_000:.1f} s"
+    return f"{duration // 60_000} min {duration % 60_000 // 1_000} s"

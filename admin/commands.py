@@ -1,0 +1,212 @@
+"""``kohort groups``: its arguments, and what becomes of errors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from . import _words
+
+#: Exit codes. REFUSED: the broker said no, or there is no such group. UNREACHABLE: nobody answered.
+OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+_TIMEOUT_S: Final = 15.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give ``kohort groups`` its commands."""
+    _add_common(parser, "localhost:9092", _TIMEOUT_S, False)
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def command(name: str, words: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+        # also behind the action; what is not said there is left to what was said before it
+        _add_common(made, argparse.SUPPRESS, argparse.SUPPRESS, argparse.SUPPRESS)
+        return made
+
+    _add_list(command("list", "all groups of all brokers"))
+    _add_group(command("describe", "a group's state, members, and lag by partition"))
+    _add_timeline(command("timeline", "a group's last generations: when, why, how long, who moved"))
+    _add_watch(command("watch", "a group as it changes, until Ctrl-C"))
+    _add_reset(command("reset-offsets", "what a reset of committed offsets would do; --execute does it"))
+    delete = command("delete", "delete groups that have no members, with their offsets")
+    delete.add_argument("groups", metavar="GROUP", nargs="+")
+    offsets = command("delete-offsets", "delete committed offsets of topics that no member reads")
+    _add_group(offsets)
+    _add_topics(offsets, required=True)
+
+
+def _add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
+    parser.add_argument(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        default=bootstrap,
+        help="brokers to begin with, with commas between them (default: localhost:9092)",
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_positive,
+        default=timeout,
+        help=f"longest time to wait for an answer, retries included (default: {_TIMEOUT_S:g})",
+    )
+    parser.add_argument(
+        "--json", action="store_true", default=as_json, help="one JSON document instead of tables"
+    )
+
+
+def _add_group(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--state", dest="states", metavar="STATE,...", type=_names, default=[], help="such as Stable,Empty"
+    )
+    parser.add_argument(
+        "--type", dest="types", metavar="TYPE,...", type=_names, default=[], help="such as classic,consumer"
+    )
+
+
+def _add_timeline(parser: argparse.ArgumentParser) -> None:
+    _add_group(parser)
+    parser.add_argument(
+        "--limit", metavar="N", type=_count, default=20, help="generations to show (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--events", action="store_true", help="every event, not only generations (kohort brokers)"
+    )
+    parser.add_argument(
+        "--max-offsets",
+        metavar="N",
+        type=_count,
+        default=500_000,
+        help="most offsets of __consumer_offsets to read where the broker keeps no history "
+        "(default: %(default)s)",
+    )
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    _add_group(parser)
+    parser.add_argument(
+        "--interval", metavar="SECONDS", type=_positive, default=1.0, help="(default: %(default)s)"
+    )
+    parser.add_argument("--count", metavar="N", type=_count, help="end after so many looks")
+
+
+def _add_reset(parser: argparse.ArgumentParser) -> None:
+    _add_group(parser)
+    to = parser.add_argument_group("where to (one of these)").add_mutually_exclusive_group(required=True)
+    add: Callable[..., Any] = to.add_argument
+    add("--to-earliest", action="store_true", help="the first record there is")
+    add("--to-latest", action="store_true", help="behind the last record")
+    add("--to-timestamp", metavar="MS", type=_offset, help="first record at or after this time, in ms")
+    add("--to-datetime", metavar="ISO", type=_read(_words.datetime_ms), help="the same; UTC if no offset")
+    add("--by-duration", metavar="2h", type=_read(_words.duration_ms), help="the same, so long ago")
+    add("--to-offset", metavar="N", type=_offset, help="this offset")
+    add("--shift-by", metavar="N", type=int, help="so many records forward; below 0: back")
+    add("--to-current", action="store_true", help="the committed offset, within what the log has")
+    _add_topics(parser, required=False)
+    doing = parser.add_mutually_exclusive_group()
+    doing.add_argument("--execute", action="store_true", help="commit the new offsets")
+    doing.add_argument("--dry-run", action="store_true", help="only show them (the default)")
+
+
+def _add_topics(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    words = "a topic, or some partitions of it; may be given many times"
+    which = parser if required else parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--topic",
+        dest="topics",
+        metavar="TOPIC[:P,...]",
+        action="append",
+        type=_read(_topic),
+        required=required,
+        help=words,
+    )
+    if not required:
+        which.add_argument("--all-topics", action="store_true", help="every partition with an offset")
+
+
+def _topic(text: str) -> str:
+    _words.topic_partitions([text])
+    return text
+
+
+def _read(reader: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A reader whose words reach the user: argparse drops those of a ValueError."""
+
+    def read(text: str) -> Any:
+        try:
+            return reader(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _whole(text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit() and least <= int(text) < 2**63):
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number from {least} on")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    return min(_whole(text, 1), 2**31 - 1)
+
+
+def _offset(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _positive(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r}: give seconds, more than 0 and at most 86400")
+    return seconds
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
+    try:
+        code = _run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # whoever read the output has seen enough; the interpreter must not trip over it again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return OK if options.action == "watch" else INTERRUPTED
+
+
+def _run(options: argparse.Namespace) -> int:
+    import asyncio
+
+    from ..consumer import BrokerConnectionError, ConfigError
+    from ..protocol import KohortError
+    from ._actions import perform
+
+    try:
+        return asyncio.run(perform(options))
+    except ConfigError as error:
+        return _say(str(error), WRONG_USE)
+    except BrokerConnectionError as error:
+        return _say(f"no connection to {options.bootstrap}: {error}", UNREACHABLE)
+    except KohortError as error:
+        return _say(str(error), REFUSED)
+
+
+def _say(words: str, code: int) -> int:
+    print("kohort groups:", " ".join(words.split()), file=sys.stderr)
+    return code

@@ -1,0 +1,225 @@
+"""Results as rich tables. Names come from strangers: they are shown as text, never read as markup."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..protocol import TopicPartition
+from . import _words
+from .results import (
+    Generation,
+    GroupDescription,
+    GroupHistory,
+    HistoryEntry,
+    ListedGroup,
+    Outcome,
+    PartitionMove,
+    ResetPlan,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_MOVES_SHOWN: Final = 6
+_NUMBERS: Final = frozenset({"PARTITION", "COMMITTED", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ"})
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table whose cells fold where the terminal is too narrow. None is shown as "-"."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in headings:
+        made.add_column(heading, justify="right" if heading in _NUMBERS else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text("-" if cell is None else clean(str(cell))) for cell in row))
+    return made
+
+
+def clean(text: str) -> str:
+    """The text without control characters, which could talk to the terminal."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def listed(rows: Iterable[ListedGroup]) -> Table:
+    return table(
+        ["GROUP", "STATE", "PROTOCOL TYPE", "TYPE", "COORDINATOR"],
+        (
+            (row.group, row.state, row.protocol_type or None, row.group_type, f"node {row.coordinator}")
+            for row in rows
+        ),
+    )
+
+
+def described(found: GroupDescription) -> list[Any]:
+    """The group in a few lines, then members, then partitions, as far as there are any."""
+    where = found.coordinator
+    head: list[tuple[str, object]] = [
+        ("group", found.group),
+        ("state", found.state),
+        ("protocol", " ".join(filter(None, (found.protocol_type, found.protocol))) or None),
+        ("coordinator", f"{where.host}:{where.port} (node {where.node_id})"),
+        ("members", len(found.members)),
+        ("total lag", found.total_lag),
+    ]
+    parts: list[Any] = [_pairs([*head, *(("note", note) for note in found.notes)])]
+    if found.members:
+        parts.append(_members(found))
+    if found.partitions:
+        owners = {member.member_id: member.owner for member in found.members}
+        parts.append(
+            table(
+                ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"],
+                (
+                    (
+                        p.topic,
+                        p.partition,
+                        p.committed_offset,
+                        p.end_offset,
+                        p.lag,
+                        owners.get(p.member_id or ""),
+                    )
+                    for p in found.partitions
+                ),
+            )
+        )
+    return parts
+
+
+def members_now(found: GroupDescription) -> list[Any]:
+    """The group as it is now, in short: below a timeline."""
+    if not found.exists:
+        return [_pairs([("now", "the group does not exist")])]
+    line = _pairs(
+        [("now", f"{found.state}, {_many(len(found.members), 'member')}, lag {found.total_lag or 0}")]
+    )
+    return [line, _members(found)] if found.members else [line]
+
+
+def _members(found: GroupDescription) -> Table:
+    return table(
+        ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS"],
+        (
+            (m.member_id, m.instance_id, m.client_id, m.client_host, assignment(m.assignment))
+            for m in found.members
+        ),
+    )
+
+
+def _pairs(rows: Iterable[tuple[str, object]]) -> Table:
+    made = table(["", ""], rows)
+    made.show_header = False
+    return made
+
+
+def assignment(partitions: Iterable[TopicPartition] | None) -> str | None:
+    """``orders 0-2,5; payments 1``; None for what cannot be read."""
+    if partitions is None:
+        return None
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, number in sorted(partitions):
+        by_topic[topic].append(number)
+    return "; ".join(f"{topic} {_ranges(numbers)}" for topic, numbers in by_topic.items()) or "none"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def timeline(history: GroupHistory) -> list[Any]:
+    """A row for each generation, oldest first."""
+    return [
+        table(
+            ["ENDED (UTC)", "GEN", "STATE", "MEMBERS", "CAUSE", "TOOK", "MOVED"],
+            (
+                (
+                    _words.utc(row.timestamp_ms),
+                    row.generation,
+                    row.state,
+                    _before_and_after(row),
+                    _cause(row),
+                    "unknown" if row.duration_ms is None else _words.span(row.duration_ms),
+                    _moved(row),
+                )
+                for row in history.generations
+            ),
+        )
+    ]
+
+
+def _before_and_after(row: Generation) -> str:
+    if row.members_before in (None, row.members):
+        return str(row.members)
+    return f"{row.members_before} to {row.members}"
+
+
+def _cause(row: Generation) -> str:
+    if row.cause is not None:
+        return row.cause
+    seen = [
+        f"{words} {_named(names)}" for words, names in (("joined", row.joined), ("left", row.left)) if names
+    ]
+    return f"unknown ({'; '.join(seen)})" if seen else "unknown"
+
+
+def _named(names: Sequence[str]) -> str:
+    rest = len(names) - _MOVES_SHOWN
+    return ", ".join(names[:_MOVES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _moved(row: Generation) -> str | None:
+    if row.moves is None:
+        return None if row.partitions_moved is None else str(row.partitions_moved)
+    if not row.moves:
+        return "none"
+    return _named([_move(move) for move in row.moves])
+
+
+def _move(move: PartitionMove) -> str:
+    return f"{move.topic}-{move.partition} {move.from_owner or 'nobody'} > {move.to_owner or 'nobody'}"
+
+
+def events(entries: Iterable[HistoryEntry]) -> list[Any]:
+    """A row for each event, oldest first."""
+    return [
+        table(
+            ["WHEN (UTC)", "SEQ", "GEN", "EVENT", "CAUSE", "MEMBER", "CLIENT", "HOST"],
+            (
+                (
+                    _words.utc(row.timestamp_ms),
+                    row.sequence,
+                    row.generation,
+                    row.kind,
+                    row.cause,
+                    row.member or None,
+                    row.client_id or None,
+                    row.client_host or None,
+                )
+                for row in entries
+            ),
+        )
+    ]
+
+
+def changes(plan: ResetPlan) -> Table:
+    return table(
+        ["TOPIC", "PARTITION", "CURRENT", "NEW", "NOTE"],
+        ((c.topic, c.partition, c.current_offset, c.new_offset, c.note) for c in plan.changes),
+    )
+
+
+def outcomes(headings: Sequence[str], rows: Mapping[tuple[str, ...], Outcome]) -> Table:
+    return table([*headings, "RESULT"], ((*names, done.error or "deleted") for names, done in rows.items()))
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,94 @@
+"""For the tests of group administration: an admin client, members, records, and the command itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack
+from typing import Any, NamedTuple
+
+import pytest
+
+from kohort.admin import GroupAdmin
+from kohort.cli import main
+from kohort.consumer import AsyncGroupConsumer
+from tests.consumer.members import Maker
+
+
+@pytest.fixture
+async def admin(bootstrap: str) -> AsyncIterator[GroupAdmin]:
+    async with GroupAdmin(bootstrap, timeout_ms=20_000) as client:
+        yield client
+
+
+@pytest.fixture
+def produce(bootstrap: str) -> Callable[..., None]:
+    """``produce(topic, {0: 20, 1: 10})``: so many records to each partition, one each 1,000 ms of time."""
+    from kafka import KafkaProducer
+
+    def send(topic: str, counts: dict[int, int], *, first_ms: int = 1_700_000_000_000) -> None:
+        with KafkaProducer(bootstrap_servers=bootstrap) as producer:
+            for partition, count in counts.items():
+                for number in range(count):
+                    when = first_ms + number * 1_000
+                    producer.send(topic, b"value", partition=partition, timestamp_ms=when)
+
+    return send
+
+
+@pytest.fixture
+async def member(bootstrap: str) -> AsyncIterator[Maker]:
+    """``await member(topic, group=...)`` is a consumer that has started; closed after the test."""
+    async with AsyncExitStack() as stack:
+
+        async def make(*topics: str, **config: Any) -> AsyncGroupConsumer:
+            settings = {
+                "bootstrap": bootstrap,
+                "session_timeout_ms": 6_000,
+                "heartbeat_interval_ms": 100,
+                "fetch_max_wait_ms": 100,
+                "auto_offset_reset": "earliest",
+            }
+            consumer = AsyncGroupConsumer(*topics, **{**settings, **config})
+            return await stack.enter_async_context(consumer)
+
+        yield make
+
+
+class Ran(NamedTuple):
+    """What a command left: exit code, standard output and standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+    def rows(self) -> list[list[str]]:
+        """The words of each line that is not empty."""
+        return [line.split() for line in self.out.splitlines() if line.strip()]
+
+
+Groups = Callable[..., Ran]
+
+
+@pytest.fixture
+def groups(bootstrap: str, capfd: pytest.CaptureFixture[str]) -> Groups:
+    """``groups("describe", "billing")``: ``kohort groups`` on the tests' cluster."""
+
+    def run(*words: Any, to: str = bootstrap) -> Ran:
+        return ran(capfd, ["groups", "--bootstrap", to, "--timeout", "20", *map(str, words)])
+
+    return run
+
+
+def ran(capfd: pytest.CaptureFixture[str], words: Iterable[str]) -> Ran:
+    """Run the command in this process."""
+    capfd.readouterr()
+    try:
+        code = main(list(words))
+    except SystemExit as left:
+        code = int(left.code or 0)
+    return Ran(code, *capfd.readouterr())
