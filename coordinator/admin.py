@@ -13,7 +13,7 @@ from ..protocol import ErrorCode
 from ..statemachine import GroupState
 from .errors import append_error
 from .expiry import group_tombstones
-from .insight import AppendRefused, GroupRemoved
+from .insight import GroupRemoved, append_refused
 from .replies import GROUP_OPERATIONS, DeletedGroup, DescribedGroup, DescribedMember, ListedGroup
 
 if TYPE_CHECKING:
@@ -129,11 +129,11 @@ class AfterDelete:
 
     def done(self, shard: Shard, _now_ms: int) -> None:
         shard.forget(self.group_id)
-        shard.note(GroupRemoved(self.group_id, "deleted by request"))
+        shard.note(GroupRemoved(self.group_id, cause="deleted by request"))
         shard.reply(self.request, DeletedGroup(self.group_id, 0))
 
     def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
         shard.unblock(self.group_id)
         shard.reply(self.request, delete_refusal(self.request, append_error(error)))
 

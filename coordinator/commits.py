@@ -19,7 +19,7 @@ from ..offsets_topic import NONE, OffsetCommitted
 from ..protocol import ErrorCode
 from ..statemachine import GroupState
 from .errors import append_error
-from .insight import AppendRefused, CommitRefused
+from .insight import CommitRefused, append_refused, fenced
 from .members import check_member, restart_session
 from .replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
 from .settings import MAX_COMMIT_PARTITIONS
@@ -109,7 +109,7 @@ def handle_commit(shard: Shard, request: Request, now_ms: int) -> None:
     group = shard.find(commit.group_id)
     error = _unacceptable(group, commit, request.version)
     if error:
-        shard.note(CommitRefused(commit.group_id, commit.member_id, commit.generation, error))
+        _note_refused(shard, group, request, error)
         shard.reply(request, refusal(request, error))
         return
     if group is not None and group.state is not GroupState.EMPTY:
@@ -156,7 +156,7 @@ class AfterCommit:
         shard.reply(self.request, commit_reply(self.request.body))
 
     def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
         shard.reply(self.request, refusal(self.request, append_error(error)))
 
 
@@ -173,6 +173,23 @@ def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
         CommitTopic(name, topic_id, [partition for partition, _ in pairs], [error for _, error in pairs])
         for (name, topic_id), pairs in merged.items()
     ]
+
+
+def _note_refused(shard: Shard, group: Group | None, request: Request, error: ErrorCode) -> None:
+    commit: CommitRequest = request.body
+    shard.note(
+        CommitRefused(
+            commit.group_id,
+            generation=-1 if group is None else group.generation,
+            cause=fenced(group, request, commit.member_id, commit.instance_id, error),
+            member=commit.member_id,
+            instance_id=commit.instance_id,
+            client_id=request.context.client_id,
+            client_host=request.context.client_host,
+            error_code=error,
+            claimed_generation=commit.generation,
+        )
+    )
 
 
 def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:

@@ -6,8 +6,8 @@ after the shard was told that they were appended, so whoever carries effects out
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from ..offsets_topic import Record
 from ..protocol import RequestContext
@@ -42,9 +42,17 @@ class Reply:
 
 @dataclass(slots=True)
 class Note:
-    """Something worth knowing happened; the kinds are in ``insight``. ``group`` is "" where none is meant."""
+    """Something worth knowing happened; the kinds are in ``insight``. ``group`` is "" where none is meant.
+
+    ``timestamp_ms`` and ``sequence`` are given when it is told: the time, and its number in the history of
+    its group, 0 where none is kept. ``level`` is what a log takes it for.
+    """
+
+    level: ClassVar[Literal["debug", "info", "warning"]] = "info"
 
     group: str
+    sequence: int = field(default=0, kw_only=True, compare=False)
+    timestamp_ms: int = field(default=0, kw_only=True, compare=False)
 
 
 Effect: TypeAlias = Append | Reply | Note

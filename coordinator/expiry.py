@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from ..offsets_topic import NONE, GroupDeleted, OffsetDeleted, Record
 from ..protocol import ErrorCode, TopicPartition
 from ..statemachine import GroupState
-from .insight import AppendRefused, GroupRemoved, OffsetsRemoved
+from .insight import GroupRemoved, OffsetsRemoved, append_refused
 from .model import CONSUMER, Group
 from .timers import RETENTION
 
@@ -62,13 +62,13 @@ class AfterExpiry:
 
     def done(self, shard: Shard, _now_ms: int) -> None:
         if self.count:
-            shard.note(OffsetsRemoved(self.group_id, self.count, self.reason))
+            shard.note(OffsetsRemoved(self.group_id, cause=self.reason, count=self.count))
         if self.with_group:
             shard.forget(self.group_id)
-            shard.note(GroupRemoved(self.group_id, self.reason))
+            shard.note(GroupRemoved(self.group_id, cause=self.reason))
 
     def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
         shard.unblock(self.group_id)
 
 

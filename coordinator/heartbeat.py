@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..protocol import ErrorCode
 from ..statemachine import GroupState
-from .members import check_member
+from .members import check_member, fence
 from .replies import HeartbeatReply
 from .timers import SESSION
 
@@ -35,12 +35,14 @@ def _heartbeat(shard: Shard, request: Request, now_ms: int) -> ErrorCode:
         return ErrorCode.INVALID_GROUP_ID
     group = shard.find(body.group_id)
     if group is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, body.member_id, body.group_instance_id)
-    if error:
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+    else:
+        error = check_member(group, body.member_id, body.group_instance_id)
+        if not error and body.generation_id != group.generation:
+            error = ErrorCode.ILLEGAL_GENERATION
+    if group is None or error:
+        fence(shard, group, request, body.member_id, body.group_instance_id, error)
         return error
-    if body.generation_id != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
     timeout_ms = group.members[body.member_id].session_timeout_ms
     shard.timers.start((SESSION, body.group_id, body.member_id), now_ms + timeout_ms)
     if group.state is GroupState.PREPARING_REBALANCE:

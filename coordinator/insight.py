@@ -1,26 +1,41 @@
-"""What the coordinator tells about itself: one typed note for each thing that happens.
+"""What the coordinator tells about itself: one typed event for each thing that happens.
 
-Nobody has to listen, so a note costs little to make: the moves of a rebalance are only worked out when asked
-for, and only then are members' assignments looked into, and only for the protocol type "consumer".
+Nobody has to listen, so an event costs little to make: the moves of a rebalance are only worked out when
+asked for, and only then are members' assignments looked into, and only for the protocol type "consumer".
+Nothing is made for a heartbeat or a commit that is accepted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
-from ..protocol import MalformedMessageError, TopicPartition, decode_assignment
+from ..protocol import ErrorCode
 from .effects import Note
+from .moves import Move, count_moves, moves_between
 
-# a rebalance that keeps starting over keeps its first reasons
+if TYPE_CHECKING:
+    from .effects import Request
+    from .model import Group, Member
+
+#: How a history divides its room, and what makes way for what.
+Share: TypeAlias = Literal["rebalances", "members", "refusals"]
+
+#: Longest text of a client's making inside a cause, in characters.
+MAX_QUOTED: Final = 200
+
+# a rebalance that keeps starting over keeps its first reasons, one that many are late for some of their names
 _MAX_CAUSES = 5
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a rebalance starts: in words, and the member it is about ("" if about none)."""
+    """Why something happens: in words, and the member it is about ("" if about none)."""
 
     text: str
     member_id: str = ""
+    instance_id: str | None = None
     client_id: str = ""
     client_host: str = ""
 
@@ -36,127 +51,188 @@ class RebalanceTrace:
     joined_ms: int | None = None
 
     def add(self, cause: Cause) -> None:
-        """It starts over, for another reason."""
+        """Another reason why it takes as long as it does."""
         if len(self.causes) < _MAX_CAUSES:
             self.causes.append(cause)
 
-
-@dataclass(slots=True)
-class RebalanceStarted(Note):
-    """A group begins to collect its members; ``generation`` is the one that ends."""
-
-    generation: int
-    cause: str
-    member: str
+    def cause(self) -> str:
+        """All reasons, each once."""
+        return "; ".join(dict.fromkeys(cause.text for cause in self.causes))
 
 
-@dataclass(slots=True)
-class RebalanceNote(Note):
-    """A rebalance is over: the generation is Stable, or Empty with ``members`` 0.
+@dataclass(slots=True, kw_only=True)
+class GroupEvent(Note):
+    """Something that happened in a group.
 
-    ``duration_ms`` runs from the first cause to here; ``join_ms`` of it until all had joined.
-    ``before`` and ``after`` are assignments by owner (instance id, or member id).
+    ``generation`` is the group's at that time, -1 for none; ``cause`` says why, in one line of words with
+    control characters escaped. ``member``, ``instance_id``, ``client_id`` and ``client_host`` are those of
+    the member it is about, "" and None if about none.
     """
 
-    generation: int
-    cause: str
-    member: str
-    client_id: str
-    client_host: str
+    share: ClassVar[Share] = "rebalances"
+
+    generation: int = -1
+    cause: str = ""
+    member: str = ""
+    instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class RebalanceStarted(GroupEvent):
+    """A group begins to collect its members; ``generation`` is the one that ends."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RebalanceNote(GroupEvent):
+    """A rebalance is over: generation ``generation`` is Stable, or Empty with ``members`` 0.
+
+    ``duration_ms`` runs from the first cause to here: ``join_ms`` until all had joined and ``sync_ms`` until
+    the assignment was handed out. ``cause`` names every reason, the member is that of the first. ``before``
+    and ``after`` are assignments by owner (instance id, or member id); a history lets go of them in time, and
+    then no moves are known.
+    """
+
+    leader: str = ""
     members: int
     members_before: int
-    protocol_type: str
-    protocol: str
+    protocol_type: str = ""
+    protocol: str = ""
     duration_ms: int
     join_ms: int
-    before: dict[str, bytes] = field(repr=False)
-    after: dict[str, bytes] = field(repr=False)
+    sync_ms: int
+    before: dict[str, bytes] | None = field(default=None, repr=False)
+    after: dict[str, bytes] | None = field(default=None, repr=False)
     _counted: tuple[int, int] | None = field(default=None, repr=False, compare=False)
 
     @property
-    def partitions_moved(self) -> int:
-        """Partitions given to an owner that did not have them before; 0 for types other than "consumer"."""
+    def partitions_moved(self) -> int | None:
+        """Partitions given to an owner that did not have them before; None if that is not known: for types
+        other than "consumer", and where the assignments were let go of.
+        """
         return self._count()[0]
 
     @property
-    def partitions_total(self) -> int:
-        """Partitions that have an owner now; 0 for types other than "consumer"."""
+    def partitions_total(self) -> int | None:
+        """Partitions that have an owner now; None if that is not known."""
         return self._count()[1]
 
-    def _count(self) -> tuple[int, int]:
+    def moves(self) -> list[Move]:
+        """Every partition whose owner is another now, in order; [] where that is not known."""
+        return moves_between(self.before or {}, self.after or {}) if self.protocol_type == "consumer" else []
+
+    def joined(self) -> list[str]:
+        """Owners that had no assignment before."""
+        return sorted((self.after or {}).keys() - (self.before or {}).keys())
+
+    def left(self) -> list[str]:
+        """Owners that have no assignment any more."""
+        return sorted((self.before or {}).keys() - (self.after or {}).keys())
+
+    def let_go(self) -> None:
+        """Give the assignments up for the memory they take; counts that were worked out stay."""
+        self.before = self.after = None
+
+    def _count(self) -> tuple[int, int] | tuple[None, None]:
         if self._counted is None:
-            self._counted = _moves(self.before, self.after) if self.protocol_type == "consumer" else (0, 0)
+            if self.before is None or self.after is None or self.protocol_type != "consumer":
+                return None, None
+            self._counted = count_moves(self.before, self.after)
         return self._counted
 
 
-@dataclass(slots=True)
-class MemberJoined(Note):
-    """A member was taken in."""
+@dataclass(slots=True, kw_only=True)
+class GenerationAbandoned(GroupEvent):
+    """All had joined ``generation``, and it ended before its assignment was handed out."""
 
-    generation: int
-    member: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
+    members: int
 
 
-@dataclass(slots=True)
-class MemberGone(Note):
-    """A member was removed; ``reason`` says why, in words."""
+@dataclass(slots=True, kw_only=True)
+class MemberJoined(GroupEvent):
+    """A member was taken in; it belongs to the generation after ``generation``."""
 
-    generation: int
-    member: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    reason: str
+    level = "debug"
+    share = "members"
 
 
-@dataclass(slots=True)
-class MemberReplaced(Note):
-    """A static member came back under a new id; the old one is fenced."""
+@dataclass(slots=True, kw_only=True)
+class MemberGone(GroupEvent):
+    """A member was removed: it left, its session expired, it was late, or there was no room for it."""
 
-    generation: int
-    instance_id: str
+    share = "members"
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberReplaced(GroupEvent):
+    """A static member came back under the new id ``member``; ``old_member`` is fenced from here on."""
+
+    share = "members"
+
     old_member: str
-    member: str
-    client_host: str
 
 
-@dataclass(slots=True)
-class CommitRefused(Note):
-    """A whole OffsetCommit was refused with ``error_code``."""
+@dataclass(slots=True, kw_only=True)
+class MemberIdUnused(GroupEvent):
+    """A member id that was handed out is forgotten: nobody joined with it. Until then a rebalance waits."""
 
-    member: str
-    generation: int
-    error_code: int
+    share = "members"
 
 
-@dataclass(slots=True)
-class GroupRemoved(Note):
-    """A group is gone with its offsets."""
+@dataclass(slots=True, kw_only=True)
+class OffsetsRemoved(GroupEvent):
+    """``count`` offsets of a group were removed: expired, deleted, or their topic was."""
 
-    reason: str
-
-
-@dataclass(slots=True)
-class OffsetsRemoved(Note):
-    """Offsets of a group were removed: expired, deleted, or their topic was."""
+    share = "members"
 
     count: int
-    reason: str
 
 
-@dataclass(slots=True)
-class AppendRefused(Note):
-    """The log did not take records; ``error_code`` is what it said."""
+@dataclass(slots=True, kw_only=True)
+class GroupRemoved(GroupEvent):
+    """A group is gone with its offsets, and its history with it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Refusal(GroupEvent):
+    """A request was refused with the error number ``error_code``."""
+
+    level = "warning"
+    share = "refusals"
 
     error_code: int
+
+
+@dataclass(slots=True, kw_only=True)
+class MemberFenced(Refusal):
+    """``api`` was refused because its sender is no member, not any more, or not in this generation."""
+
+    api: str
+
+
+@dataclass(slots=True, kw_only=True)
+class JoinRefused(Refusal):
+    """A JoinGroup was refused for what it asks."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CommitRefused(Refusal):
+    """A whole OffsetCommit was refused; ``claimed_generation`` is the one its sender believes in."""
+
+    claimed_generation: int
+
+
+@dataclass(slots=True, kw_only=True)
+class AppendRefused(Refusal):
+    """The log did not take records of a group; ``error_code`` is what it said."""
 
 
 @dataclass(slots=True)
 class RecordSkipped(Note):
     """A record of the offsets topic could not be read and was left out."""
+
+    level = "warning"
 
     partition: int
     offset: int
@@ -174,17 +250,57 @@ class ShardLoaded(Note):
     duration_ms: int
 
 
-def _moves(before: dict[str, bytes], after: dict[str, bytes]) -> tuple[int, int]:
-    total = moved = 0
-    for owner, data in after.items():
-        owned = _partitions(data)
-        total += len(owned)
-        moved += len(owned - _partitions(before.get(owner, b"")))
-    return moved, total
+@dataclass(slots=True)
+class EventsLost(Note):
+    """Only in a subscription: its reader was too slow, ``count`` events before this one are lost to it."""
+
+    level = "warning"
+
+    count: int
 
 
-def _partitions(assignment: bytes) -> frozenset[TopicPartition]:
-    try:
-        return frozenset(decode_assignment(assignment).partitions)
-    except MalformedMessageError:
-        return frozenset()
+def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
+    """The event of a write that the log did not take."""
+    return AppendRefused(group_id, cause=f"the log did not take records: {error.name}", error_code=error)
+
+
+def quoted(text: str) -> str:
+    """Text of a client's making, fit for a cause: control characters escaped, cut to length."""
+    if len(text) > MAX_QUOTED:
+        text = text[:MAX_QUOTED] + "..."
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def about(member: Member, text: str) -> Cause:
+    """A cause that is about a member."""
+    return Cause(text, member.member_id, member.instance_id, member.client_id, member.client_host)
+
+
+def late(members: list[Member], what: str, timeout_ms: int) -> Cause:
+    """Members that did not do ``what`` in time, the first of them by name."""
+    names = ", ".join(quoted(member.member_id) for member in members[:_MAX_NAMES])
+    if len(members) > _MAX_NAMES:
+        names += f" and {len(members) - _MAX_NAMES} more"
+    noun = "member" if len(members) == 1 else "members"
+    return about(members[0], f"{noun} {names} did not {what} within {timeout_ms / 1000:.1f} s")
+
+
+def fenced(group: Group | None, request: Request, member_id: str, instance_id: str | None, error: int) -> str:
+    """Why a request's sender does not pass for a member, in words."""
+    who = f"member {quoted(member_id)}" if member_id else "the sender, who names no member"
+    if group is None:
+        return f"{who} speaks of a group that does not exist"
+    if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
+        now = quoted(group.static_members.get(instance_id, ""))
+        return f"{who} is fenced: static {quoted(instance_id)} is member {now} now"
+    if error == ErrorCode.ILLEGAL_GENERATION:
+        body = request.body
+        claimed = getattr(body, "generation", getattr(body, "generation_id", -1))
+        return f"{who} is in generation {claimed}, the group is in {group.generation}"
+    if error == ErrorCode.REBALANCE_IN_PROGRESS:
+        return f"{who} has not synced in generation {group.generation}"
+    if instance_id is not None and instance_id not in group.static_members:
+        return f"{who} says to be static {quoted(instance_id)}, of whom the group knows nothing"
+    return f"{who} is not in the group"

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from ..protocol import ErrorCode
 from ..statemachine import GroupState
 from .errors import append_error
-from .insight import AppendRefused, Cause
+from .insight import Cause, GroupRemoved, JoinRefused, append_refused, quoted
 from .members import (
     add_member,
     add_pending,
     answer_join_error,
     check_member,
+    fence,
+    name_of,
     park_join,
     remove_member,
     remove_pending,
@@ -47,15 +49,15 @@ MAX_ID_PREFIX = 8_000
 def handle_join(shard: Shard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order, then the table of the sender's identity."""
     body = request.body
-    error = _unacceptable(shard, request)
+    error, why = _unacceptable(shard, request)
     if error:
-        _refuse(shard, request, error)
+        _refuse(shard, request, error, why)
         return
     group = shard.find(body.group_id)
     if group is not None:
         _join(shard, group, request, now_ms)
     elif body.member_id:
-        _refuse(shard, request, ErrorCode.UNKNOWN_MEMBER_ID)
+        _fence(shard, None, request, ErrorCode.UNKNOWN_MEMBER_ID)
     else:
         group = shard.create(body.group_id, now_ms)
         record = group.to_record()
@@ -78,29 +80,57 @@ class AfterCreate:
         """Whoever joined is waiting for the round to end, not for this."""
 
     def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
         group = shard.groups.get(self.group_id)
         if group is None or group.generation > 0 or shard.durable.knows(self.group_id):
             return
         for member in list(group.members.values()):
             answer_join_error(shard, group, member, append_error(error), member.member_id)
         shard.drop(group)
+        shard.note(GroupRemoved(self.group_id, cause="its first record could not be written"))
 
 
-def _unacceptable(shard: Shard, request: Request) -> ErrorCode:
+def _unacceptable(shard: Shard, request: Request) -> tuple[ErrorCode, str]:
     body, settings = request.body, shard.settings
     if not body.group_id:
-        return ErrorCode.INVALID_GROUP_ID
+        return ErrorCode.INVALID_GROUP_ID, "the group id is empty"
     low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not low <= body.session_timeout_ms <= high:
-        return ErrorCode.INVALID_SESSION_TIMEOUT
+        text = f"a session timeout of {body.session_timeout_ms} ms is not from {low} to {high} ms"
+        return ErrorCode.INVALID_SESSION_TIMEOUT, text
     size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
     if len(body.protocols) > MAX_PROTOCOLS or size > MAX_MEMBER_METADATA_BYTES:
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.NONE
+        text = f"{len(body.protocols)} protocols with {size} bytes of metadata are too many"
+        return ErrorCode.INVALID_REQUEST, text
+    return ErrorCode.NONE, ""
 
 
-def _refuse(shard: Shard, request: Request, error: int) -> None:
+def _refuse(shard: Shard, request: Request, error: int, why: str) -> None:
+    _note_refused(shard, request, error, why)
+    shard.reply(request, refusal(request, error))
+
+
+def _note_refused(shard: Shard, request: Request, error: int, why: str) -> None:
+    body, context = request.body, request.context
+    if not body.group_id:
+        return
+    group = shard.find(body.group_id)
+    shard.note(
+        JoinRefused(
+            body.group_id,
+            generation=-1 if group is None else group.generation,
+            cause=why,
+            member=body.member_id,
+            instance_id=body.group_instance_id,
+            client_id=context.client_id,
+            client_host=context.client_host,
+            error_code=error,
+        )
+    )
+
+
+def _fence(shard: Shard, group: Group | None, request: Request, error: int) -> None:
+    fence(shard, group, request, request.body.member_id, request.body.group_instance_id, error)
     shard.reply(request, refusal(request, error))
 
 
@@ -109,9 +139,10 @@ def _join(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     if not _has_seat(shard, group, body.member_id):
         _turn_away(shard, group, request, now_ms)
     elif _outgrows(group, request):
-        _refuse(shard, request, ErrorCode.INVALID_REQUEST)
+        text = f"the metadata of its members would have more than {MAX_GROUP_METADATA_BYTES} bytes"
+        _refuse(shard, request, ErrorCode.INVALID_REQUEST, text)
     elif not group.supports(body.protocol_type, [protocol.name for protocol in body.protocols]):
-        _refuse(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        _refuse(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, _inconsistent(group, request))
     elif not body.member_id:
         _join_without_id(shard, group, request, now_ms)
     elif body.member_id in group.pending_join:
@@ -119,7 +150,7 @@ def _join(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     else:
         error = check_member(group, body.member_id, body.group_instance_id)
         if error:
-            _refuse(shard, request, error)
+            _fence(shard, group, request, error)
         else:
             _rejoin(shard, group, group.members[body.member_id], request, now_ms)
 
@@ -144,10 +175,12 @@ def _outgrows(group: Group, request: Request) -> bool:
 def _turn_away(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     member_id = request.body.member_id
     shard.reply(request, join_failed(request.version, ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
+    full = f"the group is full: group.max.size is {shard.settings.group_max_size}"
+    _note_refused(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, full)
     member = group.members.get(member_id)
     if member is not None:
-        remove_member(shard, group, member, "the group is full")
-    remove_pending(shard, group, member_id)
+        remove_member(shard, group, member, f"{name_of(member)} came last and {full}")
+    remove_pending(shard, group, member_id, full)
     maybe_complete_join(shard, group, now_ms)
 
 
@@ -161,7 +194,8 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
     if instance_id is None:
         member_id = _named(request.context.client_id, shard)
         if len(group.pending_join) >= MAX_PENDING_IDS:
-            _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED)
+            text = f"{MAX_PENDING_IDS} member ids are given out and not used"
+            _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, text)
         elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
             add_pending(shard, group, member_id, request.body.session_timeout_ms, now_ms)
             error = ErrorCode.MEMBER_ID_REQUIRED
@@ -179,6 +213,9 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
 def _join_with_new_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     if request.body.group_instance_id is not None:
         # only a client that mixes up two members sends this
+        _note_refused(
+            shard, request, ErrorCode.UNKNOWN_SERVER_ERROR, "a dynamic member's id as a static member"
+        )
         shard.reply(request, join_failed(request.version, ErrorCode.UNKNOWN_SERVER_ERROR, ""))
     else:
         _add(shard, group, request.body.member_id, request, now_ms)
@@ -208,7 +245,16 @@ def _rejoin(shard: Shard, group: Group, member: Member, request: Request, now_ms
 
 
 def _cause(member: Member, what: str, request: Request, *, leads: bool = False) -> Cause:
-    who = "leader" if leads else "member" if member.instance_id is None else "static member"
+    who = f"leader {quoted(member.member_id)}" if leads else name_of(member)
     reason = getattr(request.body, "reason", None)
-    text = f"{who} {member.member_id} {what}" + (f" ({reason})" if reason else "")
-    return Cause(text, member.member_id, request.context.client_id, request.context.client_host)
+    text = f"{who} {what}" + (f" ({quoted(reason)})" if reason else "")
+    context = request.context
+    return Cause(text, member.member_id, member.instance_id, context.client_id, context.client_host)
+
+
+def _inconsistent(group: Group, request: Request) -> str:
+    body = request.body
+    if body.protocol_type != group.protocol_type and group.members:
+        return f"protocol type {quoted(body.protocol_type)!r}: the group is of type {group.protocol_type!r}"
+    names = quoted(", ".join(protocol.name for protocol in body.protocols))
+    return f"none of its protocols ({names}) is one that all members support"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..protocol import ErrorCode
-from .insight import Cause
-from .members import check_member, remove_member, remove_pending
+from .insight import Cause, about, quoted
+from .members import check_member, fence, name_of, remove_member, remove_pending
 from .model import Group
 from .rebalance import maybe_complete_join, rebalance_or_complete
 from .replies import LeaveReply, LeaveReplyMember
@@ -44,6 +44,8 @@ def handle_leave(shard: Shard, request: Request, now_ms: int) -> None:
     outcomes = []
     for leaver in leavers:
         error, gone = _leave(shard, group, leaver)
+        if error:
+            fence(shard, group, request, leaver.member_id, leaver.instance_id, error)
         cause = cause or gone
         outcomes.append(_outcome(leaver, error))
     ticket = shard.last_ticket
@@ -68,9 +70,11 @@ def _leavers(request: Request) -> list[_Leaver]:
 
 def _leave(shard: Shard, group: Group, leaver: _Leaver) -> tuple[ErrorCode, Cause | None]:
     member_id, instance_id, reason = leaver
+    why = f" ({quoted(reason)})" if reason else ""
     if member_id in group.pending_join:
-        remove_pending(shard, group, member_id)
+        remove_pending(shard, group, member_id, f"member {quoted(member_id)} left before it had joined{why}")
         return ErrorCode.NONE, None
+    by_name = not member_id and instance_id is not None
     if not member_id and instance_id is not None:
         # an administrator removes a static member by its name
         member_id = group.static_members.get(instance_id, "")
@@ -78,10 +82,9 @@ def _leave(shard: Shard, group: Group, leaver: _Leaver) -> tuple[ErrorCode, Caus
     if error:
         return error, None
     member = group.members[member_id]
-    why = f" ({reason})" if reason else ""
-    remove_member(shard, group, member, f"left{why}")
-    text = f"member {member_id} left{why}"
-    return ErrorCode.NONE, Cause(text, member_id, member.client_id, member.client_host)
+    text = f"{name_of(member)} {'was removed by its instance id' if by_name else 'left'}{why}"
+    remove_member(shard, group, member, text)
+    return ErrorCode.NONE, about(member, text)
 
 
 def _outcome(leaver: _Leaver, error: ErrorCode) -> LeaveReplyMember:

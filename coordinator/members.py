@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..protocol import ErrorCode
-from .insight import MemberGone, MemberJoined
+from ..protocol import ApiKey, ErrorCode
+from .insight import MemberFenced, MemberGone, MemberIdUnused, MemberJoined, fenced, quoted
 from .model import Group, Member, Protocols
 from .replies import JoinReply, SyncReply, join_failed
 from .settings import NEW_MEMBER_JOIN_TIMEOUT_MS
@@ -64,11 +64,12 @@ def add_member(shard: Shard, group: Group, member_id: str, request: Request, now
     shard.note(
         MemberJoined(
             group.group_id,
-            group.generation,
-            member_id,
-            member.instance_id,
-            member.client_id,
-            member.client_host,
+            generation=group.generation,
+            cause=f"{name_of(member)} joined",
+            member=member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
         )
     )
     return member
@@ -81,8 +82,11 @@ def update_member(group: Group, member: Member, request: Request) -> None:
     member.rebalance_timeout_ms = requested_rebalance_timeout_ms(request)
 
 
-def remove_member(shard: Shard, group: Group, member: Member, reason: str) -> None:
+def remove_member(shard: Shard, group: Group, member: Member, why: str) -> None:
     """Remove a member; its parked requests are answered UNKNOWN_MEMBER_ID. The rebalance is the caller's."""
+    if group.trace is None:
+        # the rebalance that follows ends the assignments as they are now
+        group.leaving = {**(group.leaving or {}), (member.instance_id or member.member_id): member.assignment}
     answer_join_error(shard, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
     answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
@@ -90,12 +94,39 @@ def remove_member(shard: Shard, group: Group, member: Member, reason: str) -> No
     shard.note(
         MemberGone(
             group.group_id,
-            group.generation,
-            member.member_id,
-            member.instance_id,
-            member.client_id,
-            member.client_host,
-            reason,
+            generation=group.generation,
+            cause=why,
+            member=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+        )
+    )
+
+
+def name_of(member: Member) -> str:
+    """A member as causes call it."""
+    if member.instance_id is None:
+        return f"member {quoted(member.member_id)}"
+    return f"static member {quoted(member.instance_id)}"
+
+
+def fence(
+    shard: Shard, group: Group | None, request: Request, member_id: str, instance_id: str | None, error: int
+) -> None:
+    """Tell that a request's sender did not pass for a member."""
+    context = request.context
+    shard.note(
+        MemberFenced(
+            request.body.group_id,
+            generation=-1 if group is None else group.generation,
+            cause=fenced(group, request, member_id, instance_id, error),
+            member=member_id,
+            instance_id=instance_id,
+            client_id=context.client_id,
+            client_host=context.client_host,
+            error_code=error,
+            api=ApiKey(request.api_key).name,
         )
     )
 
@@ -106,10 +137,16 @@ def add_pending(shard: Shard, group: Group, member_id: str, session_timeout_ms: 
     shard.timers.start((SESSION, group.group_id, member_id), now_ms + session_timeout_ms)
 
 
-def remove_pending(shard: Shard, group: Group, member_id: str) -> None:
-    """Forget an id that was handed out."""
+def remove_pending(shard: Shard, group: Group, member_id: str, why: str) -> None:
+    """Forget an id that was handed out, if it was."""
     if group.pending_join.pop(member_id, member_id) is None:
         shard.timers.cancel((SESSION, group.group_id, member_id))
+        note_unused(shard, group, member_id, why)
+
+
+def note_unused(shard: Shard, group: Group, member_id: str, why: str) -> None:
+    """Tell that an id that was handed out is forgotten."""
+    shard.note(MemberIdUnused(group.group_id, generation=group.generation, cause=why, member=member_id))
 
 
 def restart_session(

@@ -52,7 +52,8 @@ class Member:
 class Group:
     """A classic group. ``members`` is in the order of joining; ``pending_join`` holds ids handed out and not
     used yet; ``pending_sync`` those whose join was answered and who have not synced; ``subscribed_topics`` is
-    None when not known; ``settled_members`` is how many there were when the last rebalance ended.
+    None when not known; ``settled_members`` is how many there were when the last rebalance ended, ``leaving``
+    the assignments, by owner, of members removed since.
     """
 
     group_id: str
@@ -76,6 +77,7 @@ class Group:
     staged_generation: int = -1
     metadata_bytes: int = 0
     settled_members: int = 0
+    leaving: dict[str, bytes] | None = None
     trace: RebalanceTrace | None = None
 
     @property

@@ -19,7 +19,7 @@ from ..offsets_topic import OffsetDeleted
 from ..protocol import ErrorCode, TopicPartition
 from ..statemachine import GroupState
 from .errors import append_error
-from .insight import AppendRefused, OffsetsRemoved
+from .insight import OffsetsRemoved, append_refused
 from .model import CONSUMER
 from .replies import (
     NO_TOPIC_ID,
@@ -172,11 +172,11 @@ class AfterOffsetDelete:
     count: int
 
     def done(self, shard: Shard, _now_ms: int) -> None:
-        shard.note(OffsetsRemoved(self.group_id, self.count, "deleted by request"))
+        shard.note(OffsetsRemoved(self.group_id, cause="deleted by request", count=self.count))
         shard.reply(self.request, _delete_reply(self.request.body))
 
     def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
         shard.reply(self.request, delete_refusal(self.request, append_error(error)))
 
 

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 from ..protocol import ErrorCode
 from ..statemachine import GroupState, GroupTrigger, fire
-from .insight import AppendRefused, Cause, RebalanceNote, RebalanceStarted, RebalanceTrace
+from .insight import (
+    Cause,
+    GenerationAbandoned,
+    RebalanceNote,
+    RebalanceStarted,
+    RebalanceTrace,
+    append_refused,
+    late,
+)
 from .members import answer_join, answer_sync, remove_member, restart_session
 from .model import CONSUMER, Group, Member
 from .replies import JoinReply, JoinReplyMember, SyncReply
@@ -42,9 +50,10 @@ def prepare(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
     From Empty the first round is held open for ``group.initial.rebalance.delay.ms``, longer while members
     keep arriving, so that a service starting many processes has one rebalance and not many.
     """
-    _trace(shard, group, cause, now_ms)
     if group.state is GroupState.COMPLETING_REBALANCE:
+        _note_abandoned(shard, group, cause)
         _abandon_assignment(shard, group, now_ms)
+    _trace(shard, group, cause, now_ms)
     group.pending_sync.clear()
     shard.timers.cancel((SYNC, group.group_id))
     initial = group.state is GroupState.EMPTY
@@ -93,22 +102,20 @@ def on_join_timer(shard: Shard, group_id: str, now_ms: int) -> None:
 def on_sync_timer(shard: Shard, group_id: str, now_ms: int) -> None:
     """Members whose join was answered have not synced in time: they go, static or not (KAFKA-12890)."""
     group = shard.groups[group_id]
-    late = [group.members[member_id] for member_id in group.pending_sync]
-    if not late:
-        return
-    timeout_ms = group.rebalance_timeout_ms
-    for member in late:
-        remove_member(shard, group, member, f"did not sync within {timeout_ms / 1000:.1f} s")
-    names = ", ".join(member.member_id for member in late[:3])
-    text = f"{len(late)} of the members did not sync within {timeout_ms / 1000:.1f} s: {names}"
-    prepare(shard, group, _about(late[0], text), now_ms)
+    missing = [group.members[member_id] for member_id in group.pending_sync]
+    if missing:
+        cause = _remove_late(shard, group, missing, "sync")
+        prepare(shard, group, cause, now_ms)
 
 
 def complete_join(shard: Shard, group: Group, now_ms: int) -> None:
     """End the collecting round: who has not joined is removed, all others are told the new generation."""
     shard.timers.cancel((JOIN, group.group_id))
-    for member in [m for m in group.members.values() if m.parked_join is None and m.instance_id is None]:
-        remove_member(shard, group, member, "did not rejoin in time")
+    missing = [m for m in group.members.values() if m.parked_join is None and m.instance_id is None]
+    if missing:
+        cause = _remove_late(shard, group, missing, "rejoin")
+        if group.trace is not None:
+            group.trace.add(cause)
     if group.members and not _elect(group):
         # all that are left are static members that are away: they keep their seats
         shard.timers.start((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
@@ -178,15 +185,48 @@ class AfterEmpty:
         """The live group is empty already."""
 
     def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
+
+
+def _remove_late(shard: Shard, group: Group, missing: list[Member], what: str) -> Cause:
+    timeout_ms = group.rebalance_timeout_ms
+    for member in missing:
+        remove_member(shard, group, member, late([member], what, timeout_ms).text)
+    return late(missing, what, timeout_ms)
 
 
 def _trace(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
-    shard.note(RebalanceStarted(group.group_id, group.generation, cause.text, cause.member_id))
+    shard.note(
+        RebalanceStarted(
+            group.group_id,
+            generation=group.generation,
+            cause=cause.text,
+            member=cause.member_id,
+            instance_id=cause.instance_id,
+            client_id=cause.client_id,
+            client_host=cause.client_host,
+        )
+    )
     if group.trace is None:
-        group.trace = RebalanceTrace([cause], now_ms, group.settled_members, owners(group))
+        before, group.leaving = {**owners(group), **(group.leaving or {})}, None
+        group.trace = RebalanceTrace([cause], now_ms, group.settled_members, before)
     else:
         group.trace.add(cause)
+
+
+def _note_abandoned(shard: Shard, group: Group, cause: Cause) -> None:
+    shard.note(
+        GenerationAbandoned(
+            group.group_id,
+            generation=group.generation,
+            cause=cause.text,
+            member=cause.member_id,
+            instance_id=cause.instance_id,
+            client_id=cause.client_id,
+            client_host=cause.client_host,
+            members=len(group.members),
+        )
+    )
 
 
 def _abandon_assignment(shard: Shard, group: Group, now_ms: int) -> None:
@@ -241,25 +281,24 @@ def _note_end(shard: Shard, group: Group, now_ms: int) -> None:
     shard.note(
         RebalanceNote(
             group.group_id,
-            group.generation,
-            "; ".join(dict.fromkeys(cause.text for cause in trace.causes)),
-            first.member_id,
-            first.client_id,
-            first.client_host,
-            len(group.members),
-            trace.members_before,
-            group.protocol_type or "",
-            group.protocol_name or "",
-            now_ms - trace.started_ms,
-            joined_ms - trace.started_ms,
-            trace.assignments,
-            owners(group),
+            generation=group.generation,
+            cause=trace.cause(),
+            member=first.member_id,
+            instance_id=first.instance_id,
+            client_id=first.client_id,
+            client_host=first.client_host,
+            leader=group.leader_id or "",
+            members=len(group.members),
+            members_before=trace.members_before,
+            protocol_type=group.protocol_type or "",
+            protocol=group.protocol_name or "",
+            duration_ms=now_ms - trace.started_ms,
+            join_ms=joined_ms - trace.started_ms,
+            sync_ms=now_ms - joined_ms,
+            before=trace.assignments,
+            after=owners(group),
         )
     )
-
-
-def _about(member: Member, text: str) -> Cause:
-    return Cause(text, member.member_id, member.client_id, member.client_host)
 
 
 def empty_assignment_for(group: Group) -> bytes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .insight import Cause
-from .members import remove_member
+from .insight import about, quoted
+from .members import name_of, note_unused, remove_member
 from .rebalance import maybe_complete_join, rebalance_or_complete
+from .settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from .shard import Shard
@@ -21,13 +22,18 @@ def on_session_timer(shard: Shard, group_id: str, member_id: str, now_ms: int) -
     group = shard.groups[group_id]
     if member_id in group.pending_join:
         del group.pending_join[member_id]
+        note_unused(
+            shard, group, member_id, f"member id {quoted(member_id)} was given out and not used in time"
+        )
         maybe_complete_join(shard, group, now_ms)
         return
     member = group.members[member_id]
     if member.waits:
         return
-    seconds = member.session_timeout_ms / 1000
-    text = "did not finish joining in time" if member.is_new else f"session expired after {seconds:.1f} s"
+    if member.is_new:
+        seconds = NEW_MEMBER_JOIN_TIMEOUT_MS / 1000
+        text = f"{name_of(member)} did not finish joining within {seconds:.1f} s"
+    else:
+        text = f"session of {name_of(member)} expired after {member.session_timeout_ms / 1000:.1f} s"
     remove_member(shard, group, member, text)
-    cause = Cause(f"member {member_id}: {text}", member_id, member.client_id, member.client_host)
-    rebalance_or_complete(shard, group, cause, now_ms)
+    rebalance_or_complete(shard, group, about(member, text), now_ms)

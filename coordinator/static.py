@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..protocol import ErrorCode, subscribed_topics
 from ..statemachine import GroupState
 from .errors import append_error
-from .insight import AppendRefused, Cause, MemberReplaced
+from .insight import Cause, MemberReplaced, about, append_refused, quoted
 from .members import (
     answer_join,
     answer_join_error,
@@ -69,7 +69,7 @@ class AfterReplace:
         restart_session(shard, group, member, now_ms)
 
     def failed(self, shard: Shard, error: ErrorCode, now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
         group = shard.groups.get(self.group_id)
         member = self._waiting_member(group)
         if group is None or member is None or group.state is not GroupState.STABLE:
@@ -128,11 +128,13 @@ def replace_static_member(shard: Shard, group: Group, member_id: str, request: R
     shard.note(
         MemberReplaced(
             group.group_id,
-            group.generation,
-            member.instance_id or "",
-            former.member_id,
-            member_id,
-            member.client_host,
+            generation=group.generation,
+            cause=f"rejoin of {_came_back(member, former)}",
+            member=member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            old_member=former.member_id,
         )
     )
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -163,10 +165,11 @@ def _interest(group: Group, member: Member) -> frozenset[str] | bytes:
 
 def _cause(member: Member, former: _Former, *, changed: bool) -> Cause:
     how = "with other subscriptions" if changed else "before the assignment was known"
-    host = "" if member.client_host == former.client_host else f" from another host {member.client_host}"
-    return Cause(
-        f"static member {member.instance_id} rejoined{host} {how}",
-        member.member_id,
-        member.client_id,
-        member.client_host,
-    )
+    return about(member, f"rejoin of {_came_back(member, former)} {how}")
+
+
+def _came_back(member: Member, former: _Former) -> str:
+    who = f"static {quoted(member.instance_id or '')}"
+    if member.client_host == former.client_host:
+        return who
+    return f"{who} from another host {quoted(member.client_host)}"

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..protocol import ErrorCode
 from ..statemachine import GroupState
 from .errors import append_error
-from .insight import AppendRefused
-from .members import check_member, park_sync
+from .insight import append_refused
+from .members import check_member, fence, park_sync
 from .model import Group, Member
 from .rebalance import empty_assignment_for, fail_assignment, set_assignment
 from .replies import SyncReply
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 #: From this version on the sender must say which protocol it believes in.
 _PROTOCOL_VERSION = 5
 
+#: Errors that say that the sender is not a member, or not in this generation.
+_FENCED: Final = frozenset(
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.ILLEGAL_GENERATION}
+)
+
 
 def handle_sync(shard: Shard, request: Request, _now_ms: int) -> None:
     """Checks in Kafka's order, then by state: parked while completing, answered at once when stable."""
@@ -33,6 +38,8 @@ def handle_sync(shard: Shard, request: Request, _now_ms: int) -> None:
     group = shard.find(body.group_id) if body.group_id else None
     error = _unacceptable(group, request)
     if group is None or error:
+        if error in _FENCED:
+            fence(shard, group, request, body.member_id, body.group_instance_id, error)
         shard.reply(request, refusal(request, error))
         return
     member = group.members[body.member_id]
@@ -65,7 +72,7 @@ class AfterSync:
             set_assignment(shard, group, self.assignments, now_ms)
 
     def failed(self, shard: Shard, error: ErrorCode, now_ms: int) -> None:
-        shard.note(AppendRefused(self.group_id, error))
+        shard.note(append_refused(self.group_id, error))
         group = self._still_completing(shard)
         if group is not None:
             fail_assignment(shard, group, append_error(error), now_ms)

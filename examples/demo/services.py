@@ -39,8 +39,9 @@ class Rebalances:
     def __call__(self, note: Note) -> None:
         if note.group != SERVICES_GROUP:
             return
-        if isinstance(note, MemberGone) and "expired" in note.reason:
-            self._screen.line(f"{note.client_id} is out of the group: {note.reason}")
+        if isinstance(note, MemberGone) and "expired" in note.cause:
+            cause = _MEMBER_ID_TAIL.sub("", note.cause)
+            self._screen.line(f"{note.client_id} is out of the group: {cause}")
         elif isinstance(note, RebalanceNote) and note.members:
             self._screen.line(
                 f"rebalance: generation {note.generation}, {note.members} members, "

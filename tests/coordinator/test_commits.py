@@ -57,7 +57,13 @@ def test_a_refused_commit_writes_nothing_and_is_noted() -> None:
     before = len(world.log)
     world.commit_errors("g", {("t", 0): 5, ("t", 1): 6}, "nobody", 1)
     assert len(world.log) == before
-    assert world.notes[-1] == CommitRefused("g", "nobody", 1, ErrorCode.UNKNOWN_MEMBER_ID)
+    refused = world.notes[-1]
+    assert isinstance(refused, CommitRefused)
+    assert (refused.group, refused.member, refused.claimed_generation) == ("g", "nobody", 1)
+    assert (refused.error_code, refused.cause) == (
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        "member nobody is not in the group",
+    )
 
 
 def test_partitions_that_do_not_exist_are_refused_alone() -> None:

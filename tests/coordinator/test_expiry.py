@@ -49,8 +49,8 @@ class TestSimpleGroups:
         assert w.list_groups() == []
         assert [decode(*pair) for pair in w.log[before:]] == [OffsetDeleted("s", "t", 0), GroupDeleted("s")]
         assert w.notes[-2:] == [
-            OffsetsRemoved("s", 1, "its offsets expired"),
-            GroupRemoved("s", "its offsets expired"),
+            OffsetsRemoved("s", cause="its offsets expired", count=1),
+            GroupRemoved("s", cause="its offsets expired"),
         ]
 
     def test_an_expiry_of_its_own_replaces_the_retention(self) -> None:
@@ -192,4 +192,4 @@ def test_offsets_of_a_deleted_topic_go_from_every_group() -> None:
     w.topics_deleted("t")
     assert (w.fetch("g"), w.fetch("s")) == ({("u", 0): 1}, {})
     assert w.state() == "Stable"
-    assert OffsetsRemoved("g", 1, "their topic was deleted") in w.notes
+    assert OffsetsRemoved("g", cause="their topic was deleted", count=1) in w.notes

@@ -72,7 +72,7 @@ def test_a_static_member_owns_under_its_name_across_restarts() -> None:
     back = world.join(instance="i", offers=protocols(range=subscription("t", "u"))).reply
     world.sync("g", back.member_id, 2, shares({back.member_id: range(5)}), instance="i")
     assert (last(world).partitions_moved, last(world).partitions_total) == (1, 5)
-    assert last(world).cause == "static member i rejoined with other subscriptions"
+    assert last(world).cause == "rejoin of static i with other subscriptions"
 
 
 def test_a_static_member_from_another_host_is_told_apart() -> None:
@@ -82,7 +82,7 @@ def test_a_static_member_from_another_host_is_told_apart() -> None:
     world.settle([world.shard.groups["g"].static_members["i"]])
     world.join(instance="i", offers=protocols(range=subscription("u")), host="/10.9.9.9")
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
-    expected = "static member i rejoined from another host /10.9.9.9 with other subscriptions"
+    expected = "rejoin of static i from another host /10.9.9.9 with other subscriptions"
     assert started.cause == expected
 
 
@@ -91,13 +91,15 @@ def test_for_other_protocol_types_no_bytes_are_looked_into() -> None:
     a, _ = world.new_member(type_="connect")
     world.advance(0)
     world.sync("g", a, 1, shares({a: range(6)}), type_="connect")
-    assert (last(world).partitions_moved, last(world).partitions_total) == (0, 0)
+    assert (last(world).partitions_moved, last(world).partitions_total) == (None, None)
 
 
 def test_an_assignment_that_cannot_be_read_counts_as_nothing() -> None:
     world = World()
     (a,) = world.stable()
-    assert a.encode() in last(world).after.values()
+    after = last(world).after
+    assert after is not None
+    assert a.encode() in after.values()
     assert (last(world).partitions_moved, last(world).partitions_total) == (0, 0)
 
 
@@ -122,7 +124,7 @@ def test_an_emptied_group_ends_its_rebalance_with_nobody() -> None:
     assert (last(world).members, last(world).cause) == (0, f"member {a} left")
 
 
-@pytest.mark.parametrize(("count", "shown"), [(1, "c-2"), (2, "c-2, c-3")])
+@pytest.mark.parametrize(("count", "shown"), [(1, "member c-2"), (2, "members c-2, c-3")])
 def test_who_did_not_sync_is_named(count: int, shown: str) -> None:
     world = World()
     leader, _ = world.new_member(session_ms=100_000)
@@ -132,7 +134,7 @@ def test_who_did_not_sync_is_named(count: int, shown: str) -> None:
     world.sync("g", leader)
     world.advance(60_000)
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
-    assert started.cause == f"{count} of the members did not sync within 60.0 s: {shown}"
+    assert started.cause == f"{shown} did not sync within 60.0 s"
 
 
 def test_a_failed_write_is_a_cause() -> None:

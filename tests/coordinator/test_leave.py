@@ -133,6 +133,6 @@ def test_the_reason_is_noted() -> None:
     a, _ = world.stable(2)
     world.leave("g", (a, None), reason="the consumer is being closed")
     gone = next(note for note in world.notes if isinstance(note, MemberGone))
-    assert gone.reason == "left (the consumer is being closed)"
+    assert gone.cause == f"member {a} left (the consumer is being closed)"
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
     assert started.cause == f"member {a} left (the consumer is being closed)"

@@ -112,6 +112,7 @@ def test_the_note_says_who_and_after_how_long() -> None:
     world.heartbeat("g", a)
     world.advance(1)
     gone = next(note for note in world.notes if isinstance(note, MemberGone))
-    assert (gone.member, gone.reason) == (b, "session expired after 10.0 s")
+    expired = f"session of member {b} expired after 10.0 s"
+    assert (gone.member, gone.cause) == (b, expired)
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
-    assert started.cause == f"member {b}: session expired after 10.0 s"
+    assert started.cause == expired
