@@ -4,7 +4,7 @@ The message classes are kafka-python's; they are imported when the first message
 that import takes longer than everything else a broker does before it serves.
 """
 
-from ._apis import APIS, Api, ApiKey, api_for
+from ._apis import APIS, GROUP_HISTORY_FEATURE, Api, ApiKey, api_for
 from ._batch import (
     BATCH_OVERHEAD,
     BatchHeader,
@@ -57,6 +57,7 @@ __all__ = [
     "ANONYMOUS",
     "APIS",
     "BATCH_OVERHEAD",
+    "GROUP_HISTORY_FEATURE",
     "LENGTH_PREFIX",
     "MAX_FRAME_BYTES",
     "SUBSCRIPTION_VERSION",

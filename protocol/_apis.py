@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from ._errors import UnsupportedVersionError
 
 
 class ApiKey(IntEnum):
-    """Kafka's API numbers (the ones that kohort serves or sends)."""
+    """Kafka's API numbers (the ones that kohort serves or sends), and kohort's own."""
 
     PRODUCE = 0
     FETCH = 1
@@ -42,6 +43,14 @@ class ApiKey(IntEnum):
     DELETE_GROUPS = 42
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_GROUP_HISTORY = 20001
+
+
+#: API numbers from here on are kohort's own: offered as a feature, never in the list of APIs.
+FIRST_PRIVATE_KEY: Final = 20_000
+
+#: The feature (KIP-584) that says that a broker answers DescribeGroupHistory, with its versions.
+GROUP_HISTORY_FEATURE: Final = ("kohort.history", 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,11 @@ class Api:
     max_version: int
     flexible_from: int | None
     module: str
+
+    @property
+    def private(self) -> bool:
+        """Whether it is kohort's own: ask only who offers its feature."""
+        return self.key >= FIRST_PRIVATE_KEY
 
     def flexible(self, version: int) -> bool:
         """Whether this version has compact strings and tagged fields."""
@@ -100,6 +114,7 @@ _ROWS = (
     Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2, _ADMIN),
     Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None, _CONSUMER),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0, _ADMIN),
+    Api(ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0, f"{__package__}._group_history"),
 )
 
 #: Every API by number.

@@ -2,16 +2,24 @@
 
 Written without the message classes: it is the first question of every client, and importing those takes
 longer than everything else a broker does before it can answer. The header of the answer is always the old
-one (KIP-511). No features are offered (KIP-584), so all tagged fields are absent.
+one (KIP-511). Of the tagged fields only the supported features are there (KIP-584): kohort's own APIs are
+features, because clients may stumble over API numbers that no Kafka has.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from ...protocol import APIS, ApiKey, ErrorCode, MalformedMessageError, RequestHeader
+from ...protocol import (
+    APIS,
+    GROUP_HISTORY_FEATURE,
+    ApiKey,
+    ErrorCode,
+    MalformedMessageError,
+    RequestHeader,
+)
 
 _FLEXIBLE_FROM = 3
 _HIGHEST = APIS[ApiKey.API_VERSIONS].max_version
@@ -23,7 +31,7 @@ _NO_TAGS = b"\x00"
 _SOFTWARE = re.compile(rb"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-def answer(header: RequestHeader, frame: bytes, offered: Iterable[int]) -> bytes:
+def answer(header: RequestHeader, frame: bytes, offered: Collection[int]) -> bytes:
     """A whole response frame. A version we do not know is answered in v0: error 35, our range (KIP-511).
 
     Raises MalformedMessageError if the request is cut short.
@@ -36,14 +44,19 @@ def answer(header: RequestHeader, frame: bytes, offered: Iterable[int]) -> bytes
         return _framed(header, body + _NO_THROTTLE if version else body)
     if not all(_SOFTWARE.fullmatch(text) for text in _software(header, frame)):
         return _framed(header, _flexible(ErrorCode.INVALID_REQUEST, []))
-    return _framed(header, _flexible(ErrorCode.NONE, ranges(offered)))
+    features = _FEATURES if ApiKey.DESCRIBE_GROUP_HISTORY in offered else _NO_TAGS
+    return _framed(header, _flexible(ErrorCode.NONE, ranges(offered), features))
 
 
 def ranges(keys: Iterable[int]) -> list[tuple[int, int, int]]:
-    """Key, lowest and highest version of each API as clients are told; Produce from 0, as in Kafka."""
+    """Key, lowest and highest version of each API as clients are told; Produce from 0, as in Kafka. Without
+    kohort's own.
+    """
     lowest = {ApiKey.PRODUCE: 0}
     return [
-        (key, lowest.get(ApiKey(key), APIS[key].min_version), APIS[key].max_version) for key in sorted(keys)
+        (key, lowest.get(ApiKey(key), APIS[key].min_version), APIS[key].max_version)
+        for key in sorted(keys)
+        if not APIS[key].private
     ]
 
 
@@ -77,11 +90,23 @@ def _fixed(error: int, rows: list[tuple[int, int, int]]) -> bytes:
     return _SHORT.pack(error) + _INT.pack(len(rows)) + b"".join(_ROW.pack(*row) for row in rows)
 
 
-def _flexible(error: int, rows: list[tuple[int, int, int]]) -> bytes:
+def _flexible(error: int, rows: list[tuple[int, int, int]], tags: bytes = _NO_TAGS) -> bytes:
     count = bytes([len(rows) + 1])  # one byte holds it: there are fewer than 127 APIs
     table = b"".join(_ROW.pack(*row) + _NO_TAGS for row in rows)
-    return _SHORT.pack(error) + count + table + _NO_THROTTLE + _NO_TAGS
+    return _SHORT.pack(error) + count + table + _NO_THROTTLE + tags
+
+
+def _supported_features() -> bytes:
+    """The tagged fields of a whole offer: field 0, an array of one feature."""
+    name, low, high = GROUP_HISTORY_FEATURE
+    text = name.encode()
+    feature = bytes([len(text) + 1]) + text + _SHORT.pack(low) + _SHORT.pack(high) + _NO_TAGS
+    field = b"\x02" + feature
+    return bytes([1, 0, len(field)]) + field
 
 
 def _framed(header: RequestHeader, body: bytes) -> bytes:
     return _INT.pack(_INT.size + len(body)) + _INT.pack(header.correlation_id) + body
+
+
+_FEATURES = _supported_features()
