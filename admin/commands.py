@@ -202,7 +202,7 @@ def _run(options: argparse.Namespace) -> int:
     except ConfigError as error:
         return _say(str(error), WRONG_USE)
     except BrokerConnectionError as error:
-        return _say(f"no connection to {options.bootstrap}: {error}", UNREACHABLE)
+        return _say(f"cannot reach the cluster: {error}; is --bootstrap right?", UNREACHABLE)
     except KohortError as error:
         return _say(str(error), REFUSED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +23,8 @@ from .results import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-_MOVES_SHOWN: Final = 6
+_NAMES_SHOWN: Final = 6
+_UUID_TAIL: Final = re.compile(r"(?<=[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _NUMBERS: Final = frozenset({"PARTITION", "COMMITTED", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ"})
 
 
@@ -172,8 +174,8 @@ def _cause(row: Generation) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    rest = len(names) - _MOVES_SHOWN
-    return ", ".join(names[:_MOVES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(names) - _NAMES_SHOWN
+    return ", ".join(map(short, names[:_NAMES_SHOWN])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _moved(row: Generation) -> str | None:
@@ -181,11 +183,23 @@ def _moved(row: Generation) -> str | None:
         return None if row.partitions_moved is None else str(row.partitions_moved)
     if not row.moves:
         return "none"
-    return _named([_move(move) for move in row.moves])
+    return moves(row.moves)
 
 
-def _move(move: PartitionMove) -> str:
-    return f"{move.topic}-{move.partition} {move.from_owner or 'nobody'} > {move.to_owner or 'nobody'}"
+def moves(rows: Iterable[PartitionMove]) -> str:
+    """``orders 0-2 from a to b; orders 5 from nobody to b``."""
+    by_owners: dict[tuple[str | None, str | None], list[TopicPartition]] = defaultdict(list)
+    for move in rows:
+        by_owners[move.from_owner, move.to_owner].append(TopicPartition(move.topic, move.partition))
+    return "; ".join(
+        f"{assignment(partitions)} from {short(old or 'nobody')} to {short(new or 'nobody')}"
+        for (old, new), partitions in by_owners.items()
+    )
+
+
+def short(owner: str) -> str:
+    """A member id with the first part only of the UUID that it ends with; other names as they are."""
+    return _UUID_TAIL.sub("", owner)
 
 
 def events(entries: Iterable[HistoryEntry]) -> list[Any]:

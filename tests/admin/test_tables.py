@@ -1,0 +1,83 @@
+"""Results as text, on any width."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from kohort.admin import ListedGroup, MemberDescription, Outcome, PartitionMove, tables
+from kohort.admin._plain import plain
+from kohort.protocol import TopicPartition
+
+
+def printed(part: object, width: int = 200) -> str:
+    console = Console(width=width, highlight=False)
+    with console.capture() as captured:
+        console.print(part)
+    return captured.get()
+
+
+@pytest.mark.parametrize(
+    ("partitions", "shown"),
+    [
+        (None, None),
+        ([], "none"),
+        ([("orders", 0)], "orders 0"),
+        ([("orders", 2), ("orders", 0), ("orders", 1)], "orders 0-2"),
+        ([("orders", 5), ("orders", 0), ("other", 1), ("orders", 1)], "orders 0-1,5; other 1"),
+    ],
+)
+def test_assignments_in_short(partitions: list[tuple[str, int]] | None, shown: str | None) -> None:
+    given = None if partitions is None else [TopicPartition(*partition) for partition in partitions]
+    assert tables.assignment(given) == shown
+
+
+def test_moves_between_the_same_owners_are_one() -> None:
+    rows = [
+        PartitionMove("orders", 0, "a-6e4f58cf-1111-4222-8333-444455556666", "b"),
+        PartitionMove("orders", 1, "a-6e4f58cf-1111-4222-8333-444455556666", "b"),
+        PartitionMove("orders", 2, None, "b"),
+    ]
+    assert tables.moves(rows) == "orders 0-1 from a-6e4f58cf to b; orders 2 from nobody to b"
+
+
+def test_names_are_shown_as_they_are_and_cannot_talk_to_the_terminal() -> None:
+    name = "[red]x[/red]\x1b[2J\n"
+    text = printed(tables.listed([ListedGroup(name, "consumer", "Empty", "classic", 1)]))
+    assert "[red]x[/red]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}" in text
+    assert len(text.splitlines()) == 2
+
+
+def test_long_values_fold_and_lose_nothing() -> None:
+    name = "x" * 300
+    text = printed(tables.listed([ListedGroup(name, "consumer", "Empty", "classic", 1)]), width=60)
+    assert max(len(line) for line in text.splitlines()) <= 60
+    assert text.count("x") == 300
+
+
+def test_none_is_a_dash_and_an_outcome_is_said() -> None:
+    assert "-" in printed(tables.listed([ListedGroup("g", "", None, None, 1)])).split()
+    rows: dict[tuple[str, ...], Outcome] = {
+        ("a",): Outcome(0, None),
+        ("b",): Outcome(68, "NON_EMPTY_GROUP (68)"),
+    }
+    assert [
+        line.split(maxsplit=1) for line in printed(tables.outcomes(["GROUP"], rows)).splitlines()[1:]
+    ] == [
+        ["a", "deleted" + " " * 13],
+        ["b", "NON_EMPTY_GROUP (68)"],
+    ]
+
+
+def test_results_become_objects_with_their_own_names() -> None:
+    member = MemberDescription("id", None, "app", "/h", (TopicPartition("orders", 1),))
+    assert plain(member) == {
+        "member_id": "id",
+        "instance_id": None,
+        "client_id": "app",
+        "client_host": "/h",
+        "assignment": [{"topic": "orders", "partition": 1}],
+    }
+    assert plain({"x": (1, 2.5, None, Outcome(3, "no"))}) == {
+        "x": [1, 2.5, None, {"error_code": 3, "error": "no"}]
+    }
