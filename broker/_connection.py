@@ -1,8 +1,12 @@
 """One connection: bytes in, requests one at a time and in order, answers out.
 
 As in Apache Kafka a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
-connection, not the broker. Requests that a client sent before it went away are still carried out (a producer
-with acks=0 sends and closes); only those that would wait are dropped.
+connection, not the broker. The hot requests, Heartbeat and OffsetCommit, take a short way: they are handed to
+the coordinator as they are read, without a task, and a commit need not be written before the next is taken,
+so that all that came together share one write. Their answers still leave in order.
+
+Requests that a client sent before it went away are still carried out (a producer with acks=0 sends and
+closes); only those that would wait are dropped.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import TYPE_CHECKING, cast
 from ..protocol import ApiKey, FrameReader, ProtocolError
 
 if TYPE_CHECKING:
+    from ._hot_call import HotCall
     from ._router import Peer
     from ._server import Server
 
@@ -25,6 +30,9 @@ MAX_WAITING_REQUESTS = 32
 
 #: Bytes of one connection's waiting requests; over it its reading pauses.
 MAX_WAITING_BYTES = 1_048_576
+
+#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write.
+MAX_AHEAD = 1_024
 
 #: Bytes of answers that leave together; more than that are written at once.
 MAX_JOINED_BYTES = 65_536
@@ -60,9 +68,14 @@ class Connection(asyncio.Protocol):
         self._reader = FrameReader(server.max_frame_bytes)
         self._waiting: deque[bytes | ProtocolError] = deque()
         self._waiting_bytes = 0
+        self._calls: deque[HotCall] = deque()
         self._unsent = bytearray()
+        self._flush_due = False
+        self._collecting = False
+        self._busy = False
         self._wakeup: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._settled: asyncio.Future[None] | None = None
         self._can_write = True
         self._reading = True
         self._gone = False
@@ -83,7 +96,7 @@ class Connection(asyncio.Protocol):
     @property
     def idle(self) -> bool:
         """Whether nothing is under way."""
-        return not (self._handling or self._waiting)
+        return not (self._busy or self._waiting or self._calls)
 
     @property
     def reading(self) -> bool:
@@ -105,18 +118,28 @@ class Connection(asyncio.Protocol):
         if self._waiting and isinstance(self._waiting[-1], ProtocolError):
             return
         before = self.held_bytes
-        self.last_active = self._server.now()
+        now = self.last_active = self._server.now()
+        at_once = not (self._busy or self._waiting)
+        self._collecting = True
         try:
             for frame in self._reader.feed(data):
-                self._waiting.append(frame)
-                self._waiting_bytes += len(frame)
                 self.frame_since = None
+                at_once = at_once and self._take(frame)
+                if not at_once:
+                    self._waiting.append(frame)
+                    self._waiting_bytes += len(frame)
+                elif self._server.now() - now > TURN_S:
+                    at_once = False
         except ProtocolError as error:
             self._waiting.append(error)
+        self._collecting = False
+        self._flush()
         if self._reader.buffered and self.frame_since is None:
-            self.frame_since = self.last_active
-        self._server.hold(self, self.held_bytes - before)
-        self._wake()
+            self.frame_since = now
+        if self.held_bytes != before:
+            self._server.hold(self, self.held_bytes - before)
+        if self._waiting:
+            _wake(self._wakeup)
         self.regulate()
 
     def eof_received(self) -> bool:
@@ -125,9 +148,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._leave()
-        self._can_write = True
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        self.resume_writing()
         self._server.forget(self)
 
     def pause_writing(self) -> None:
@@ -135,8 +156,19 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._can_write = True
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
+        _wake(self._drained)
+
+    # for hot calls
+
+    def answered(self) -> None:
+        """The coordinator has answered a call: send what is now due."""
+        calls = self._calls
+        while calls and (response := calls[0].response) is not None:
+            calls.popleft()
+            self._unsent += response
+        self._send()
+        if not calls:
+            _wake(self._settled)
 
     # the rest
 
@@ -165,20 +197,25 @@ class Connection(asyncio.Protocol):
         if self._gone:
             return
         self._gone = True
-        self._wake()
+        _wake(self._wakeup)
         if self._handling and self._task is not None:
             self._task.cancel()
 
-    def _wake(self) -> None:
-        if self._wakeup is not None and not self._wakeup.done():
-            self._wakeup.set_result(None)
+    def _take(self, frame: bytes) -> bool:
+        """Hand a hot request to the coordinator; whether this was one, and there is room for its answer."""
+        if not self._can_write or len(self._calls) >= MAX_AHEAD:
+            return False
+        return self._server.router.take(frame, self.peer, self, self._calls)
 
     async def _serve(self) -> None:
         try:
             while (frame := await self._next()) is not None:
                 if isinstance(frame, ProtocolError):
+                    await self._all_answered()
                     raise frame
-                await self._answer(frame)
+                if not self._take(frame):
+                    await self._answer(frame)
+                self._busy = False
                 self._release(frame)
                 if self._server.now() > self._turn_ends:
                     # answering need not wait for anything: thousands of requests would be one step
@@ -198,69 +235,82 @@ class Connection(asyncio.Protocol):
     async def _next(self) -> bytes | ProtocolError | None:
         while not self._waiting:
             if self._gone:
+                await self._all_answered()
                 return None
             self._wakeup = self._server.loop.create_future()
             await self._wakeup
             self._turn_ends = self._server.now() + TURN_S
+        self._busy = True
         return self._waiting.popleft()
 
+    async def _all_answered(self) -> None:
+        """Return when the coordinator has answered every call."""
+        while self._calls:
+            self._settled = self._server.loop.create_future()
+            await self._settled
+
     async def _answer(self, frame: bytes) -> None:
+        """Answer a request that none may overtake, and that overtakes none."""
+        await self._all_answered()
+        response = await self._response(frame)
+        if response is not None:
+            self.last_active = self._server.now()
+            self._unsent += response
+            self._send()
+        while not self._can_write:
+            self._drained = self._server.loop.create_future()
+            await self._drained
+
+    async def _response(self, frame: bytes) -> bytes | bytearray | None:
         self._handling = True
         try:
             if self._gone:
                 if int.from_bytes(frame[:2], "big", signed=True) in _ONLY_ANSWERED:
-                    return
+                    return None
                 # time for its first step, which is where a request takes effect; none to wait for an answer
                 async with asyncio.timeout(0):
                     await self._server.router.answer(frame, self.peer)
-                return
-            response = await self._server.router.answer(frame, self.peer)
+                return None
+            return await self._server.router.answer(frame, self.peer)
         except TimeoutError:
-            return
+            return None
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not self._gone or self._server.stopping or task is None:
                 raise
             task.uncancel()
-            return
+            return None
         finally:
             self._handling = False
-        if response is not None:
-            await self._send(response)
 
-    async def _send(self, response: bytes | bytearray) -> None:
-        """Write an answer, small ones to requests that arrived together in one piece: a write to a socket
-        costs as much as a request.
+    def _send(self) -> None:
+        """Send answers, small ones to requests that arrived together in one piece: a write to a socket costs
+        as much as a request.
         """
-        self.last_active = self._server.now()
-        if not self._unsent and (not self._waiting or len(response) >= MAX_JOINED_BYTES):
-            self._write(response)
-        else:
-            if not self._unsent:
-                # should the next request have to wait, this answer does not wait with it
-                self._server.loop.call_soon(self._flush)
-            self._unsent += response
-            if not self._waiting or len(self._unsent) >= MAX_JOINED_BYTES:
-                self._flush()
-        if not self._can_write:
-            self._drained = self._server.loop.create_future()
-            await self._drained
-            self._drained = None
+        if len(self._unsent) >= MAX_JOINED_BYTES or not (self._waiting or self._calls or self._collecting):
+            self._flush()
+        elif not (self._collecting or self._flush_due):
+            # should the next request have to wait, this answer does not wait with it
+            self._flush_due = True
+            self._server.loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        self._flush_due = False
         if self._unsent:
             unsent, self._unsent = self._unsent, bytearray()
-            self._write(unsent)
-
-    def _write(self, data: bytes | bytearray) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(data)
+            if not self.transport.is_closing():
+                self.transport.write(unsent)
 
     def _release(self, frame: bytes) -> None:
         self._waiting_bytes -= len(frame)
         self._server.hold(self, -len(frame))
         if not self._reading:
             self.regulate()
+
+
+def _wake(waiter: asyncio.Future[None] | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)
 
 
 def printable(text: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import (
+    UNREADABLE,
     ApiKey,
     ErrorCode,
     KafkaError,
@@ -19,12 +21,17 @@ from ..protocol import (
     decode_request,
     decode_request_header,
     encode_response,
+    hot_codec,
+    hot_header,
 )
 from ._error_answers import error_answer
+from ._hot_call import HotCall
+from ._node import allow_all
 from ._nulls import null_in
 from ._requests import Handler, Request
 
 if TYPE_CHECKING:
+    from ._connection import Connection
     from ._node import Node
 
 log = logging.getLogger("kohort.broker")
@@ -37,6 +44,16 @@ class Peer:
     host: str
     endpoint: tuple[str, int]
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
+    _header: bytes = b""
+    _header_context: RequestContext | None = None
+
+    def context_of(self, header: bytes) -> RequestContext:
+        """The same by the bytes of a header behind the correlation id. Raises UnicodeDecodeError."""
+        if self._header_context is None or header != self._header:
+            size = int.from_bytes(header[:2], "big", signed=True)
+            self._header = header
+            self._header_context = self.context(str(header[2 : 2 + size], "utf-8") if size > 0 else None)
+        return self._header_context
 
     def context(self, client_id: str | None) -> RequestContext:
         """The context of a request; one object while the client id stays the same."""
@@ -60,6 +77,34 @@ class Router:
         self._node = node
         self._load = handlers
         self._handlers: Mapping[int, Handler] = {}
+
+    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
+        """Hand the coordinator a request that is read by hand; its call stands in ``calls`` until answered.
+
+        False for any other request, and where somebody has to be asked for permission: ``answer`` is for
+        those.
+        """
+        codec = hot_codec(frame[:4])
+        if codec is None or self._node.authorize is not allow_all:
+            return False
+        try:
+            correlation_id, at = hot_header(frame, codec)
+            context = peer.context_of(frame[8:at])
+            body = codec.decode(frame, at)
+        except UNREADABLE:
+            return False
+        if body is None:
+            return False
+        call = HotCall(connection, codec, correlation_id)
+        calls.append(call)
+        try:
+            self._node.coordinator.submit(codec.api_key, codec.version, body, context, call)
+        except Exception:
+            log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api_key.name, codec.version)
+            if call.response is None:
+                request = Request(api_for(codec.api_key), codec.version, body, context, peer.endpoint)
+                call.set(error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        return True
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | None:
         """The response frame to a request frame, None where the request asked for none.

@@ -40,6 +40,12 @@ class OffsetsLog(Protocol):
     def flush(self, partition: int, /) -> None: ...
 
 
+class Handle(Protocol):
+    """Where the answer to a request goes, once."""
+
+    def set(self, body: Any, /) -> None: ...
+
+
 class Call:
     """A request's handle: where its answer arrives, before or after somebody waits for it."""
 

@@ -21,7 +21,7 @@ from .errors import Unready, unready_error
 from .fanout import FAN_OUT
 from .offsets import resolve_offset_delete
 from .replies import GroupsReply
-from .runner import Call, OffsetsLog, ShardRunner
+from .runner import Call, Handle, OffsetsLog, ShardRunner
 from .settings import GroupSettings
 from .shard import Shard, refuse
 from .topics import TopicDirectory
@@ -106,36 +106,50 @@ class GroupCoordinator:
                 for part in fan_out.split(version, body, self._topics)
             ]
             for request in requests:
-                await self._submit(request)
+                if api_key == ApiKey.OFFSET_FETCH:
+                    await self._wait_loaded(request)
+                self._submit(request)
             answers = [await request.handle.answer() for request in requests]
             return fan_out.join(version, answers, self._topics)
         if api_key == ApiKey.LIST_GROUPS:
             return self._list(version, body, context)
+        call = Call()
+        self.submit(api_key, version, body, context, call)
+        return await call.answer()
+
+    def submit(self, api_key: int, version: int, body: Any, context: RequestContext, handle: Handle) -> None:
+        """As ``handle``, for a request about one group: the answer goes to ``handle.set``, before this
+        returns or later.
+        """
         if api_key == ApiKey.OFFSET_COMMIT:
             body = resolve_commit(version, body, self._topics)
         elif api_key == ApiKey.OFFSET_DELETE:
             body = resolve_offset_delete(body, self._topics)
-        call = Call()
-        await self._submit(Request(api_key, version, body, context, call))
-        return await call.answer()
+        self._submit(Request(api_key, version, body, context, handle))
 
     def topics_deleted(self, names: Collection[str]) -> None:
         """Remove the offsets of these topics from every group."""
         for runner in self._runners.values():
             runner.topics_deleted(set(names))
 
-    async def _submit(self, request: Request) -> None:
-        partition = self._partition_of(request.body.group_id or "", self._store.partition_count)
-        runner = self._runners.get(partition)
-        if runner is not None and runner.loading and request.api_key == ApiKey.OFFSET_FETCH:
-            await runner.wait_loaded(_FETCH_PARK_SECONDS)
+    def _submit(self, request: Request) -> None:
+        runner = self._runner_of(request)
         unready = self._unready(runner)
         if runner is not None and unready is None:
             runner.step(request)
         else:
             assert unready is not None
-            error = unready_error(request.api_key, unready)
-            request.handle.set(refuse(request, error))
+            request.handle.set(refuse(request, unready_error(request.api_key, unready)))
+
+    async def _wait_loaded(self, request: Request) -> None:
+        """Hold a request while its shard loads, within bounds."""
+        runner = self._runner_of(request)
+        if runner is not None and runner.loading:
+            await runner.wait_loaded(_FETCH_PARK_SECONDS)
+
+    def _runner_of(self, request: Request) -> ShardRunner | None:
+        partition = self._partition_of(request.body.group_id or "", self._store.partition_count)
+        return self._runners.get(partition)
 
     def _unready(self, runner: ShardRunner | None) -> Unready | None:
         if not self._started:

@@ -29,6 +29,7 @@ from ._errors import (
     UnsupportedVersionError,
 )
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader
+from ._hot import UNREADABLE, HotCodec, hot_codec, hot_header
 from ._messages import (
     RequestHeader,
     decode_request,
@@ -61,6 +62,7 @@ __all__ = [
     "LENGTH_PREFIX",
     "MAX_FRAME_BYTES",
     "SUBSCRIPTION_VERSION",
+    "UNREADABLE",
     "Api",
     "ApiKey",
     "Assignment",
@@ -70,6 +72,7 @@ __all__ = [
     "ErrorCode",
     "FrameReader",
     "FrameTooLargeError",
+    "HotCodec",
     "KafkaError",
     "KohortError",
     "MalformedFrameError",
@@ -95,6 +98,8 @@ __all__ = [
     "encode_response",
     "encode_subscription",
     "encode_topic_partitions",
+    "hot_codec",
+    "hot_header",
     "iter_batches",
     "parse_batch_header",
     "request_class",
