@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from ..protocol import ApiKey, ErrorCode
+from ..protocol import APIS, ApiKey, ErrorCode
 
 
 class Unready(Enum):
@@ -51,3 +51,43 @@ _APPEND: Final[dict[int, ErrorCode]] = {
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
+
+
+def unready_table() -> str:
+    """The errors of an unready shard as a Markdown table."""
+    lines = [
+        "| request | " + " | ".join(unready.value for unready in Unready) + " |",
+        "| --- " * (1 + len(Unready)) + "|",
+    ]
+    for key in _SERVED:
+        cells = (_told(key, unready) for unready in Unready)
+        lines.append(f"| {APIS[key].name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def append_errors_table() -> str:
+    """What a client is told for each error of the log, as a Markdown table."""
+    lines = ["| the log says | the client is told |", "| --- | --- |"]
+    lines += [f"| {ErrorCode(log).name} | {int(told)} {told.name} |" for log, told in _APPEND.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _told(api_key: int, unready: Unready) -> str:
+    if api_key == ApiKey.LIST_GROUPS and unready is Unready.NOT_HERE:
+        return "0, without its groups"
+    error = unready_error(api_key, unready)
+    return f"{int(error)} {error.name}"
+
+
+_SERVED: Final = (
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.DELETE_GROUPS,
+)

@@ -11,7 +11,16 @@ from ._group import (
     group_diagram,
     legal_triggers,
 )
-from ._group_answers import GROUP_ANSWERS, PARKED, GroupAnswer, answers_table
+from ._group_answers import (
+    COLUMNS,
+    ERRORS,
+    GROUP_ANSWERS,
+    PARKED,
+    Generation,
+    GroupAnswer,
+    answers_table,
+    errors_table,
+)
 from ._machine import IllegalTransitionError
 from ._member import (
     MEMBER_TRANSITIONS,
@@ -25,11 +34,14 @@ from ._member import (
 )
 
 __all__ = [
+    "COLUMNS",
+    "ERRORS",
     "GROUP_ANSWERS",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
     "PARKED",
+    "Generation",
     "GroupAnswer",
     "GroupState",
     "GroupTransition",
@@ -41,6 +53,7 @@ __all__ = [
     "MemberTransition",
     "MemberTrigger",
     "answers_table",
+    "errors_table",
     "fire",
     "fire_member",
     "group_diagram",

@@ -1,85 +1,42 @@
-"""Every cell of the table "request, sender, state" is asked of a real shard."""
+"""Every cell of the table "request, sender, generation, state" is asked of a real shard."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
 from kohort.coordinator.replies import LeaveReply
-from kohort.statemachine import GROUP_ANSWERS, PARKED, GroupAnswer, GroupState
-from tests.coordinator.bodies import RANGE_T, protocols, subscription
+from kohort.coordinator.shard import HANDLERS
+from kohort.protocol import ErrorCode
+from kohort.statemachine import COLUMNS, ERRORS, GROUP_ANSWERS, PARKED, Generation, GroupState
+from tests.coordinator.bodies import RANGE_T
 from tests.coordinator.driver import Call, World, errors_of
+from tests.coordinator.scenes import API_KEYS, ask, scene, senders
 
 
-class Scene(NamedTuple):
-    """A group with a leader, a follower and a static member "i" that was restarted once."""
+class Cell(NamedTuple):
+    """One question and its expected answer; ``generation`` is None for requests that carry none."""
 
-    world: World
-    leader: str
-    follower: str
-    fenced: str
-    generation: int
+    request: str
+    sender: str
+    generation: Generation | None
+    state: GroupState | None
+    expected: int | str
 
-
-def scene(state: GroupState, type_: str = "consumer") -> Scene:
-    world = World()
-    leader, follower = (world.new_member(type_=type_)[0] for _ in range(2))
-    world.join(instance="i", type_=type_)
-    world.advance(0)
-    live = world.shard.groups["g"]
-    fenced = live.static_members["i"]
-    world.settle([leader, follower, fenced])
-    world.join(instance="i", type_=type_)
-    static = live.static_members["i"]
-    assert live.state is GroupState.STABLE
-    if state is GroupState.EMPTY:
-        world.leave("g", *((member, None) for member in (leader, follower, static)))
-    elif state is not GroupState.STABLE:
-        newcomer, _ = world.new_member(type_=type_)
-        if state is GroupState.COMPLETING_REBALANCE:
-            for member in (leader, follower):
-                world.join("g", member, type_=type_)
-            world.join("g", static, instance="i", type_=type_)
-            assert newcomer in live.pending_sync
-    assert live.state is state
-    return Scene(world, leader, follower, fenced, live.generation)
+    def __str__(self) -> str:
+        state = "no group" if self.state is None else self.state.value
+        generation = "" if self.generation is None else f", generation {self.generation.value}"
+        return f"{self.request}, {self.sender}{generation}: {state}"
 
 
-CHANGED = protocols(range=subscription("u"))
-
-#: How each row is asked; every request of the table must be here.
-ASK: dict[tuple[str, str], Callable[[Scene], Call | int]] = {
-    ("JoinGroup", "new, v4+ without instance id"): lambda s: s.world.join(),
-    ("JoinGroup", "new, v0-3"): lambda s: s.world.join(version=3),
-    ("JoinGroup", "new static member"): lambda s: s.world.join(instance="other"),
-    ("JoinGroup", "unknown member id"): lambda s: s.world.join("g", "nobody"),
-    ("JoinGroup", "new, without protocols"): lambda s: s.world.join(offers=[]),
-    ("JoinGroup", "leader, nothing changed"): lambda s: s.world.join("g", s.leader),
-    ("JoinGroup", "follower, nothing changed"): lambda s: s.world.join("g", s.follower),
-    ("JoinGroup", "follower, other metadata"): lambda s: s.world.join("g", s.follower, offers=CHANGED),
-    ("SyncGroup", "follower"): lambda s: s.world.sync("g", s.follower, s.generation),
-    ("SyncGroup", "unknown member id"): lambda s: s.world.sync("g", "nobody", s.generation),
-    ("SyncGroup", "old generation"): lambda s: s.world.sync("g", s.follower, s.generation - 1),
-    ("Heartbeat", "member"): lambda s: s.world.heartbeat("g", s.follower, s.generation),
-    ("Heartbeat", "unknown member id"): lambda s: s.world.heartbeat("g", "nobody", s.generation),
-    ("Heartbeat", "old generation"): lambda s: s.world.heartbeat("g", s.follower, s.generation - 1),
-    ("Heartbeat", "fenced static member"): lambda s: s.world.heartbeat(
-        "g", s.fenced, s.generation, instance="i"
-    ),
-    ("LeaveGroup", "member"): lambda s: s.world.leave("g", (s.follower, None)),
-    ("LeaveGroup", "unknown member id"): lambda s: s.world.leave("g", ("nobody", None)),
-    ("OffsetCommit", "member"): lambda s: s.world.commit("g", None, s.follower, s.generation),
-    ("OffsetCommit", "unknown member id"): lambda s: s.world.commit("g", None, "nobody", s.generation),
-    ("OffsetCommit", "old generation"): lambda s: s.world.commit("g", None, s.follower, s.generation - 1),
-    ("OffsetCommit", "no member, no generation"): lambda s: s.world.commit(),
-    ("OffsetFetch", "anyone"): lambda s: s.world.fetch_call(),
-    ("OffsetDelete", "topic the group reads"): lambda s: s.world.offset_delete("g", ("t", 0)),
-    ("OffsetDelete", "group of another type"): lambda s: s.world.offset_delete("g", ("t", 0)),
-    ("DescribeGroups", "anyone"): lambda s: int(s.world.describe().error_code),
-    ("DeleteGroups", "anyone"): lambda s: s.world.delete(),
-}
+CELLS = [
+    Cell(row.request, sender, generation, state, row.answers[state])
+    for row in GROUP_ANSWERS
+    for sender in senders(row.sender)
+    for generation in row.generations or (None,)
+    for state in COLUMNS
+]
 
 
 def answer(asked: Call | int) -> int | str:
@@ -87,25 +44,50 @@ def answer(asked: Call | int) -> int | str:
         return asked
     if asked.parked:
         return PARKED
-    if isinstance(asked.reply, LeaveReply):
+    if isinstance(asked.reply, LeaveReply) and asked.reply.members:
         return int(asked.reply.members[0].error_code)
     error = int(getattr(asked.reply, "error_code", 0))
     return error or next((code for code in errors_of(asked) if code), 0)
 
 
-@pytest.mark.parametrize("state", [state for state in GroupState if state is not GroupState.DEAD])
-@pytest.mark.parametrize("row", GROUP_ANSWERS, ids=lambda row: f"{row.request}, {row.sender}")
-def test_the_answer_is_that_of_the_table(row: GroupAnswer, state: GroupState) -> None:
-    played = scene(state, "connect" if row.sender == "group of another type" else "consumer")
-    assert answer(ASK[row.request, row.sender](played)) == row.answers[state]
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_the_answer_is_that_of_the_table(cell: Cell) -> None:
+    type_ = "connect" if cell.sender == "of a group of another type than consumer" else "consumer"
+    for generation in scene(cell.state, type_).generation_of(cell.generation):
+        played = scene(cell.state, type_)
+        assert answer(ask(played, cell.request, cell.sender, generation)) == cell.expected
+        drain(played.world)
 
 
-def test_every_row_is_asked() -> None:
-    assert list(ASK) == [(row.request, row.sender) for row in GROUP_ANSWERS]
+def drain(world: World) -> None:
+    """When everybody falls silent everybody is answered."""
+    world.advance(1_200_000)
+    assert [call for call in world.calls if call.parked] == []
 
 
-def test_a_follower_of_a_group_offers_what_the_scene_expects() -> None:
-    played = scene(GroupState.STABLE)
+def test_every_request_that_a_shard_takes_is_in_the_table() -> None:
+    assert {API_KEYS[key] for key in HANDLERS} == {row.request for row in GROUP_ANSWERS}
+
+
+def test_every_error_of_the_table_is_explained_by_its_name() -> None:
+    used = {cell for row in GROUP_ANSWERS for cell in row.answers.values() if cell != PARKED}
+    assert used | {int(ErrorCode.NOT_COORDINATOR)} == set(ERRORS)
+    assert {number: name for number, (name, _) in ERRORS.items()} == {n: ErrorCode(n).name for n in ERRORS}
+
+
+@pytest.mark.parametrize("state", [state for state in COLUMNS if state is not None])
+def test_a_scene_is_what_the_table_speaks_of(state: GroupState) -> None:
+    played = scene(state)
     live = played.world.shard.groups["g"]
-    assert live.leader_id == played.leader
-    assert [p.metadata for p in RANGE_T] == [live.members[played.follower].metadata("range")]
+    if state is not GroupState.EMPTY:
+        assert live.leader_id == played.leader
+        assert live.static_members == {"i": played.static}
+        assert [p.metadata for p in RANGE_T] == [live.members[played.follower].metadata("range")]
+    assert played.fenced not in live.members
+
+
+def test_when_the_shard_is_gone_everything_is_not_coordinator() -> None:
+    played = scene(GroupState.STABLE)
+    played.world.unload()
+    asked = played.world.heartbeat("g", played.leader, played.generation)
+    assert asked == ErrorCode.NOT_COORDINATOR
