@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from ..consumer import Cluster
 from ..offsets_topic import GroupDeleted, GroupStored
 from ..protocol import (
+    ApiKey,
     KafkaError,
     MalformedMessageError,
     TopicPartition,
@@ -25,9 +27,6 @@ Owned = dict[str, frozenset[TopicPartition] | None]
 #: The event that tells of a finished rebalance.
 REBALANCE: Final = "RebalanceNote"
 
-#: DescribeGroupHistory, which brokers of kohort offer as the feature "kohort.history".
-HISTORY_API: Final = 20_001
-
 FROM_COORDINATOR, FROM_RECORDS = "coordinator", "offsets topic"
 
 #: What records do not tell, whoever wrote them.
@@ -38,7 +37,7 @@ UNKNOWABLE: Final = (
 
 async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
     """The coordinator's events. UnsupportedVersionError where the broker keeps none."""
-    body = request_class(HISTORY_API)(group_id=group, limit=limit, after=after)
+    body = request_class(ApiKey.DESCRIBE_GROUP_HISTORY)(group_id=group, limit=limit, after=after)
 
     async def attempt() -> Any:
         response = await cluster.request_coordinator(group, body)
@@ -49,6 +48,28 @@ async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> l
 
     response = await cluster.at_coordinator(group, attempt)
     return [_entry(row) for row in response.entries]
+
+
+def whole(told: GroupHistory, limit: int) -> bool:
+    """Whether no generation is missing: as many as were asked for, or all since the group's first."""
+    generations = told.generations
+    return len(generations) >= limit or (bool(generations) and generations[0].generation <= 1)
+
+
+def with_records(told: GroupHistory, recorded: GroupHistory, limit: int) -> GroupHistory:
+    """Events begin when the broker starts: what was before is filled in from records, without its causes."""
+    first = told.generations[0] if told.generations else None
+    older = [
+        row
+        for row in recorded.generations
+        if first is None or (row.timestamp_ms, row.generation) < (first.timestamp_ms, first.generation)
+    ]
+    if not older:
+        return told
+    generations = (*older, *told.generations)[-limit:]
+    filled = sum(row.cause is None for row in generations)
+    words = f"{filled} of these generations ended before the broker began to keep this group's history"
+    return replace(told, generations=generations, unknown=(f"{words}: their causes are unknown",))
 
 
 def _entry(row: Any) -> HistoryEntry:
@@ -86,15 +107,27 @@ def _told(entry: HistoryEntry) -> Generation:
         client_host=entry.client_host or None,
         duration_ms=_number(details, "duration_ms"),
         join_ms=_number(details, "join_ms"),
-        protocol=details.get("protocol"),
-        leader=details.get("leader"),
+        protocol=details.get("protocol") or None,
+        leader=details.get("leader") or None,
         members=members,
         members_before=_number(details, "members_before"),
-        joined=None,
-        left=None,
-        moves=None,
+        joined=_names(details, "joined"),
+        left=_names(details, "left"),
+        moves=_moves(details),
         partitions_moved=_number(details, "partitions_moved"),
     )
+
+
+def _names(details: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    value = details.get(name)
+    return tuple(value) if isinstance(value, list) else None
+
+
+def _moves(details: Mapping[str, Any]) -> tuple[PartitionMove, ...] | None:
+    """At most the first of them: large groups move more than an answer has room for."""
+    if details.get("partitions_moved") is None or "moves" not in details:
+        return None
+    return tuple(PartitionMove(*move) for move in details["moves"])
 
 
 def _number(details: Mapping[str, Any], name: str) -> int | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..consumer import BrokerConnectionError
-from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..protocol import ErrorCode, TopicPartition
 from . import _words, tables
 from ._errors import advised
 from ._plain import plain
@@ -61,12 +61,7 @@ class Watcher:
         return now, news
 
     async def _events(self, admin: GroupAdmin) -> list[HistoryEntry] | None:
-        try:
-            entries = await admin.events(self.group, self.sequence)
-        except KafkaError as error:
-            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-                raise
-            return []
+        entries = await admin.events(self.group, self.sequence)
         if entries:
             self.sequence = entries[-1].sequence
         return entries

@@ -197,21 +197,28 @@ class GroupAdmin:
         ``limit`` counts generations. Elsewhere up to ``max_offsets`` offsets of ``__consumer_offsets`` are
         read backwards, of which ``progress`` is told.
         """
-        try:
-            return _history.from_events(
-                group, await _history.ask_history(self._cluster, group, -1, -1), limit
-            )
-        except UnsupportedVersionError:
-            past = await _stored.read_past(self._cluster, group, limit + 1, max_offsets, progress)
-            return _history.from_records(group, past, limit)
+        entries = await self.events(group)
+        told = None if entries is None else _history.from_events(group, entries, limit)
+        if told is not None and _history.whole(told, limit):
+            return told
+        past = await _stored.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+        recorded = _history.from_records(group, past, limit)
+        return recorded if told is None else _history.with_records(told, recorded, limit)
 
     @with_advice
     async def events(self, group: str, after: int = -1) -> list[HistoryEntry] | None:
-        """Events with a higher sequence than ``after``; None on a broker that keeps none."""
+        """Events with a higher sequence than ``after``, oldest first; None on a broker that keeps none.
+
+        A group that does not exist has none.
+        """
         try:
             return await _history.ask_history(self._cluster, group, -1, after)
         except UnsupportedVersionError:
             return None
+        except KafkaError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            return []
 
 
 def _matches(value: str | None, wanted: Collection[str]) -> bool:

@@ -183,7 +183,8 @@ def _moved(row: Generation) -> str | None:
         return None if row.partitions_moved is None else str(row.partitions_moved)
     if not row.moves:
         return "none"
-    return moves(row.moves)
+    hidden = (row.partitions_moved or 0) - sum(move.to_owner is not None for move in row.moves)
+    return moves(row.moves) + (f"; {hidden} more" if hidden > 0 else "")
 
 
 def moves(rows: Iterable[PartitionMove]) -> str:

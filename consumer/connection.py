@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from ..protocol import (
     APIS,
+    GROUP_HISTORY_FEATURE,
     MAX_FRAME_BYTES,
     ApiKey,
     ErrorCode,
@@ -139,6 +140,11 @@ class Connection(asyncio.Protocol):
         if response.error_code:
             raise KafkaError(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        for feature in response.supported_features or ():
+            if feature.name == GROUP_HISTORY_FEATURE[0]:
+                # versions of features begin at 1, those of APIs at 0
+                versions = feature.min_version - 1, feature.max_version - 1
+                self.versions[ApiKey.DESCRIBE_GROUP_HISTORY] = versions
 
     async def _ask_versions(self, version: int) -> Any:
         from .. import __version__

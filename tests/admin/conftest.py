@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack
@@ -53,6 +54,16 @@ async def member(bootstrap: str) -> AsyncIterator[Maker]:
             return await stack.enter_async_context(consumer)
 
         yield make
+
+
+async def stable(admin: GroupAdmin, group: str, members: int) -> None:
+    """Wait until so many members share the group."""
+    async with asyncio.timeout(20):
+        while True:
+            found = (await admin.describe([group]))[group]
+            if found.state == "Stable" and len(found.members) == members:
+                return
+            await asyncio.sleep(0.05)
 
 
 class Ran(NamedTuple):

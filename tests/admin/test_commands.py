@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
+from kohort.admin import GroupAdmin
 from kohort.consumer import Cluster
 from kohort.protocol import TopicPartition
-from tests.admin.conftest import Groups, Ran, ran
+from tests.admin.conftest import Groups, Ran, ran, stable
 from tests.consumer.members import Maker
 
 pytestmark = pytest.mark.kafka
@@ -126,10 +127,11 @@ def test_a_reset_of_one_partition_notes_what_it_changed_about_the_wish(
 
 
 async def test_a_reset_is_refused_while_members_live(
-    groups: Groups, orders: tuple[str, str], member: Maker
+    groups: Groups, orders: tuple[str, str], member: Maker, admin: GroupAdmin
 ) -> None:
     topic, name = orders
     await member(topic, group=name, client_id="app-7")
+    await stable(admin, name, 1)
     words = ("reset-offsets", name, "--to-latest", "--topic", topic)
     for more in ([], ["--execute"]):
         done = await asyncio.to_thread(groups, *words, *more)
@@ -244,19 +246,16 @@ async def test_watch_gives_a_document_a_look(groups: Groups, orders: tuple[str, 
 
 
 async def test_timeline_shows_each_generation(
-    groups: Groups, new_topic: NewTopic, group: Name, member: Maker
+    groups: Groups, new_topic: NewTopic, group: Name, member: Maker, admin: GroupAdmin
 ) -> None:
     topic, name = new_topic("orders", partitions=4), group("billing")
     first = await member(topic, group=name, client_id="app-1", assignor="range")
+    await stable(admin, name, 1)
     await member(topic, group=name, client_id="app-2", assignor="range")
-    async with asyncio.timeout(20):
-        while len(first.assignment()) != 2:
-            await first.getmany(1, 50)
+    await stable(admin, name, 2)
     await first.close()
-    shown: Ran | None = None
-    async with asyncio.timeout(20):
-        while shown is None or shown.document["generations"][-1]["members"] != 1:
-            shown = await asyncio.to_thread(groups, "timeline", name, "--json")
+    await stable(admin, name, 1)
+    shown = await asyncio.to_thread(groups, "timeline", name, "--json")
     assert shown.code == 0
     one, two, three = shown.document["generations"][-3:]
     assert [row["members"] for row in (one, two, three)] == [1, 2, 1]

@@ -10,6 +10,7 @@ import pytest
 from kohort.admin import GroupAdmin, ResetTo
 from kohort.consumer import AsyncGroupConsumer, BrokerConnectionError, Cluster
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
+from tests.admin.conftest import stable
 from tests.consumer.members import Maker
 
 pytestmark = pytest.mark.kafka
@@ -18,16 +19,6 @@ Name = Callable[[str], str]
 NewTopic = Callable[..., str]
 Produce = Callable[..., None]
 FIRST_MS = 1_700_000_000_000
-
-
-async def stable(admin: GroupAdmin, group: str, members: int) -> None:
-    """Wait until so many members share the group."""
-    async with asyncio.timeout(20):
-        while True:
-            found = (await admin.describe([group]))[group]
-            if found.state == "Stable" and len(found.members) == members:
-                return
-            await asyncio.sleep(0.05)
 
 
 async def commit(bootstrap: str, group: str, topic: str, offsets: dict[int, int]) -> None:
