@@ -30,6 +30,7 @@ _GROUP_DOCS = {
     "offsets_retention_minutes": "how long the offsets of a group without members are kept",
     "offsets_retention_check_interval_ms": "time between two looks for offsets to expire",
     "offsets_commit_timeout_ms": "kept for tools; a write of the coordinator is done when it returns",
+    "kohort_group_history_size": "events kept of each group (not a setting of Kafka); 0: none",
 }
 
 

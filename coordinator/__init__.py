@@ -2,6 +2,7 @@
 
 from .effects import Append, Effect, Note, Reply, Request
 from .errors import Unready, append_error, unready_error
+from .history import HistoryEntry
 from .insight import (
     AppendRefused,
     CommitRefused,
@@ -22,6 +23,7 @@ from .insight import (
     Refusal,
     ShardLoaded,
 )
+from .listeners import EventStream
 from .moves import Move
 from .runner import OffsetsLog
 from .runtime import GroupCoordinator
@@ -34,12 +36,14 @@ __all__ = [
     "AppendRefused",
     "CommitRefused",
     "Effect",
+    "EventStream",
     "EventsLost",
     "GenerationAbandoned",
     "GroupCoordinator",
     "GroupEvent",
     "GroupRemoved",
     "GroupSettings",
+    "HistoryEntry",
     "JoinRefused",
     "MemberFenced",
     "MemberGone",

@@ -1,7 +1,7 @@
 """The coordinator of a broker: finds the shard of each request, takes requests about many groups apart.
 
-Only this file and ``runner`` know asyncio; all shards belong to one event loop. Time comes from a clock that
-never jumps: the wall clock of the start, carried on by the monotonic one.
+Only this file, ``runner`` and ``listeners`` know asyncio; all shards belong to one event loop. Time comes from
+a clock that never jumps: the wall clock of the start, carried on by the monotonic one.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from ..offsets_topic import partition_for
-from ..protocol import ApiKey, ErrorCode, RequestContext
+from ..protocol import ApiKey, ErrorCode, KafkaError, RequestContext
 from .admin import list_request
 from .commits import resolve_commit
 from .effects import Note, Request
 from .errors import Unready, unready_error
 from .fanout import FAN_OUT
+from .history import HistoryEntry
+from .listeners import MAX_WAITING, EventStream, Listeners
 from .offsets import resolve_offset_delete
 from .replies import GroupsReply
 from .runner import Call, Handle, OffsetsLog, ShardRunner
@@ -34,9 +36,9 @@ class GroupCoordinator:
     """All shards of one broker, for one event loop.
 
     ``partition_count_of``, ``topic_of_id`` and ``id_of_topic`` look topics up (None: no such topic).
-    ``clock_ms`` must not go backwards. ``on_note`` is told what happens, in order. ``fsync`` puts each batch
-    on the disk before it is acknowledged; without it an acknowledged commit survives the end of the process,
-    not that of the machine.
+    ``clock_ms`` must not go backwards. ``on_note`` is told what happens, in order, as those are who read
+    ``events``. ``fsync`` puts each batch on the disk before it is acknowledged; without it an acknowledged
+    commit survives the end of the process, not that of the machine.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class GroupCoordinator:
         self._topics = TopicDirectory(partition_count_of, topic_of_id, id_of_topic)
         self._clock_ms = clock_ms or steady_clock_ms()
         self._new_id = new_id or (lambda: str(uuid.uuid4()))
-        self._on_note = on_note or _ignore
+        self._listeners = Listeners(settings.kohort_group_history_size, self._clock_ms, on_note)
         self._fsync = fsync
         self._runners: dict[int, ShardRunner] = {}
         self._started = False
@@ -82,6 +84,7 @@ class GroupCoordinator:
         for runner in self._runners.values():
             runner.close()
         self._runners.clear()
+        self._listeners.close()
 
     async def load(self, partition: int) -> None:
         """Take on one partition: this broker now leads it."""
@@ -94,6 +97,7 @@ class GroupCoordinator:
         runner = self._runners.pop(partition, None)
         if runner is not None:
             runner.close()
+            self._listeners.history.drop_where(lambda group: self._shard_of(group) == partition)
 
     async def handle(self, api_key: int, version: int, body: Any, context: RequestContext) -> Any:
         """The response body to a decoded request body, when it is due: JoinGroup and SyncGroup may be held
@@ -126,6 +130,31 @@ class GroupCoordinator:
         elif api_key == ApiKey.OFFSET_DELETE:
             body = resolve_offset_delete(body, self._topics)
         self._submit(Request(api_key, version, body, context, handle))
+
+    def events(self, group: str | None = None, *, limit: int = MAX_WAITING) -> EventStream:
+        """A subscription to what happens from now on, in one group or (None) in all.
+
+        A reader that lets more than ``limit`` events wait loses the oldest, and is told how many.
+        """
+        return self._listeners.stream(group, limit)
+
+    def history(self, group_id: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
+        """What happened in a group, oldest first: entries with a higher sequence than ``after``, the newest
+        ``limit`` of them (-1: all).
+
+        Raises KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, and as every request to a coordinator that
+        is not running, does not have the group, or still loads it.
+        """
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty: name a group")
+        runner = self._runners.get(self._shard_of(group_id))
+        unready = self._unready(runner)
+        if runner is None or unready is not None:
+            assert unready is not None
+            raise KafkaError(unready_error(ApiKey.DESCRIBE_GROUP_HISTORY, unready), unready.value)
+        if not runner.shard.knows(group_id):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+        return self._listeners.history.of(group_id, limit, after)
 
     def topics_deleted(self, names: Collection[str]) -> None:
         """Remove the offsets of these topics from every group."""
@@ -171,13 +200,17 @@ class GroupCoordinator:
             reply.groups += call.body
         return reply
 
+    def _shard_of(self, group_id: str) -> int:
+        return self._partition_of(group_id, self._store.partition_count)
+
     def _runner(self, partition: int) -> ShardRunner:
+        shard = Shard(self._settings, self._new_id)
         return ShardRunner(
             partition,
-            Shard(self._settings, self._new_id),
+            shard,
             self._store,
             self._clock_ms,
-            self._on_note,
+            partial(self._listeners.tell, shard.knows),
             self._fsync,
         )
 
@@ -186,7 +219,3 @@ def steady_clock_ms() -> Callable[[], int]:
     """A clock in ms since the epoch that does not follow later changes of the wall clock."""
     offset_ns = time.time_ns() - time.monotonic_ns()
     return lambda: (time.monotonic_ns() + offset_ns) // 1_000_000
-
-
-def _ignore(note: Note) -> None:
-    """Nobody asked for notes."""

@@ -1,7 +1,8 @@
 """What an operator can set: Kafka's names with underscores, Kafka's defaults, bounds as annotations.
 
 ``group_max_size`` is the one default that differs: Apache Kafka has no limit, here a group stays within what
-one rebalance can serve. The bounds are read by whoever takes settings from outside; nothing checks them here.
+one rebalance can serve. ``kohort_group_history_size`` is no setting of Kafka's. The bounds are read by
+whoever takes settings from outside; nothing checks them here.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class GroupSettings:
     offsets_topic_segment_bytes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 104_857_600
     offsets_topic_compression_codec: Annotated[int, Ge(0), Le(4)] = 0
     offsets_commit_timeout_ms: Annotated[int, Ge(1), Le(_INT32_MAX)] = 5_000
+    kohort_group_history_size: Annotated[int, Ge(0), Le(1_000)] = 100
 
     @property
     def offsets_retention_ms(self) -> int:

@@ -176,6 +176,10 @@ class Shard:
 
     # --- for the handlers ---------------------------------------------------------------------------------
 
+    def knows(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        return group_id in self.groups or self.durable.knows(group_id)
+
     def find(self, group_id: str) -> Group | None:
         """The live group; one that is only in the log comes to life here."""
         group = self.groups.get(group_id)

@@ -6,12 +6,16 @@ numbers, so that other clients never see a number they do not know; ask nobody e
 
 from __future__ import annotations
 
+import types
+from typing import Any
+
 from kafka.protocol.api_message import ApiMessage
 
 
-class DescribeGroupHistoryRequest(ApiMessage, load_json=__package__):
-    """Which group's events, how many of the newest (-1: all), after which sequence (-1: any)."""
+def _message(name: str) -> Any:
+    """kafka-python's class for the schema of this name, which lies beside this file."""
+    return types.new_class(name, (ApiMessage,), {"load_json": __package__})
 
 
-class DescribeGroupHistoryResponse(ApiMessage, load_json=__package__):
-    """The events, oldest first."""
+DescribeGroupHistoryRequest = _message("DescribeGroupHistoryRequest")
+DescribeGroupHistoryResponse = _message("DescribeGroupHistoryResponse")

@@ -28,6 +28,7 @@ DEFAULTS = {
 def test_names_and_defaults_are_kafkas() -> None:
     ours = {name.replace("_", "."): value for name, value in dataclasses.asdict(GroupSettings()).items()}
     assert ours.pop("group.max.size") == 5_000, "the one that differs"
+    assert ours.pop("kohort.group.history.size") == 100, "the one that is ours"
     assert ours == DEFAULTS
 
 
