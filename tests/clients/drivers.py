@@ -1,7 +1,8 @@
 """The clients of the end-to-end tests behind one face.
 
-Nothing is configured that a user would not configure: bootstrap, group, topics and ``auto.offset.reset``; and
-``range`` where clients of several makes share one group, for it is the one assignor that all of them know.
+Nothing is configured that a user would not configure: bootstrap, group, topics and ``auto.offset.reset``; and what
+a ``Choice`` says: ``range`` where clients of several makes share one group, for it is the one assignor that all of
+them know, or a short session where a member is going to be killed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ import aiokafka
 import confluent_kafka
 import kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as AiokafkaRoundRobin
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as AiokafkaSticky
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor as KafkaPythonCooperative
 from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as KafkaPythonRoundRobin
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as KafkaPythonSticky
 
 from kohort.consumer import GroupConsumer
 
@@ -24,6 +30,53 @@ CALL_TIMEOUT_S = 60.0
 UNKNOWN_TOPIC = confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
 
 NOTHING_TO_COMMIT = confluent_kafka.KafkaError._NO_OFFSET
+
+
+#: The assignors of each client, by Kafka's names.
+KAFKA_PYTHON_ASSIGNORS = {
+    "range": KafkaPythonRange,
+    "roundrobin": KafkaPythonRoundRobin,
+    "sticky": KafkaPythonSticky,
+    "cooperative-sticky": KafkaPythonCooperative,
+}
+AIOKAFKA_ASSIGNORS = {
+    "range": AiokafkaRange,
+    "roundrobin": AiokafkaRoundRobin,
+    "sticky": AiokafkaSticky,
+}
+
+
+class Choice(NamedTuple):
+    """What a test wants of a consumer beside its defaults."""
+
+    assignor: str | None = None
+    instance_id: str | None = None
+    #: A tenth of it goes by between two heartbeats.
+    session_timeout_ms: int | None = None
+
+    def settings(self, **names: str) -> dict[str, Any]:
+        """What is set, under the names that a client has for ``instance``, ``session`` and ``heartbeat``."""
+        chosen: dict[str, Any] = {}
+        if self.instance_id is not None:
+            chosen[names["instance"]] = self.instance_id
+        if self.session_timeout_ms is not None:
+            chosen[names["session"]] = self.session_timeout_ms
+            chosen[names["heartbeat"]] = self.session_timeout_ms // 10
+        return chosen
+
+
+DEFAULTS = Choice()
+RANGE = Choice(assignor="range")
+PYTHON_NAMES = {
+    "instance": "group_instance_id",
+    "session": "session_timeout_ms",
+    "heartbeat": "heartbeat_interval_ms",
+}
+LIBRDKAFKA_NAMES = {
+    "instance": "group.instance.id",
+    "session": "session.timeout.ms",
+    "heartbeat": "heartbeat.interval.ms",
+}
 
 
 class Got(NamedTuple):
@@ -59,15 +112,17 @@ class Driver(Protocol):
     def produce(self, bootstrap: str, topic: str, values: Iterable[bytes]) -> None:
         """Send with a default producer, keyed by the value; return when all are acknowledged."""
 
-    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
+    def consumer(self, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS) -> Consumer:
         """A default consumer that starts at the earliest record where nothing is committed."""
 
 
 class KafkaPythonConsumer:
-    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
-        choice = {"partition_assignment_strategy": (KafkaPythonRange,)} if range_only else {}
+    def __init__(self, bootstrap: str, group: str, topic: str, choice: Choice) -> None:
+        settings = choice.settings(**PYTHON_NAMES)
+        if choice.assignor is not None:
+            settings["partition_assignment_strategy"] = (KAFKA_PYTHON_ASSIGNORS[choice.assignor],)
         self._consumer = kafka.KafkaConsumer(
-            topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **choice
+            topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **settings
         )
         # 3.0.12 can lead its group before it knows the topic's partitions, assign nothing and stay so (with
         # any broker, about one start in fifty). So it learns of them before its first join.
@@ -98,15 +153,17 @@ class KafkaPythonDriver:
         finally:
             producer.close(timeout=5)
 
-    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
-        return KafkaPythonConsumer(bootstrap, group, topic, range_only=range_only)
+    def consumer(self, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS) -> Consumer:
+        return KafkaPythonConsumer(bootstrap, group, topic, choice)
 
 
 class ConfluentConsumer:
-    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
-        choice = {"partition.assignment.strategy": "range"} if range_only else {}
+    def __init__(self, bootstrap: str, group: str, topic: str, choice: Choice) -> None:
+        settings = choice.settings(**LIBRDKAFKA_NAMES)
+        if choice.assignor is not None:
+            settings["partition.assignment.strategy"] = choice.assignor
         self._consumer = confluent_kafka.Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **choice}
+            {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **settings}
         )
         self._consumer.subscribe([topic])
 
@@ -153,20 +210,22 @@ class ConfluentDriver:
         assert not left, f"{left} records were not acknowledged"
         assert failed == []
 
-    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
-        return ConfluentConsumer(bootstrap, group, topic, range_only=range_only)
+    def consumer(self, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS) -> Consumer:
+        return ConfluentConsumer(bootstrap, group, topic, choice)
 
 
 class AiokafkaConsumer:
     """Its event loop turns only while a call is under way, so it must be polled all the time."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
-        choice = {"partition_assignment_strategy": (AiokafkaRange,)} if range_only else {}
+    def __init__(self, bootstrap: str, group: str, topic: str, choice: Choice) -> None:
+        settings = choice.settings(**PYTHON_NAMES)
+        if choice.assignor is not None:
+            settings["partition_assignment_strategy"] = (AIOKAFKA_ASSIGNORS[choice.assignor],)
         self._runner = asyncio.Runner()
 
         async def start() -> aiokafka.AIOKafkaConsumer:
             consumer = aiokafka.AIOKafkaConsumer(
-                topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **choice
+                topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **settings
             )
             await consumer.start()
             return consumer
@@ -199,17 +258,19 @@ class AiokafkaDriver:
 
         asyncio.run(send())
 
-    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
-        return AiokafkaConsumer(bootstrap, group, topic, range_only=range_only)
+    def consumer(self, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS) -> Consumer:
+        return AiokafkaConsumer(bootstrap, group, topic, choice)
 
 
 class KohortConsumer:
     """Ours, through its blocking face: what was polled counts as done."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str, *, range_only: bool) -> None:
-        choice: dict[str, Any] = {"assignor": "range"} if range_only else {}
+    def __init__(self, bootstrap: str, group: str, topic: str, choice: Choice) -> None:
+        settings = choice.settings(**PYTHON_NAMES)
+        if choice.assignor is not None:
+            settings["assignor"] = choice.assignor
         self._consumer = GroupConsumer(
-            topic, bootstrap=bootstrap, group=group, auto_offset_reset="earliest", **choice
+            topic, bootstrap=bootstrap, group=group, auto_offset_reset="earliest", **settings
         )
         self._consumer.start()
 
@@ -233,8 +294,8 @@ class KohortDriver(KafkaPythonDriver):
 
     name = "kohort"
 
-    def consumer(self, bootstrap: str, group: str, topic: str, *, range_only: bool = False) -> Consumer:
-        return KohortConsumer(bootstrap, group, topic, range_only=range_only)
+    def consumer(self, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS) -> Consumer:
+        return KohortConsumer(bootstrap, group, topic, choice)
 
 
 PRODUCERS: dict[str, Driver] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire
-from tests.clients.drivers import CALL_TIMEOUT_S, Consumer, Driver, Got
+from tests.clients.drivers import CALL_TIMEOUT_S, DEFAULTS, Choice, Consumer, Driver, Got
 
 POLL_S = 0.1
 PATIENCE_S = 40.0
@@ -24,10 +24,10 @@ class Member:
     """
 
     def __init__(
-        self, driver: Driver, bootstrap: str, group: str, topic: str, *, range_only: bool = False
+        self, driver: Driver, bootstrap: str, group: str, topic: str, choice: Choice = DEFAULTS
     ) -> None:
         self.name = driver.name
-        self._open = partial(driver.consumer, bootstrap, group, topic, range_only=range_only)
+        self._open = partial(driver.consumer, bootstrap, group, topic, choice)
         self._got: list[Got] = []
         self._held: frozenset[int] = frozenset()
         self._calls: list[tuple[Callable[[Consumer], None], Future[None]]] = []

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.clients.drivers import DRIVERS
+from tests.clients.drivers import DRIVERS, RANGE
 from tests.clients.members import Member, shared_out, wait_for_records, wait_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
@@ -26,7 +26,7 @@ def test_each_partition_has_one_owner_through_joining_and_leaving(
     with ExitStack() as stack:
 
         def join(name: str) -> Member:
-            return stack.enter_context(Member(DRIVERS[name], bootstrap, group_id, topic, range_only=True))
+            return stack.enter_context(Member(DRIVERS[name], bootstrap, group_id, topic, RANGE))
 
         first = join(leader)
         wait_until(lambda: shared_out([first], PARTITIONS), "the first holds everything", [first])

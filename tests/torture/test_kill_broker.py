@@ -14,7 +14,7 @@ import kafka
 import pytest
 
 from tests.broker_process import BrokerProcess
-from tests.clients.drivers import DRIVERS
+from tests.clients.drivers import DRIVERS, RANGE
 from tests.clients.members import Member, shared_out, wait_for_records, wait_until
 
 pytestmark = pytest.mark.clients
@@ -160,7 +160,7 @@ def test_members_of_every_client_come_back_by_themselves(
     sent: set[bytes] = set()
     with ExitStack() as stack:
         members = [
-            stack.enter_context(Member(driver, broker_process.bootstrap, group_id, "orders", range_only=True))
+            stack.enter_context(Member(driver, broker_process.bootstrap, group_id, "orders", RANGE))
             for driver in DRIVERS.values()
         ]
         wait_until(lambda: shared_out(members, PARTITIONS), "the members share the partitions", members)
