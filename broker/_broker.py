@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ..coordinator import GroupCoordinator
+from ..coordinator import EventStream, GroupCoordinator, HistoryEntry, Note
 from ..log import DataFolder
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
@@ -37,7 +37,7 @@ class Broker:
     ``async with Broker() as broker:`` serves until the block ends; ``broker.bootstrap`` is what clients
     connect to. Without ``data`` the topics live in a temporary folder that goes with the broker.
     ``settings`` are Kafka's names and values, or a BrokerSettings. ``on_note`` is called with each event of
-    the coordinator.
+    the coordinator, ``events`` gives them as they come, ``history`` those that were.
 
     Raises SettingsError, DataFolderInUseError, and OSError if the address cannot be had.
     """
@@ -49,7 +49,7 @@ class Broker:
         port: int = 0,
         data: str | Path | None = None,
         settings: Mapping[str, Any] | BrokerSettings | None = None,
-        on_note: Callable[[Any], None] | None = None,
+        on_note: Callable[[Note], None] | None = None,
     ) -> None:
         self.settings = broker_settings(settings or {})
         self.host = host
@@ -57,7 +57,7 @@ class Broker:
         self.temporary = data is None
         #: The data folder; of a temporary one only while it serves.
         self.data = None if data is None else Path(data)
-        self._on_note = on_note or _ignore
+        self._on_note = on_note
         self._parts: _Parts | None = None
 
     def __repr__(self) -> str:
@@ -75,6 +75,19 @@ class Broker:
     @property
     def topics(self) -> Topics:
         return self._running().node.topics
+
+    def events(self, group: str | None = None) -> EventStream:
+        """What happens in a group (None: in all) from now on: ``async for event in broker.events(): ...``.
+
+        For the broker's own event loop, while it serves; ends when it stops.
+        """
+        return self._running().coordinator.events(group)
+
+    def history(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
+        """What happened in a group, oldest first: entries with a higher sequence than ``after``, the newest
+        ``limit`` of them (-1: all). Raises KafkaError (GROUP_ID_NOT_FOUND and others).
+        """
+        return self._running().coordinator.history(group, limit, after)
 
     async def __aenter__(self) -> Broker:
         await self.start()
@@ -125,7 +138,7 @@ class Broker:
 class _Parts:
     """What a broker consists of while it runs."""
 
-    def __init__(self, data: Path, settings: BrokerSettings, on_note: Callable[[Any], None]) -> None:
+    def __init__(self, data: Path, settings: BrokerSettings, on_note: Callable[[Note], None] | None) -> None:
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
             topics = Topics(self._folder, settings, _now_ms)
@@ -183,7 +196,3 @@ def _temporary_folder() -> Path:
     import tempfile
 
     return Path(tempfile.mkdtemp(prefix="kohort-"))
-
-
-def _ignore(note: Any) -> None:
-    """Nobody asked for notes."""

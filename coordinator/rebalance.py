@@ -10,6 +10,7 @@ and every path that adds, removes or changes a member ends in ``rebalance_or_com
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -170,9 +171,9 @@ def member_list(group: Group) -> list[JoinReplyMember]:
     ]
 
 
-def owners(group: Group) -> dict[str, bytes]:
+def owners(members: Iterable[Member]) -> dict[str, bytes]:
     """Assignments by owner: a static member owns under its instance id, across its restarts."""
-    return {m.instance_id or m.member_id: m.assignment for m in group.members.values()}
+    return {member.instance_id or member.member_id: member.assignment for member in members}
 
 
 @dataclass(slots=True)
@@ -208,7 +209,8 @@ def _trace(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
         )
     )
     if group.trace is None:
-        before, group.leaving = {**owners(group), **(group.leaving or {})}, None
+        settled = owners(member for member in group.members.values() if not member.is_new)
+        before, group.leaving = {**settled, **(group.leaving or {})}, None
         group.trace = RebalanceTrace([cause], now_ms, group.settled_members, before)
     else:
         group.trace.add(cause)
@@ -296,7 +298,7 @@ def _note_end(shard: Shard, group: Group, now_ms: int) -> None:
             join_ms=joined_ms - trace.started_ms,
             sync_ms=now_ms - joined_ms,
             before=trace.assignments,
-            after=owners(group),
+            after=owners(group.members.values()),
         )
     )
 

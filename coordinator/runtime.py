@@ -1,7 +1,7 @@
 """The coordinator of a broker: finds the shard of each request, takes requests about many groups apart.
 
-Only this file, ``runner`` and ``listeners`` know asyncio; all shards belong to one event loop. Time comes from
-a clock that never jumps: the wall clock of the start, carried on by the monotonic one.
+Only this file, ``runner`` and ``listeners`` know asyncio; all shards belong to one event loop. Time comes
+from a clock that never jumps: the wall clock of the start, carried on by the monotonic one.
 """
 
 from __future__ import annotations

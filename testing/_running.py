@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..broker import Broker
+    from ..coordinator import Note
 
 #: What tests want otherwise than production does: groups form at once, members may ask for short sessions.
 TEST_SETTINGS: Mapping[str, Any] = {
@@ -42,7 +43,7 @@ def running_broker(
     data: str | Path | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
-    on_note: Callable[[Any], None] | None = None,
+    on_note: Callable[[Note], None] | None = None,
     **settings: Any,
 ) -> Iterator[RunningBroker]:
     """A broker in its own thread and event loop, until the block ends.

@@ -15,6 +15,7 @@ from . import (
     describe_configs,
     fetch,
     find_coordinator,
+    group_history,
     groups,
     init_producer_id,
     list_offsets,
@@ -38,5 +39,6 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
     ApiKey.CREATE_PARTITIONS: create_partitions.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
+    ApiKey.DESCRIBE_GROUP_HISTORY: group_history.handle,
     **dict.fromkeys(groups.GROUP_APIS, groups.handle),
 }

@@ -1,0 +1,39 @@
+"""DescribeGroupHistory (20001), v0: the events of a group. kohort's own, see ``protocol._group_history``.
+
+As for DescribeGroups, who asks must be allowed to DESCRIBE the group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...coordinator.details import details_json
+from ...protocol import KafkaError
+from .._requests import Request
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    make = request.part("HistoryEntry")
+    try:
+        entries = node.coordinator.history(body.group_id, body.limit, body.after)
+    except KafkaError as error:
+        return request.answer(error_code=error.code, error_message=error.message)
+    rows = [
+        make(
+            sequence=entry.event.sequence,
+            timestamp_ms=entry.event.timestamp_ms,
+            kind=type(entry.event).__name__,
+            generation=entry.event.generation,
+            cause=entry.event.cause,
+            member=entry.event.member,
+            client_id=entry.event.client_id,
+            client_host=entry.event.client_host,
+            details=details_json(entry),
+        )
+        for entry in entries
+    ]
+    return request.answer(entries=rows)
