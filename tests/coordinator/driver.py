@@ -59,10 +59,13 @@ class World:
         self.log: list[tuple[bytes, bytes | None]] = []
         self.notes: list[Note] = []
         self.calls: list[Call] = []
+        #: What happened, in order: (time, call, its answer), (time, None, records), (time, group, state).
+        self.trace: list[tuple[int, Any, Any]] = []
         self.hold_writes = False
         self.fail_next_write: ErrorCode | None = None
         self._ids = itertools.count(1)
         self._writes: deque[Append] = deque()
+        self._states: dict[str, GroupState] = {}
         self.shard = self._shard()
         self.shard.activate(self.now)
 
@@ -329,23 +332,38 @@ class World:
 
     def _carry_out(self) -> None:
         while effects := self.shard.take_effects():
+            self._trace_states()
             for effect in effects:
                 if isinstance(effect, Reply):
                     effect.handle.answers.append(effect.body)
+                    self.trace.append((self.now, effect.handle, effect.body))
                 elif isinstance(effect, Append):
                     self._writes.append(effect)
                 else:
                     self.notes.append(effect)
             while self._writes and not self.hold_writes:
                 self._write(self._writes.popleft())
+        self._trace_states()
         check_invariants(self.shard)
         assert all(len(call.answers) <= 1 for call in self.calls), "a request was answered twice"
+
+    def _trace_states(self) -> None:
+        for group_id in {**self._states, **self.shard.groups}:
+            group = self.shard.groups.get(group_id)
+            state = None if group is None else group.state
+            if self._states.get(group_id) is not state:
+                self.trace.append((self.now, group_id, state))
+            if state is None:
+                del self._states[group_id]
+            else:
+                self._states[group_id] = state
 
     def _write(self, append: Append) -> None:
         error, self.fail_next_write = self.fail_next_write, None
         if error is not None:
             self.shard.append_failed(append.ticket, error, self.now)
             return
+        self.trace.append((self.now, None, append.records))
         base = len(self.log)
         self.log += [encode(record) for record in append.records]
         self.shard.appended(append.ticket, base, self.now)
