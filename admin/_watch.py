@@ -20,6 +20,7 @@ from ..consumer import BrokerConnectionError
 from ..protocol import ErrorCode, TopicPartition
 from . import _words, tables
 from ._errors import advised
+from ._history import REBALANCE
 from ._plain import plain
 from ._screen import Screen
 from .group_admin import GroupAdmin
@@ -69,8 +70,16 @@ class Watcher:
 
 def told(entry: HistoryEntry) -> str:
     """An event in one line."""
-    who = f" [{entry.client_id} at {entry.client_host}]" if entry.client_id else ""
-    return f"{entry.kind}, generation {entry.generation}: {entry.cause}{who}"
+    words, details = tables.short(entry.cause), entry.details
+    if entry.kind == REBALANCE:
+        words = f"generation {entry.generation}, members {details.get('members')}: {words}"
+    elif entry.kind == "RebalanceStarted":
+        words = f"rebalance begins: {words}"
+    elif entry.kind == "GenerationAbandoned":
+        words = f"generation {entry.generation} is abandoned: {words}"
+    elif "error" in details:
+        words = f"refused with {details['error']}: {words}"
+    return f"{words} [{entry.client_id} at {entry.client_host}]" if entry.client_id else words
 
 
 def differences(before: GroupDescription | None, now: GroupDescription) -> Iterator[str]:
@@ -82,15 +91,16 @@ def differences(before: GroupDescription | None, now: GroupDescription) -> Itera
     old = {member.member_id: member for member in before.members}
     new = {member.member_id: member for member in now.members}
     for gone in old.keys() - new.keys():
-        yield f"{old[gone].owner} left [{old[gone].client_id} at {old[gone].client_host}]"
+        yield f"{tables.short(old[gone].owner)} left [{old[gone].client_id} at {old[gone].client_host}]"
     for come in new.keys() - old.keys():
-        yield f"{new[come].owner} joined [{new[come].client_id} at {new[come].client_host}]"
+        yield f"{tables.short(new[come].owner)} joined [{new[come].client_id} at {new[come].client_host}]"
     if now.state == "Stable":
         held, holds = _owners(before), _owners(now)
         for partition in sorted(holds):
             if held.get(partition) != holds[partition]:
                 taken_from = held.get(partition) or "nobody"
-                yield f"{partition.topic}-{partition.partition} {taken_from} > {holds[partition]}"
+                names = f"{tables.short(taken_from)} > {tables.short(holds[partition])}"
+                yield f"{partition.topic}-{partition.partition} {names}"
 
 
 def _owners(found: GroupDescription) -> dict[TopicPartition, str]:
@@ -191,13 +201,19 @@ class Picture(View):
         if self._watcher.before is not None:
             self._draw(self._watcher.before, words)
 
-    def _draw(self, now: GroupDescription, footer: str) -> None:
+    def _draw(self, now: GroupDescription, words: str) -> None:
         from rich.console import Group
         from rich.text import Text
 
         told = ((_words.utc(piece.timestamp_ms), piece.text) for piece in self._watcher.news)
-        parts: list[Any] = tables.described(now)
-        parts += [tables.table(["WHEN (UTC)", "EVENT"], told), Text(f"{_words.utc(_now_ms())}  {footer}")]
+        head, *rest = tables.described(now)
+        # what matters comes first: what does not fit on the screen is cut off below
+        parts: list[Any] = [
+            Text(f"{_words.utc(_now_ms())}  {words}"),
+            head,
+            tables.table(["WHEN (UTC)", "WHAT"], told),
+            *rest,
+        ]
         spaced = [piece for part in parts for piece in (part, Text(""))]
         self._live.update(Group(*spaced), refresh=True)
 

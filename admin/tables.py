@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _NAMES_SHOWN: Final = 6
-_UUID_TAIL: Final = re.compile(r"(?<=[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+_UUID_TAIL: Final = re.compile(r"(?<=[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _NUMBERS: Final = frozenset({"PARTITION", "COMMITTED", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ"})
 
 
@@ -166,7 +166,7 @@ def _before_and_after(row: Generation) -> str:
 
 def _cause(row: Generation) -> str:
     if row.cause is not None:
-        return row.cause
+        return short(row.cause)
     seen = [
         f"{words} {_named(names)}" for words, names in (("joined", row.joined), ("left", row.left)) if names
     ]
@@ -198,9 +198,9 @@ def moves(rows: Iterable[PartitionMove]) -> str:
     )
 
 
-def short(owner: str) -> str:
-    """A member id with the first part only of the UUID that it ends with; other names as they are."""
-    return _UUID_TAIL.sub("", owner)
+def short(text: str) -> str:
+    """A text with only the first part of the UUIDs that member ids end with."""
+    return _UUID_TAIL.sub("", text)
 
 
 def events(entries: Iterable[HistoryEntry]) -> list[Any]:
@@ -214,7 +214,7 @@ def events(entries: Iterable[HistoryEntry]) -> list[Any]:
                     row.sequence,
                     row.generation,
                     row.kind,
-                    row.cause,
+                    short(row.cause),
                     row.member or None,
                     row.client_id or None,
                     row.client_host or None,
