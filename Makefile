@@ -6,9 +6,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka docs bench dist clean
+.PHONY: help demo test lint unit test-kafka docs bench bench-coordinator dist clean
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -16,6 +17,7 @@ help:
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
+	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make dist        sdist and wheel into dist/"
 	@echo "make clean       removes what the other targets made"
 
@@ -52,6 +54,10 @@ docs: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks
+
+# BENCH_ARGS='--json FILE' keeps the raw figures, --update-docs writes the table into docs/performance.md
+bench-coordinator: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.coordinator --compare $(BENCH_ARGS)
 
 dist: $(VENV)/.installed
 	rm -rf build dist *.egg-info

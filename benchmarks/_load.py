@@ -98,10 +98,7 @@ def pump(streams: list[Stream], depth: int, seconds: float) -> Rate:
         stream.send(depth)
     answered, under_way, running = 0, depth * len(streams), True
     while under_way:
-        ready = poll.poll(SILENCE_S)
-        if not ready:
-            raise WrongAnswerError(f"no answer for {SILENCE_S:g} s; look at the broker's log")
-        for fd, _ in ready:
+        for fd, _ in _ready(poll):
             stream = by_fd[fd]
             done = stream.receive()
             answered += done
@@ -115,14 +112,29 @@ def pump(streams: list[Stream], depth: int, seconds: float) -> Rate:
     return Rate(answered / elapsed, (time.process_time() - processor) / elapsed)
 
 
-def send_once(stream: Stream, depth: int) -> None:
-    """Send the whole ring once, with ``depth`` requests under way."""
-    stream.send(min(depth, stream.size))
-    answered = 0
-    while answered < stream.size:
-        done = stream.receive()
-        answered += done
-        stream.send(min(done, stream.size - stream.sent))
+def pump_once(streams: list[Stream], depth: int) -> None:
+    """Send every ring once around, with ``depth`` requests under way on each stream."""
+    by_fd = {stream.connection.socket.fileno(): stream for stream in streams}
+    poll = select.epoll()
+    for fd in by_fd:
+        poll.register(fd, select.EPOLLIN)
+    for stream in streams:
+        stream.send(min(depth, stream.size))
+    missing = sum(stream.size for stream in streams)
+    while missing:
+        for fd, _ in _ready(poll):
+            stream = by_fd[fd]
+            done = stream.receive()
+            missing -= done
+            stream.send(min(done, stream.size - stream.sent))
+    poll.close()
+
+
+def _ready(poll: select.epoll) -> list[tuple[int, int]]:
+    ready = poll.poll(SILENCE_S)
+    if not ready:
+        raise WrongAnswerError(f"no answer for {SILENCE_S:g} s; look at the broker's log")
+    return ready
 
 
 def one_at_a_time(stream: Stream, count: int) -> list[float]:

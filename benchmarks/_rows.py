@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from . import _wire as wire
-from ._connection import Connection, Member, WrongAnswerError, join_alone, lone_members, must, new_group
-from ._load import Stream, checked_stream, one_at_a_time, percentile, pump
+from ._brokers import Contender
+from ._connection import (
+    Connection,
+    Member,
+    WrongAnswerError,
+    join_alone,
+    lone_members,
+    must,
+    new_group,
+    prepare,
+)
+from ._crowd import Crowd
+from ._load import Stream, checked_stream, one_at_a_time, percentile, pump, pump_once
 
 TOPIC = b"kohort-benchmark"
 PARTITIONS = 10
 CONNECTIONS = 8
+#: Between two changes of a big group.
+SETTLE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +38,23 @@ class Effort:
     groups: int = 300
     #: Members join and leave the big groups this often, of which the median counts.
     changes: int = 5
-    #: Stands in the names of the rows' groups of 100 and 1,000 only in tests, which have no time for so many.
-    members_share: float = 1.0
+    #: Bounds of what a row is about; less only where there is no time for so many.
+    most_members: int = 1000
+    idle_groups: int = 100_000
+    #: What a new broker is left alone for before its memory is read.
+    rest_s: float = 2.0
+
+    def items(self) -> list[tuple[str, float]]:
+        """Every bound by its name."""
+        return list(asdict(self).items())
 
     def scaled(self, by: float) -> Effort:
-        return Effort(
-            self.seconds * by,
-            max(int(self.requests * by), 1),
-            max(int(self.groups * by), 1),
-            max(int(self.changes * by), 1),
-            self.members_share,
+        return replace(
+            self,
+            seconds=self.seconds * by,
+            requests=max(int(self.requests * by), 1),
+            groups=max(int(self.groups * by), 1),
+            changes=max(int(self.changes * by), 1),
         )
 
 
@@ -42,22 +64,33 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One line of the table. ``goal`` bounds kohort's figure over Apache Kafka's: below it if less is better."""
+    """One line of the table. ``goal`` bounds kohort's figure over Apache Kafka's."""
 
     key: str
     title: str
     unit: str
     goal: float
     more_is_better: bool = False
+    #: The goal bounds kohort's figure itself.
+    own: bool = False
+    digits: int = 0
 
     def met(self, ratio: float) -> bool:
         return ratio >= self.goal if self.more_is_better else ratio <= self.goal
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Part:
+    """Lines of the table that are measured together."""
+
     name: str
     metrics: tuple[Metric, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Part):
+    """Measured on a broker that serves."""
+
     run: Callable[[str, Effort], Figures]
 
 
@@ -138,6 +171,85 @@ def new_groups(bootstrap: str, effort: Effort) -> Figures:
     return {"p50": percentile(times, 0.5)}
 
 
+def one_joins(members: int, bootstrap: str, effort: Effort) -> Figures:
+    """The others send a heartbeat every 10 ms and rejoin when told, all until the last has synced."""
+    joins, leaves = [], []
+    with Crowd(bootstrap, new_group("crowd"), TOPIC) as crowd:
+        crowd.grow(min(members, effort.most_members))
+        for _ in range(effort.changes):
+            crowd.idle(SETTLE_S)
+            joins.append(crowd.grow(1))
+            crowd.idle(SETTLE_S)
+            leaves.append(crowd.shrink())
+        crowd.disperse()
+    return {"join": percentile(joins, 0.5), "leave": percentile(leaves, 0.5)}
+
+
+def fill(bootstrap: str, groups: int) -> None:
+    """Simple groups with no member: each commits the offsets of 10 partitions once."""
+    share = groups // CONNECTIONS
+    streams = []
+    for _ in range(CONNECTIONS):
+        names = [new_group("idle") for _ in range(share)]
+        frames = [_simple_commit(name, number) for number, name in enumerate(names)]
+        connection = Connection(bootstrap)
+        answer = connection.ask(frames[0])
+        check_commit(answer, PARTITIONS)
+        streams.append(Stream(connection, b"".join(frames), answer, share))
+    pump_once(streams, 16)
+    for stream in streams:
+        stream.connection.socket.close()
+
+
+def _simple_commit(group: bytes, number: int) -> bytes:
+    return wire.offset_commit(group, -1, b"", TOPIC, PARTITIONS, offset=number, correlation_id=number)
+
+
+def idle_groups(bootstrap: str, effort: Effort) -> Figures:
+    """Heartbeats a second without and with so many groups that nobody asks for."""
+    before = [heartbeats(bootstrap, effort)["heartbeats"] for _ in range(3)]
+    fill(bootstrap, effort.idle_groups)
+    after = [heartbeats(bootstrap, effort)["heartbeats"] for _ in range(3)]
+    return {"before": percentile(before, 0.5), "after": percentile(after, 0.5)} | {
+        "share": percentile(after, 0.5) / percentile(before, 0.5)
+    }
+
+
+def fresh(contender: Contender, effort: Effort) -> Figures:
+    """A broker of its own: from its start to a million offsets."""
+    with contender.start() as running:
+        time.sleep(effort.rest_s)
+        idle = running.resident_mib()
+        prepare(running.bootstrap, TOPIC, PARTITIONS)
+        begin = time.perf_counter()
+        fill(running.bootstrap, effort.idle_groups)
+        filled_s = time.perf_counter() - begin
+        time.sleep(effort.rest_s)
+        return {
+            "start": running.start_s,
+            "idle": idle,
+            "full": running.resident_mib(),
+            "fill_seconds": filled_s,
+        }
+
+
+FRESH = Part(
+    "fresh",
+    (
+        Metric("start", "start to first answer", "s", 0.12, digits=2),
+        Metric("idle", "resident memory, idle", "MiB", 0.25),
+        Metric("full", "resident memory, 1 M offsets of 100,000 groups", "MiB", 0.6),
+    ),
+)
+IDLE = Row(
+    "idle_groups",
+    (
+        Metric("before", "heartbeats/s, without idle groups", "/s", 1.5, True),
+        Metric("after", "heartbeats/s, beside 100,000 idle groups", "/s", 1.5, True),
+        Metric("share", "the second over the first", "", 0.9, True, own=True, digits=2),
+    ),
+    idle_groups,
+)
 ROWS = (
     Row(
         "heartbeats",
@@ -171,4 +283,17 @@ ROWS = (
         commit_latency,
     ),
     Row("new_groups", (Metric("p50", "new group, join + sync, p50", "µs", 0.7),), new_groups),
+    Row(
+        "join_100",
+        (Metric("join", "a member joins a Stable group of 100", "ms", 1.0),),
+        partial(one_joins, 100),
+    ),
+    Row(
+        "join_1000",
+        (
+            Metric("join", "a member joins a Stable group of 1,000", "ms", 1.0),
+            Metric("leave", "one leaves 1,000", "ms", 1.0),
+        ),
+        partial(one_joins, 1000),
+    ),
 )

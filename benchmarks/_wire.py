@@ -1,7 +1,8 @@
 """Kafka frames by hand: the requests that the load of a broker is made of, and their answers.
 
 No client library stands between the clock and the broker. Versions are the newest that name topics, as
-modern clients send them: Heartbeat 4, OffsetCommit 9, JoinGroup 9, SyncGroup 5, LeaveGroup 5, FindCoordinator 4, CreateTopics 7.
+modern clients send them: Heartbeat 4, OffsetCommit 9, JoinGroup 9, SyncGroup 5, LeaveGroup 5,
+FindCoordinator 4, CreateTopics 7.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def offset_commit(
     offset: int,
     correlation_id: int = 0,
 ) -> bytes:
-    """Commits ``offset`` for the topic's first ``partitions``; a simple group has generation -1, no member id."""
+    """Commits ``offset`` for the topic's first ``partitions``; for a simple group generation -1 and no id."""
     each = (
         struct.pack(">iqi", partition, offset, -1) + compact(b"") + _TAGS for partition in range(partitions)
     )
@@ -209,7 +210,8 @@ def joined(data: bytes) -> Joined:
     members = []
     for _ in range(answer.length()):
         members.append(answer.compact())
-        answer.compact(), answer.compact(), answer.tags()
+        answer.compact(), answer.compact()
+        answer.tags()
     return Joined(error, generation, leader, member_id, members)
 
 
@@ -255,5 +257,6 @@ def coordinator_error(data: bytes) -> int:
 def created_error(data: bytes) -> int:
     """The error code of a CreateTopics answer for one topic."""
     answer = Answer(data)
-    answer.int32(), answer.length(), answer.compact(), answer.skip(16)
+    answer.int32(), answer.length(), answer.compact()
+    answer.skip(16)
     return answer.int16()

@@ -1,6 +1,9 @@
-"""Groups under load: rates, latencies and rebalances of any broker, kohort beside Apache Kafka.
+"""Groups under load: rates, latencies, rebalances and memory, kohort beside Apache Kafka.
 
-``python -m benchmarks.coordinator --bootstrap HOST:PORT [--only ROW,...] [--rounds 3] [--json FILE]``
+``python -m benchmarks.coordinator [--compare | --bootstrap HOST:PORT] [--only ROW,...] [--rounds 3]``
+
+Alone it starts a kohort and measures it; ``--compare`` starts an Apache Kafka too and measures both in turn.
+``--bootstrap`` measures a broker that runs already and leaves out what needs one of its own.
 """
 
 from __future__ import annotations
@@ -8,60 +11,155 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import statistics
+import resource
 import sys
 import time
+from contextlib import ExitStack
+from pathlib import Path
 
+from . import _table
+from ._brokers import APACHE_KAFKA, KOHORT, Contender, Running, given
 from ._connection import prepare
 from ._load import ceiling
-from ._rows import CONNECTIONS, PARTITIONS, ROWS, TOPIC, Effort, Figures, Row
+from ._rows import CONNECTIONS, FRESH, IDLE, PARTITIONS, ROWS, TOPIC, Effort, Figures, Part, Row, fresh
+
+#: Of a broker of one's own only: it is started anew, or left with 100,000 groups.
+OWN = (FRESH.name, IDLE.name)
+NAMES = [FRESH.name, *(row.name for row in ROWS), IDLE.name]
+#: A row counts as warm when its last so many figures differ by no more than a tenth.
+STEADY = 4
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def warm(row: Row, bootstrap: str, effort: Effort, limit_s: float) -> None:
-    """Run the row in small pieces until its first figure stays within a tenth, or the time is up."""
-    give_up = time.monotonic() + limit_s
-    seen: list[float] = []
-    while time.monotonic() < give_up:
-        seen.append(row.run(bootstrap, effort.scaled(0.25))[row.metrics[0].key])
-        last = seen[-4:]
-        if len(last) == 4 and max(last) <= 1.1 * min(last):
+class Run:
+    """Measures the contenders in turn, the order of the turns changing from round to round."""
+
+    def __init__(self, contenders: list[Contender], wanted: list[str], options: argparse.Namespace) -> None:
+        self.contenders = contenders
+        self.parts: list[Part] = [part for part in (FRESH, *ROWS, IDLE) if part.name in wanted]
+        self.rounds: int = options.rounds
+        self.warm_s: float = options.warm
+        self.effort = Effort(**{name: value for name, value in options.effort if value is not None})
+        self.measured: dict[str, dict[str, list[Figures]]] = {
+            contender.name: {part.name: [] for part in self.parts} for contender in contenders
+        }
+        self.versions: list[str] = []
+
+    def __call__(self) -> None:
+        if FRESH in self.parts:
+            for number in range(self.rounds):
+                for contender in self._turns(number):
+                    self._keep(contender, FRESH, number, fresh(contender, self.effort))
+        rows = [part for part in self.parts if isinstance(part, Row)]
+        if not rows:
             return
+        with ExitStack() as stack:
+            running = {each.name: stack.enter_context(each.start()) for each in self.contenders}
+            self.versions = [each.version for each in running.values() if each.version]
+            for each in running.values():
+                prepare(each.bootstrap, TOPIC, PARTITIONS)
+            self._load([row for row in rows if row is not IDLE], running)
+            if IDLE in rows:
+                for contender in self.contenders:
+                    self._measure(contender, IDLE, 0, running)
+
+    def _load(self, rows: list[Row], running: dict[str, Running]) -> None:
+        for row in rows:
+            for contender in self.contenders:
+                took = self._warm(row, running[contender.name].bootstrap)
+                say(f"warmed   {row.name:18} {contender.name:14} in {took:.1f} s")
+        for number in range(self.rounds):
+            for row in rows:
+                for contender in self._turns(number):
+                    self._measure(contender, row, number, running)
+
+    def _turns(self, number: int) -> list[Contender]:
+        return self.contenders if number % 2 == 0 else self.contenders[::-1]
+
+    def _warm(self, row: Row, bootstrap: str) -> float:
+        """Run the row in small pieces until its first figure is steady or the time is up; seconds."""
+        begin, seen = time.monotonic(), list[float]()
+        while time.monotonic() - begin < self.warm_s:
+            seen.append(row.run(bootstrap, self.effort.scaled(0.25))[row.metrics[0].key])
+            last = seen[-STEADY:]
+            if len(last) == STEADY and max(last) <= 1.1 * min(last):
+                break
+        return time.monotonic() - begin
+
+    def _measure(self, contender: Contender, row: Row, number: int, running: dict[str, Running]) -> None:
+        self._keep(contender, row, number, row.run(running[contender.name].bootstrap, self.effort))
+
+    def _keep(self, contender: Contender, part: Part, number: int, figures: Figures) -> None:
+        self.measured[contender.name][part.name].append(figures)
+        shown = "  ".join(f"{key} {value:,.{0 if value >= 100 else 2}f}" for key, value in figures.items())
+        say(f"round {number + 1}  {part.name:18} {contender.name:14} {shown}")
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.coordinator",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--compare", action="store_true", help="with Apache Kafka; needs Java, Maven once")
+    which.add_argument("--bootstrap", metavar="HOST:PORT", help="a broker that runs already")
+    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts (default: 3)")
+    parser.add_argument("--warm", type=float, default=8.0, metavar="S", help="at most, each row (default: 8)")
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
+    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
+    size = parser.add_argument_group("how much of each row a round does")
+    for name, value in Effort().items():
+        size.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"(default: {value})")
+    options = parser.parse_args(argv)
+    options.effort = [(name, getattr(options, name)) for name, _ in Effort().items()]
+    possible = [name for name in NAMES if not (options.bootstrap and name in OWN)]
+    options.wanted = options.only.split(",") if options.only else possible
+    if unknown := sorted(set(options.wanted) - set(possible)):
+        parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(possible)}")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def contenders(options: argparse.Namespace) -> list[Contender]:
+    if options.bootstrap:
+        return [given(options.bootstrap)]
+    return [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
+
+
+def report(run: Run, facts: dict[str, str], options: argparse.Namespace) -> None:
+    subject = run.contenders[-1].name
+    peer = run.contenders[0].name if options.compare else None
+    text = _table.table(run.measured, run.parts, subject, peer)
+    text += "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    raw = json.dumps({"environment": facts, "figures": run.measured}, indent=1)
+    if options.json and options.json != "-":
+        Path(options.json).write_text(raw + "\n")
+    print(raw if options.json == "-" else text)
+    if options.update_docs:
+        _table.update_page(text)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.coordinator", description=__doc__)
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", required=True)
-    names = [row.name for row in ROWS]
-    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(names)}")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a rate in a round")
-    parser.add_argument("--warm", type=float, default=8.0, help="most seconds to warm a row")
-    parser.add_argument("--json", metavar="FILE", nargs="?", const="-")
-    options = parser.parse_args()
-    wanted = options.only.split(",") if options.only else names
-    if unknown := sorted(set(wanted) - set(names)):
-        parser.error(f"no row is named {', '.join(unknown)}; there are {', '.join(names)}")
-    gc.disable()
-    limit = ceiling(CONNECTIONS, 64, 1.0)
-    say(f"generator against an echo: {limit.per_second:,.0f}/s; one at a time {limit.p50_us:.0f} µs")
-    prepare(options.bootstrap, TOPIC, PARTITIONS)
-    effort = Effort(seconds=options.seconds)
-    measured: dict[str, list[Figures]] = {}
-    for row in (row for row in ROWS if row.name in wanted):
-        warm(row, options.bootstrap, effort, options.warm)
-        measured[row.name] = [row.run(options.bootstrap, effort) for _ in range(options.rounds)]
-        for metric in row.metrics:
-            values = [figures[metric.key] for figures in measured[row.name]]
-            print(f"{metric.title:50} {statistics.median(values):>12,.0f} {metric.unit}", flush=True)
-    if options.json == "-":
-        print(json.dumps(measured))
-    elif options.json:
-        with open(options.json, "w") as file:
-            json.dump(measured, file)
+    options = parse()
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # a connection each of 1,000 members
+    gc.disable()  # nothing here makes cycles, and a pause would be the broker's in the figures
+    run = Run(contenders(options), options.wanted, options)
+    load, begin = _table.loads(), time.monotonic()
+    limit = ceiling(CONNECTIONS, 64, min(run.effort.seconds, 1.0))
+    say(f"generator {_table.generator(limit)}")
+    run()
+    facts = _table.environment(run.versions) | {
+        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s",
+        "generator": _table.generator(limit),
+    }
+    report(run, facts, options)
     return 0
 
 

@@ -10,29 +10,15 @@ from __future__ import annotations
 
 import argparse
 import signal
-import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+from ._brokers import SCRIPT, first_answer
+
 KAFKA_PORT = 19392
-
-
-def answered(host: str, port: int) -> None:
-    """Ask for the API versions once, waiting for the listener if need be."""
-    while True:
-        try:
-            with socket.create_connection((host, port), timeout=60) as connection:
-                connection.sendall(API_VERSIONS_V0)
-                if connection.recv(4):
-                    return
-        except ConnectionRefusedError:
-            time.sleep(0.005)
 
 
 def kohort_once() -> tuple[float, float]:
@@ -44,8 +30,7 @@ def kohort_once() -> tuple[float, float]:
             assert process.stdout is not None
             line = next(line for line in process.stdout if line.startswith("kohort broker ready on "))
             ready = time.perf_counter() - start
-            host, port = line.split()[-1].rsplit(":", 1)
-            answered(host, int(port))
+            first_answer(int(line.rsplit(":", 1)[1]), ended=lambda: process.poll() is not None)
             first = time.perf_counter() - start
             process.send_signal(signal.SIGTERM)
             process.wait(30)
@@ -54,13 +39,12 @@ def kohort_once() -> tuple[float, float]:
 
 def kafka_once() -> tuple[float, float]:
     """The same for Apache Kafka, from formatting its folder on, as the project's script starts it."""
-    script = Path(__file__).resolve().parent.parent / "scripts" / "apache-kafka"
     start = time.perf_counter()
-    subprocess.run([script, "start", str(KAFKA_PORT)], check=True, capture_output=True)
+    subprocess.run([SCRIPT, "start", str(KAFKA_PORT)], check=True, capture_output=True)
     ready = time.perf_counter() - start
-    answered("127.0.0.1", KAFKA_PORT)
+    first_answer(KAFKA_PORT, ended=lambda: False)
     first = time.perf_counter() - start
-    subprocess.run([script, "stop", str(KAFKA_PORT)], check=True, capture_output=True)
+    subprocess.run([SCRIPT, "stop", str(KAFKA_PORT)], check=True, capture_output=True)
     return ready, first
 
 

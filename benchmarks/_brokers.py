@@ -1,0 +1,154 @@
+"""Brokers as processes of their own: started and timed, looked at from outside, stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kohort import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "scripts" / "apache-kafka"
+START_TIMEOUT_S = 90.0
+_API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+
+#: What both brokers are told, so that neither waits or refuses where the other does not.
+SETTINGS: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.max.size": "10000",
+    "group.min.session.timeout.ms": "500",
+    "offsets.topic.num.partitions": "50",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A broker that serves. ``start_s`` is from the start of its process to its first answer."""
+
+    bootstrap: str
+    pid: int | None = None
+    start_s: float = 0.0
+    version: str = ""
+
+    def resident_mib(self) -> float:
+        """Memory of the process that is in RAM now."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    name: str
+    start: Callable[[], AbstractContextManager[Running]]
+
+
+def cache_folder() -> Path:
+    """Where the project's script keeps Apache Kafka's data: kohort's goes beside it, on the same disk."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "kohort"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def free_port() -> int:
+    """A port that is free, as is the next one."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as first:
+            port: int = first.getsockname()[1]
+            if port < 65_000:
+                try:
+                    socket.create_server(("127.0.0.1", port + 1)).close()
+                except OSError:
+                    continue
+                return port
+
+
+def first_answer(port: int, ended: Callable[[], bool]) -> None:
+    """Ask for the API versions until they are answered."""
+    give_up = time.monotonic() + START_TIMEOUT_S
+    while not ended() and time.monotonic() < give_up:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as connection:
+                connection.sendall(_API_VERSIONS_V0)
+                if connection.recv(4):
+                    return
+        except ConnectionError:
+            time.sleep(0.002)
+    raise RuntimeError(f"no broker answered on port {port}: start it by hand to see why")
+
+
+@contextmanager
+def kohort() -> Iterator[Running]:
+    """``kohort broker`` with the interpreter that runs the benchmark, on an empty data folder."""
+    folder = Path(tempfile.mkdtemp(prefix="benchmark-", dir=cache_folder()))
+    port = free_port()
+    command = [sys.executable, "-m", "kohort", "broker", "--port", str(port), "--data", str(folder / "data")]
+    for key, value in SETTINGS.items():
+        command += ["--set", f"{key}={value}"]
+    begin = time.monotonic()
+    with (folder / "stderr").open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+    try:
+        first_answer(port, lambda: process.poll() is not None)
+        yield Running(f"127.0.0.1:{port}", process.pid, time.monotonic() - begin, f"kohort {__version__}")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def apache_kafka() -> Iterator[Running]:
+    """Apache Kafka as the project's script starts it; formatting its folder, a JVM before, is not timed."""
+    port = free_port()
+    command = [str(SCRIPT), "start", str(port), *(f"{key}={value}" for key, value in SETTINGS.items())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as script:
+        try:
+            first_answer(port, lambda: script.poll() not in (None, 0))
+        finally:
+            answered = time.clock_gettime(time.CLOCK_BOOTTIME)
+            said, _ = script.communicate()
+    try:
+        found = re.search(r"(Apache Kafka \S+) ready .*\(process (\d+)\)", said)
+        if found is None:
+            raise RuntimeError(f"Apache Kafka did not start: {said.strip()}")
+        pid = int(found[2])
+        yield Running(f"127.0.0.1:{port}", pid, answered - _started(pid), found[1])
+    finally:
+        subprocess.run([SCRIPT, "stop", str(port)], check=False, capture_output=True)
+
+
+def _started(pid: int) -> float:
+    """When a process was started, in seconds since the machine was, to a hundredth."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+KOHORT = Contender("kohort", kohort)
+APACHE_KAFKA = Contender("Apache Kafka", apache_kafka)
+
+
+def given(bootstrap: str) -> Contender:
+    """A broker that somebody else started and will stop."""
+
+    @contextmanager
+    def running() -> Iterator[Running]:
+        yield Running(bootstrap)
+
+    return Contender(bootstrap, running)

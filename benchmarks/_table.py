@@ -1,0 +1,91 @@
+"""What was measured, as a table: medians, ratios of the rounds, goals; the same in a terminal and in docs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import statistics
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from ._brokers import SETTINGS
+from ._load import Ceiling
+from ._rows import Figures, Metric, Part
+
+#: By contender, then by part: the figures of each round.
+Measured = Mapping[str, Mapping[str, list[Figures]]]
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+BLOCK = re.compile(r"(<!-- figures of make bench-coordinator -->\n).*(<!-- end of figures -->)", re.S)
+
+
+def environment(versions: Iterable[str]) -> dict[str, str]:
+    """What the figures depend on besides the code."""
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return {
+        "cores": f"{len(os.sched_getaffinity(0))}, {model[1] if model else platform.machine()}",
+        "Python": platform.python_version()
+        + (", uvloop installed" if find_spec("uvloop") else ", no uvloop"),
+        "brokers": ", ".join(versions),
+        "settings of both": ", ".join(f"{key}={value}" for key, value in SETTINGS.items()),
+    }
+
+
+def loads() -> str:
+    """The load averages of the last 1, 5 and 15 minutes."""
+    return " ".join(f"{load:.2f}" for load in os.getloadavg())
+
+
+def generator(limit: Ceiling) -> str:
+    return (
+        f"{limit.per_second:,.0f}/s against an echo, 8 x 64; "
+        f"one at a time {limit.p50_us:.0f} / {limit.p99_us:.0f} µs"
+    )
+
+
+def table(measured: Measured, parts: Iterable[Part], subject: str, peer: str | None) -> str:
+    """Aligned Markdown. Without a peer there are neither ratios nor goals."""
+    head = ["work", "unit", *([peer] if peer else []), subject]
+    rows = [[*head, "ratio", "goal", ""] if peer else head]
+    rows += (_line(measured, part.name, metric, subject, peer) for part in parts for metric in part.metrics)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    rows.insert(1, ["-" * width for width in widths])
+    for row in rows[2:]:
+        row[:] = [cell if i < 2 else cell.rjust(widths[i]) for i, cell in enumerate(row)]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in rows
+    )
+
+
+def _line(measured: Measured, part: str, metric: Metric, subject: str, peer: str | None) -> list[str]:
+    ours = [figures[metric.key] for figures in measured[subject][part]]
+    cells = [metric.title, metric.unit]
+    if peer is None:
+        return [*cells, _number(ours, metric.digits)]
+    theirs = [figures[metric.key] for figures in measured[peer][part]]
+    ratio = statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
+    judged = statistics.median(ours) if metric.own else ratio
+    sign = "≥" if metric.more_is_better else "≤"
+    return [
+        *cells,
+        _number(theirs, metric.digits),
+        _number(ours, metric.digits),
+        "" if metric.own else f"{ratio:.2f}",
+        f"{sign} {metric.goal:g}",
+        "met" if metric.met(judged) else "missed",
+    ]
+
+
+def _number(values: list[float], digits: int) -> str:
+    return f"{statistics.median(values):,.{digits}f}"
+
+
+def update_page(text: str) -> None:
+    """Put the text into the page's block of figures."""
+    page = PAGE.read_text()
+    if BLOCK.search(page) is None:
+        raise SystemExit(f"{PAGE.name} has no block for figures: add its two comment lines")
+    PAGE.write_text(BLOCK.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page))

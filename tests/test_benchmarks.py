@@ -1,0 +1,135 @@
+"""The benchmarks run, refuse wrong answers and judge by their goals; what they measure is not judged here."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import _wire as wire
+from benchmarks._connection import Connection, WrongAnswerError, must
+from benchmarks._load import RING, Stream, numbered, percentile
+from benchmarks._rows import FRESH, IDLE, ROWS, Metric, Part
+from benchmarks._table import table
+from benchmarks.coordinator import NAMES, parse
+
+ROOT = Path(__file__).resolve().parent.parent
+TINY = {
+    "--rounds": "1",
+    "--warm": "0",
+    "--seconds": "0.05",
+    "--requests": "40",
+    "--groups": "3",
+    "--changes": "1",
+    "--most-members": "12",
+    "--idle-groups": "80",
+    "--rest-s": "0.1",
+}
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, list[dict[str, float]]]:
+    """Every row, run against a kohort of the benchmark's own."""
+    options = [word for option in TINY.items() for word in option]
+    command = [sys.executable, "-m", "benchmarks.coordinator", *options, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    measured: dict[str, list[dict[str, float]]] = json.loads(done.stdout)["figures"]["kohort"]
+    return measured
+
+
+@pytest.mark.parametrize("part", [FRESH, *ROWS, IDLE], ids=lambda part: part.name)
+def test_each_row_measures_what_its_lines_show(
+    figures: dict[str, list[dict[str, float]]], part: Part
+) -> None:
+    (only,) = figures[part.name]
+    assert all(only[metric.key] > 0 for metric in part.metrics)
+
+
+def test_rows_that_need_a_broker_of_their_own_are_not_run_on_a_given_one() -> None:
+    wanted = parse(["--bootstrap", "127.0.0.1:1"]).wanted
+    assert set(NAMES) - set(wanted) == {"fresh", "idle_groups"}
+    with pytest.raises(SystemExit):
+        parse(["--bootstrap", "127.0.0.1:1", "--only", "idle_groups"])
+
+
+def heartbeat_answer(correlation_id: int, error: int = 0) -> bytes:
+    return (
+        b"\x00\x00\x00\x0c"
+        + correlation_id.to_bytes(4, "big")
+        + bytes(5)
+        + error.to_bytes(2, "big")
+        + b"\x00"
+    )
+
+
+@pytest.fixture
+def server() -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (heartbeat_answer(0) + heartbeat_answer(1, error=27), "is not as the checked one"),
+        (heartbeat_answer(0) + heartbeat_answer(2), "is not as the checked one"),
+        (b"", "closed the connection"),
+    ],
+    ids=["an error", "another's answer", "none"],
+)
+def test_a_stream_refuses(server: socket.socket, wrong: bytes, why: str) -> None:
+    frames = numbered(wire.heartbeat(b"group", 1, b"member"), RING, wire.REQUEST_ID_AT)
+    with server, Connection(f"127.0.0.1:{server.getsockname()[1]}") as connection:
+        stream = Stream(connection, frames, heartbeat_answer(0))
+        peer, _ = server.accept()
+        with peer:
+            stream.send(2)
+            assert peer.recv(1 << 16) == frames[: 2 * stream.frame_size]
+            peer.sendall(wrong)
+        with pytest.raises(WrongAnswerError, match=why):
+            stream.receive()
+
+
+def test_a_stream_counts_whole_answers_around_its_ring(server: socket.socket) -> None:
+    frames = numbered(wire.heartbeat(b"group", 1, b"member"), RING, wire.REQUEST_ID_AT)
+    with server, Connection(f"127.0.0.1:{server.getsockname()[1]}") as connection:
+        stream = Stream(connection, frames, heartbeat_answer(0))
+        peer, _ = server.accept()
+        with peer:
+            stream.received = (RING - 1) * stream.answer_size
+            peer.sendall(heartbeat_answer(RING - 1) + heartbeat_answer(0)[:7])
+            assert stream.receive() == 1
+            peer.sendall(heartbeat_answer(0)[7:])
+            assert stream.receive() == 1
+
+
+def test_an_error_is_named() -> None:
+    with pytest.raises(WrongAnswerError, match="25 UNKNOWN_MEMBER_ID"):
+        must("Heartbeat", 25)
+
+
+def test_percentiles_are_of_what_was_measured() -> None:
+    assert percentile(range(100), 0.99) == 99
+    assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
+
+
+def test_the_table_gives_the_median_of_the_rounds_ratios_and_judges_it() -> None:
+    part = Part(
+        "rates", (Metric("rate", "requests", "/s", 1.5, True), Metric("time", "a request", "µs", 1.0))
+    )
+    measured = {
+        "peer": {"rates": [{"rate": rate, "time": 10.0} for rate in (100.0, 200.0, 100.0)]},
+        "kohort": {
+            "rates": [
+                {"rate": rate, "time": time} for rate, time in [(150.0, 9.0), (320.0, 11.0), (140.0, 12.0)]
+            ]
+        },
+    }
+    lines = table(measured, [part], "kohort", "peer").splitlines()[2:]
+    rates, times = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
+    assert rates == ["requests", "/s", "100", "150", "1.50", "≥ 1.5", "met"]
+    assert times == ["a request", "µs", "10", "11", "1.10", "≤ 1", "missed"]
