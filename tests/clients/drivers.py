@@ -1,8 +1,8 @@
 """The clients of the end-to-end tests behind one face.
 
-Nothing is configured that a user would not configure: bootstrap, group, topics and ``auto.offset.reset``; and what
-a ``Choice`` says: ``range`` where clients of several makes share one group, for it is the one assignor that all of
-them know, or a short session where a member is going to be killed.
+Nothing is configured that a user would not configure: bootstrap, group, topics and ``auto.offset.reset``; and
+what a ``Choice`` says: ``range`` where clients of several makes share one group, for it is the one assignor
+that all know, or a short session where a member is going to be killed.
 """
 
 from __future__ import annotations
