@@ -59,17 +59,19 @@ def whole(told: GroupHistory, limit: int) -> bool:
 def with_records(told: GroupHistory, recorded: GroupHistory, limit: int) -> GroupHistory:
     """Events begin when the broker starts: what was before is filled in from records, without its causes."""
     first = told.generations[0] if told.generations else None
-    older = [
-        row
-        for row in recorded.generations
-        if first is None or (row.timestamp_ms, row.generation) < (first.timestamp_ms, first.generation)
-    ]
+    older = [row for row in recorded.generations if first is None or _before(row, first)]
     if not older:
         return told
     generations = (*older, *told.generations)[-limit:]
     filled = sum(row.cause is None for row in generations)
     words = f"{filled} of these generations ended before the broker began to keep this group's history"
     return replace(told, generations=generations, unknown=(f"{words}: their causes are unknown",))
+
+
+def _before(row: Generation, told: Generation) -> bool:
+    """Whether a record is of an earlier generation: that of the same one is written just before the event."""
+    began_ms = told.timestamp_ms - (told.duration_ms or 0)
+    return row.timestamp_ms <= began_ms and row.generation != told.generation
 
 
 def _entry(row: Any) -> HistoryEntry:
@@ -144,7 +146,10 @@ def from_records(group: str, past: StoredPast, limit: int) -> GroupHistory:
     before: Owned | None = None
     for row in past.generations:
         after = _owned(row.record)
-        generations.append(_compared(row, before, after, generations[-1].generation if generations else -1))
+        # generation 0 is the group's making, before anybody was in it
+        if after or not isinstance(row.record, GroupStored) or row.record.generation:
+            last = generations[-1].generation if generations else -1
+            generations.append(_compared(row, before, after, last))
         before = after
     where = f"{past.partition.topic}-{past.partition.partition}"
     unknown = [*UNKNOWABLE, f"generations are read from {where}, which compaction thins out with time"]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from kohort.admin import PartitionMove
-from kohort.admin._history import from_records, moved
+from pathlib import Path
+
+from kohort.admin import Generation, GroupAdmin, GroupHistory, HistoryEntry, PartitionMove
+from kohort.admin._history import from_events, from_records, moved, whole, with_records
 from kohort.admin._stored import StoredGeneration, StoredPast
+from kohort.consumer import AsyncGroupConsumer, Cluster
 from kohort.offsets_topic import GroupDeleted, GroupStored, StoredMember
 from kohort.protocol import TopicPartition, encode_assignment
+from kohort.testing import running_broker
+from tests.admin.conftest import stable
 
 OFFSETS = TopicPartition("__consumer_offsets", 7)
 
@@ -61,6 +66,14 @@ def test_a_static_member_is_known_by_its_instance_id() -> None:
     assert (again.joined, again.left, again.moves) == ((), (), ())
 
 
+def test_the_making_of_a_group_is_no_generation_but_says_that_nobody_was_there() -> None:
+    [first] = from_records(
+        "billing", past(stored(0), stored(1, member("a", holding(0)))), limit=5
+    ).generations
+    assert (first.generation, first.members_before) == (1, 0)
+    assert first.moves == (PartitionMove("orders", 0, None, "a"),)
+
+
 def test_nothing_is_said_of_moves_where_nothing_earlier_is_known() -> None:
     [only] = from_records("billing", past(stored(9, member("a", holding(0)))), limit=5).generations
     assert (only.moves, only.joined, only.members_before, only.members) == (None, None, None, 1)
@@ -97,3 +110,100 @@ def test_a_read_that_stopped_early_is_said() -> None:
 def test_moves_are_not_guessed_from_assignments_that_cannot_be_read() -> None:
     assert moved({"a": None}, {"a": frozenset()}) is None
     assert moved({}, {}) == ()
+
+
+def event(sequence: int, kind: str, generation: int, **details: object) -> HistoryEntry:
+    return HistoryEntry(
+        sequence, 1_000 * sequence, kind, generation, "member b joined", "b", "app", "/h", details
+    )
+
+
+REBALANCED = {
+    "members": 2,
+    "members_before": 1,
+    "duration_ms": 40,
+    "join_ms": 30,
+    "protocol_type": "consumer",
+    "protocol": "range",
+    "leader": "a",
+    "partitions_moved": 1,
+    "joined": ["b"],
+    "left": [],
+    "moves": [["orders", 2, "a", "b"]],
+}
+
+
+def test_events_tell_why_and_how_long() -> None:
+    entries = [event(1, "MemberJoined", 1), event(2, "RebalanceNote", 2, **REBALANCED)]
+    history = from_events("billing", entries, 20)
+    assert (history.source, history.unknown, history.entries) == ("coordinator", (), tuple(entries))
+    assert history.generations == (
+        Generation(
+            generation=2,
+            timestamp_ms=2_000,
+            state="Stable",
+            cause="member b joined",
+            member="b",
+            client_id="app",
+            client_host="/h",
+            duration_ms=40,
+            join_ms=30,
+            protocol="range",
+            leader="a",
+            members=2,
+            members_before=1,
+            joined=("b",),
+            left=(),
+            moves=(PartitionMove("orders", 2, "a", "b"),),
+            partitions_moved=1,
+        ),
+    )
+
+
+def test_an_event_that_let_go_of_its_assignments_has_no_moves() -> None:
+    details = {"members": 0, "members_before": 2, "duration_ms": 3, "join_ms": 3, "partitions_moved": None}
+    [row] = from_events("billing", [event(1, "RebalanceNote", 7, **details)], 20).generations
+    assert (row.state, row.members, row.moves, row.partitions_moved) == ("Empty", 0, None, None)
+    assert (row.joined, row.left, row.protocol, row.leader) == (None, None, None, None)
+
+
+def test_what_was_before_the_broker_started_is_filled_in_without_causes() -> None:
+    recorded = from_records("billing", past(stored(1, member("a", holding(0))), stored(2), stored(5)), 20)
+    told = from_events("billing", [event(4, "RebalanceNote", 5, **REBALANCED)], 20)
+    assert not whole(told, 20)
+    both = with_records(told, recorded, 20)
+    assert [(row.generation, row.cause) for row in both.generations] == [
+        (1, None),
+        (2, None),
+        (5, "member b joined"),
+    ]
+    assert "2 of these generations ended before the broker began" in both.unknown[0]
+    assert with_records(told, recorded, 2).generations == both.generations[-2:]
+
+
+def test_a_history_from_the_first_generation_on_needs_no_records() -> None:
+    told = from_events("billing", [event(2, "RebalanceNote", 1, **REBALANCED)], 20)
+    assert whole(told, 20)
+    assert whole(from_events("billing", [event(2, "RebalanceNote", 9, **REBALANCED)], 1), 1)
+
+
+async def test_generations_before_a_restart_are_still_told(tmp_path: Path) -> None:
+    async def one_generation(bootstrap: str) -> GroupHistory:
+        async with GroupAdmin(bootstrap) as admin:
+            async with Cluster(bootstrap) as cluster:
+                await cluster.create_topics({"orders": 1})
+            async with AsyncGroupConsumer("orders", bootstrap=bootstrap, group="billing"):
+                await stable(admin, "billing", 1)
+            return await admin.history("billing")
+
+    with running_broker(data=tmp_path) as broker:
+        before = await one_generation(broker.bootstrap)
+    with running_broker(data=tmp_path) as broker:
+        after = await one_generation(broker.bootstrap)
+    assert before.unknown == ()
+    assert all(row.cause is not None for row in before.generations)
+    known = [row.generation for row in before.generations]
+    assert [row.generation for row in after.generations if row.cause is None] == known
+    assert after.generations[-1].cause is not None
+    assert after.generations[-1].generation > known[-1]
+    assert "their causes are unknown" in after.unknown[0]
