@@ -145,11 +145,11 @@ def handle_offset_delete(shard: Shard, request: Request, _now_ms: int) -> None:
     records = []
     for name, partitions in delete.topics:
         subscribed = group is not None and group.subscribes_to(name)
-        for outcome in partitions:
+        for index, outcome in enumerate(partitions):
             if outcome.error_code:
                 continue
             if subscribed:
-                outcome.error_code = int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                partitions[index] = outcome._replace(error_code=int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
             elif TopicPartition(name, outcome.partition_index) in known:
                 records.append(OffsetDeleted(delete.group_id, name, outcome.partition_index))
     if records:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
 
@@ -83,8 +83,7 @@ class LeaveReply:
     throttle_time_ms: int = 0
 
 
-@dataclass(slots=True)
-class PartitionError:
+class PartitionError(NamedTuple):
     """The outcome for one partition of OffsetCommit or OffsetDelete."""
 
     partition_index: int

@@ -11,14 +11,15 @@ import asyncio
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
-from ..offsets_topic import encode
+from ..offsets_topic import encode_all
 from ..protocol import ErrorCode, KafkaError
 from .effects import Append, Note, Reply, Request
 from .insight import ShardLoaded
 from .load import LoadedBatch, Loader
 from .shard import Shard
+from .timers import NEVER
 
 #: Bytes of keys and values that go into one batch; a single larger write still goes alone.
 _BATCH_BYTES: Final = 512 * 1024
@@ -27,6 +28,9 @@ _BATCH_BYTES: Final = 512 * 1024
 _LOAD_SLICE: Final = 2_000
 
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+#: A ticket and how many records it has.
+_Part: TypeAlias = tuple[int, int]
+
 _UNANSWERED: Final = object()
 
 
@@ -83,7 +87,7 @@ class ShardRunner:
     _pending: list[Append] = field(default_factory=list)
     _deleted: set[str] = field(default_factory=set)
     _alarm: asyncio.TimerHandle | None = None
-    _alarm_ms: int = 0
+    _alarm_ms: int = NEVER
     _flush_due: bool = False
     _closed: bool = False
 
@@ -146,20 +150,21 @@ class ShardRunner:
 
     def _carry_out(self) -> None:
         for effect in self.shard.take_effects():
-            if isinstance(effect, Reply):
+            if type(effect) is Reply:
                 effect.handle.set(effect.body)
-            elif isinstance(effect, Append):
+            elif type(effect) is Append:
                 self._pending.append(effect)
             else:
+                assert isinstance(effect, Note)
                 self._tell(effect)
         if self._closed:
             return
         if self._pending and not self._flush_due:
             self._flush_due = True
             asyncio.get_running_loop().call_soon(self._flush)
-        deadline_ms = self.shard.next_deadline()
-        if deadline_ms is not None and (self._alarm is None or deadline_ms < self._alarm_ms):
-            self._set_alarm(deadline_ms)
+        soonest_ms = self.shard.timers.soonest_ms
+        if soonest_ms < self._alarm_ms:
+            self._set_alarm(soonest_ms)
 
     def _set_alarm(self, deadline_ms: int) -> None:
         if self._alarm is not None:
@@ -169,7 +174,7 @@ class ShardRunner:
         self._alarm = asyncio.get_running_loop().call_later(delay_ms / 1000, self._wake)
 
     def _wake(self) -> None:
-        self._alarm = None
+        self._alarm, self._alarm_ms = None, NEVER
         try:
             self.shard.advance(self.clock_ms())
         finally:
@@ -178,51 +183,48 @@ class ShardRunner:
     def _flush(self) -> None:
         self._flush_due = False
         appends, self._pending = self._pending, []
-        chunk: list[_Encoded] = []
+        pairs: list[tuple[bytes, bytes | None]] = []
+        tickets: list[_Part] = []
         size = 0
         for append in appends:
-            encoded = self._encode(append)
-            if encoded is None:
+            try:
+                added, added_size = encode_all(append.records)
+            except (ValueError, struct.error):
+                # a name or metadata too long or a number too large for the record format: the writes of
+                # other requests must not be lost for it
+                self.shard.append_failed(append.ticket, ErrorCode.UNKNOWN_SERVER_ERROR, self.clock_ms())
                 continue
-            if chunk and size + encoded.size > _BATCH_BYTES:
-                self._write(chunk)
-                chunk, size = [], 0
-            chunk.append(encoded)
-            size += encoded.size
-        if chunk:
-            self._write(chunk)
+            if tickets and size + added_size > _BATCH_BYTES:
+                self._write(pairs, tickets)
+                pairs, tickets, size = [], [], 0
+            pairs += added
+            tickets.append((append.ticket, len(added)))
+            size += added_size
+        if tickets:
+            self._write(pairs, tickets)
         self._carry_out()
 
-    def _encode(self, append: Append) -> _Encoded | None:
-        try:
-            records = [encode(record) for record in append.records]
-        except (ValueError, struct.error):
-            # a name or metadata too long or a number too large for the record format: the writes of other
-            # requests must not be lost for it
-            self.shard.append_failed(append.ticket, ErrorCode.UNKNOWN_SERVER_ERROR, self.clock_ms())
-            return None
-        return _Encoded(append.ticket, records, sum(len(key) + len(value or b"") for key, value in records))
-
-    def _write(self, chunk: list[_Encoded]) -> None:
+    def _write(self, pairs: list[tuple[bytes, bytes | None]], parts: list[_Part]) -> None:
         """One batch for all of these; if it is too large for the log, one for each."""
         now_ms = self.clock_ms()
         try:
-            pairs = [pair for part in chunk for pair in part.records]
             offset = self.store.append(self.partition, pairs, now_ms)
             if self.fsync:
                 self.store.flush(self.partition)
         except (KafkaError, OSError) as error:
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
-            if code in _TOO_LARGE and len(chunk) > 1:
-                for part in chunk:
-                    self._write([part])
+            if code in _TOO_LARGE and len(parts) > 1:
+                start = 0
+                for part in parts:
+                    self._write(pairs[start : start + part[1]], [part])
+                    start += part[1]
                 return
-            for part in chunk:
-                self.shard.append_failed(part.ticket, code, now_ms)
+            for ticket, _ in parts:
+                self.shard.append_failed(ticket, code, now_ms)
             return
-        for part in chunk:
-            self.shard.appended(part.ticket, offset, now_ms)
-            offset += len(part.records)
+        for ticket, count in parts:
+            self.shard.appended(ticket, offset, now_ms)
+            offset += count
 
     def _tell(self, note: Note) -> None:
         try:
@@ -231,12 +233,3 @@ class ShardRunner:
             # a listener's mistake must not stop the coordinator; the loop's handler reports it
             context = {"message": f"on_note failed on {type(note).__name__}", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
-
-
-@dataclass(slots=True, eq=False)
-class _Encoded:
-    """The records of a ticket as bytes; ``size`` is that of keys and values together."""
-
-    ticket: int
-    records: list[tuple[bytes, bytes | None]]
-    size: int

@@ -19,6 +19,9 @@ JOIN: Final = "join"
 SYNC: Final = "sync"
 RETENTION: Final = "retention"
 
+#: Later than any deadline.
+NEVER: Final = 2**63 - 1
+
 # below this many dead heap entries a sweep is not worth it
 _SWEEP_FLOOR: Final = 64
 
@@ -79,6 +82,11 @@ class Timers:
         """Stop all."""
         self._by_key.clear()
         self._heap.clear()
+
+    @property
+    def soonest_ms(self) -> int:
+        """No timer fires before this: a bound that costs nothing, for who only wants to be woken in time."""
+        return self._heap[0][0] if self._heap else NEVER
 
     def next_deadline(self) -> int | None:
         """When the next timer fires; None if none runs."""

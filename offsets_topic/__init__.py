@@ -13,6 +13,7 @@ from .records import (
     UnknownRecord,
     decode,
     encode,
+    encode_all,
     group_key,
     offset_key,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "UnknownRecord",
     "decode",
     "encode",
+    "encode_all",
     "group_key",
     "java_hash",
     "offset_key",

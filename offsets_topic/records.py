@@ -11,6 +11,8 @@ Written: OffsetCommitValue 3, or 1 when the commit has an expiry of its own; Gro
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from ..protocol import KohortError
@@ -27,6 +29,7 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _OFFSET_HEAD = struct.Struct(">hqih")  # version 3, offset, leader epoch, length of metadata
+_BARE_OFFSET = struct.Struct(">hqihq")  # the same without metadata, and the commit's time
 _OFFSET_HEAD_V1 = struct.Struct(">hqh")
 _TWO_INT64 = struct.Struct(">qq")
 
@@ -113,6 +116,25 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     return record.key, record.value
 
 
+def encode_all(records: Iterable[Record]) -> tuple[list[tuple[bytes, bytes | None]], int]:
+    """Keys and values, and how many bytes they have together. Raises as ``encode``."""
+    pairs: list[tuple[bytes, bytes | None]] = []
+    size = 0
+    for record in records:
+        if type(record) is OffsetCommitted and not record.metadata and record.expire_timestamp_ms == NONE:
+            # nearly every record is one of these
+            group, topic, partition, offset, leader_epoch, _, commit_timestamp_ms, _ = record
+            key = offset_key(group, topic, partition)
+            pairs.append((key, _BARE_OFFSET.pack(3, offset, leader_epoch, 0, commit_timestamp_ms)))
+            size += len(key) + _BARE_OFFSET.size
+        else:
+            pair = encode(record)
+            pairs.append(pair)
+            size += len(pair[0]) + len(pair[1] or b"")
+    return pairs, size
+
+
+@lru_cache(maxsize=16_384)
 def offset_key(group: str, topic: str, partition: int) -> bytes:
     """Key of a committed offset."""
     return b"\x00\x01" + _string(group) + _string(topic) + _INT32.pack(partition)

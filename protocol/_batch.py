@@ -173,11 +173,26 @@ def build_batch(
 ) -> bytearray:
     """One uncompressed batch in which every record has the same time. There must be a record."""
     assert records, "a batch needs a record"
-    out = bytearray(BATCH_OVERHEAD)
-    for delta, record in enumerate(records):
-        body = _record_body(delta, record)
-        write_varint(out, len(body))
-        out += body
+    parts = [bytes(BATCH_OVERHEAD)]
+    for delta, (key, value, headers) in enumerate(records):
+        body = b"".join(
+            (
+                b"\x00\x00",  # attributes, timestamp delta
+                _VARINTS[delta] if delta < _SMALL else _varint(delta),
+                _NULL if key is None else _VARINTS[len(key)] if len(key) < _SMALL else _varint(len(key)),
+                key or b"",
+                _NULL
+                if value is None
+                else _VARINTS[len(value)]
+                if len(value) < _SMALL
+                else _varint(len(value)),
+                value or b"",
+                _headers(headers) if headers else b"\x00",
+            )
+        )
+        parts.append(_varint(len(body)))
+        parts.append(body)
+    out = bytearray().join(parts)
     attributes = (_TRANSACTIONAL if transactional else 0) | (_CONTROL if control else 0)
     _HEADER.pack_into(
         out,
@@ -209,25 +224,42 @@ def write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def _record_body(offset_delta: int, record: RecordToWrite) -> bytearray:
-    key, value, headers = record
-    body = bytearray(b"\x00\x00")  # attributes, timestamp delta
-    write_varint(body, offset_delta)
-    _write_nullable(body, key)
-    _write_nullable(body, value)
-    write_varint(body, len(headers))
+#: Numbers below this one are looked up.
+_SMALL = 1_024
+
+
+def _small_varints() -> list[bytes]:
+    out = []
+    for value in range(_SMALL):
+        data = bytearray()
+        write_varint(data, value)
+        out.append(bytes(data))
+    return out
+
+
+#: What nearly all lengths and deltas are.
+_VARINTS = _small_varints()
+
+#: The length of null.
+_NULL = b"\x01"
+
+
+def _headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    out = bytearray(_varint(len(headers)))
     for name, content in headers:
-        _write_nullable(body, name.encode())
-        _write_nullable(body, content)
-    return body
+        data = name.encode()
+        out += _varint(len(data)) + data
+        out += _NULL if content is None else _varint(len(content)) + content
+    return bytes(out)
 
 
-def _write_nullable(out: bytearray, data: bytes | None) -> None:
-    if data is None:
-        write_varint(out, -1)
-        return
-    write_varint(out, len(data))
-    out += data
+def _varint(value: int) -> bytes:
+    """Zigzag varint of a number that is not negative: a length or a delta."""
+    if value < _SMALL:
+        return _VARINTS[value]
+    out = bytearray()
+    write_varint(out, value)
+    return bytes(out)
 
 
 def _write_crc(data: bytearray, position: int) -> None:
