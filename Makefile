@@ -9,12 +9,13 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka docs bench bench-coordinator dist clean
+.PHONY: help demo test lint unit test-kafka test-connect docs bench bench-coordinator dist clean
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
 	@echo "make test        ruff, mypy, import rules and every test"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
+	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
@@ -48,6 +49,10 @@ test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
 	trap 'scripts/apache-kafka stop 19192' EXIT; \
 		$(BIN)/python -m pytest -m kafka --bootstrap 127.0.0.1:19192 $(PYTEST_ARGS)
+
+test-connect: $(VENV)/.installed
+	$(BIN)/python -m pytest --connect tests/clients/test_connect.py $(PYTEST_ARGS)
+	$(MAKE) test-kafka PYTEST_ARGS="--connect tests/clients/test_connect.py $(PYTEST_ARGS)"
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py

@@ -38,6 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         help="run end-to-end tests against this cluster (an Apache Kafka, say), not the embedded broker",
     )
+    parser.addoption(
+        "--connect",
+        action="store_true",
+        help="run the test of Kafka Connect too, whose jars scripts/apache-kafka fetches with Maven",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -42,14 +42,17 @@ class Printed(NamedTuple):
 
 
 @cache
-def java_command() -> tuple[str, ...]:
-    """Java and its options, class path included. Skips the test that asks where that is not to be had."""
+def java_command(jars: str = "classpath") -> tuple[str, ...]:
+    """Java and its options, class path included. Skips the test that asks where that is not to be had.
+
+    ``jars`` is the command of ``scripts/apache-kafka`` that prints the class path.
+    """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None or not Path(java).exists():
         pytest.skip("Apache Kafka's tools need Java 17 or newer in JAVA_HOME or on PATH")
     fetching = subprocess.Popen(
-        [SCRIPT, "classpath"],
+        [SCRIPT, jars],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -62,7 +65,7 @@ def java_command() -> tuple[str, ...]:
         fetching.communicate()
         pytest.skip(f"no Apache Kafka jars after {FETCH_TIMEOUT_S:g} s: is Maven Central reached?")
     if fetching.returncode != 0:
-        pytest.skip((said.strip().splitlines() or ["scripts/apache-kafka classpath failed"])[-1])
+        pytest.skip((said.strip().splitlines() or [f"scripts/apache-kafka {jars} failed"])[-1])
     return (java, *OPTIONS, "-cp", class_path.strip())
 
 

@@ -143,6 +143,10 @@ class Group:
         state: str = self._describe().group_state
         return state
 
+    def protocol_type(self) -> str:
+        kind: str = self._describe().protocol_type
+        return kind
+
     def members(self) -> dict[str, str]:
         """Member ids by instance id, and by member id where there is none."""
         return {
