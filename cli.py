@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from . import __version__
 
 if TYPE_CHECKING:
-    from .broker import Broker
+    from .broker import Broker, LogHandler
 
 #: Exit codes, as shells know them: all went well, and "you asked for something I cannot do".
 OK, WRONG_USE = 0, 2
@@ -71,6 +71,12 @@ def _parser(*, with_groups: bool) -> argparse.ArgumentParser:
         default="INFO",
         help="what to say on standard error (default: %(default)s)",
     )
+    broker.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="lines of text with keys and values, or JSON objects (default: %(default)s)",
+    )
     groups = commands.add_parser(
         "groups",
         help="look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
@@ -100,16 +106,17 @@ def _broker(options: argparse.Namespace) -> int:
     import asyncio
     import logging
 
-    from .broker import Broker
+    from .broker import Broker, LogHandler
     from .protocol import KohortError
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = LogHandler(options.log_format)
+    logging.getLogger().addHandler(handler)
     logging.getLogger("kohort").setLevel(options.log_level)
     try:
         broker = Broker(
             host=options.host, port=options.port, data=options.data, settings=dict(options.settings)
         )
-        asyncio.run(_serve(broker))
+        asyncio.run(_serve(broker, handler))
     except KohortError as error:
         print(f"kohort broker: {error}", file=sys.stderr)
         return WRONG_USE
@@ -126,7 +133,7 @@ def _groups(options: argparse.Namespace) -> int:
     return run(options)
 
 
-async def _serve(broker: Broker) -> None:
+async def _serve(broker: Broker, handler: LogHandler) -> None:
     import asyncio
     import signal
 
@@ -138,4 +145,5 @@ async def _serve(broker: Broker) -> None:
         if broker.temporary:
             print(f"kohort broker: data in {broker.data}, removed at the end", file=sys.stderr)
         print(_READY, broker.bootstrap, flush=True)
+        handler.open()
         await stop.wait()

@@ -1,7 +1,8 @@
 """The broker: sockets, request routing, topics, produce and fetch; hosts the group coordinator."""
 
 from ._broker import Broker
+from ._log_handler import LogHandler
 from ._settings import BrokerSettings
 from ._validation import SettingsError
 
-__all__ = ["Broker", "BrokerSettings", "SettingsError"]
+__all__ = ["Broker", "BrokerSettings", "LogHandler", "SettingsError"]

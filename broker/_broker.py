@@ -14,6 +14,7 @@ from ..log import DataFolder
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
 from ._background import Background
+from ._event_log import EventLog
 from ._names import OFFSETS_TOPIC
 from ._node import Node
 from ._producer_ids import ProducerIds
@@ -155,7 +156,7 @@ class _Parts:
             partition_count_of=topics.count_of,
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
-            on_note=on_note,
+            on_note=EventLog(on_note),
         )
         self.node = Node(
             settings=settings,

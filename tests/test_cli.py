@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import struct
@@ -15,7 +16,8 @@ import pytest
 
 import kohort
 from kohort.cli import main
-from tests.broker.wire import Wire, create_topic
+from kohort.protocol import ApiKey
+from tests.broker.wire import Wire, create_topic, part
 
 PATIENCE_S = 20
 
@@ -113,6 +115,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path: Path) -> None:
         (["--port", "99999"], "'99999' is no port: give a number from 0 to 65535"),
         (["--port", "http"], "'http' is no port"),
         (["--log-level", "loud"], "--log-level"),
+        (["--log-format", "xml"], "--log-format"),
         (["--no-such-option"], "--no-such-option"),
     ],
 )
@@ -128,6 +131,37 @@ def test_wrong_use_is_said_in_one_line(
     (line,) = captured.err.splitlines()
     assert line.startswith("kohort")
     assert said in line
+
+
+def test_events_are_logged_as_json_when_asked(tmp_path: Path) -> None:
+    arguments = [
+        "--data",
+        str(tmp_path),
+        "--log-format",
+        "json",
+        "--set",
+        "group.initial.rebalance.delay.ms=0",
+    ]
+    with running("--port", "0", *arguments) as process:
+        with Wire(f"127.0.0.1:{ready(process)}") as wire:
+            protocol = part(ApiKey.JOIN_GROUP, 3, "JoinGroupRequestProtocol", name="range", metadata=b"")
+            joined = wire.call(
+                ApiKey.JOIN_GROUP,
+                3,
+                group_id="g\n",
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=10_000,
+                member_id="",
+                protocol_type="consumer",
+                protocols=[protocol],
+            )
+            assert joined.error_code == 0
+        process.terminate()
+        code, errors = ends(process)
+    assert code == 0
+    (line,) = errors.splitlines()
+    found = json.loads(line)
+    assert (found["event"], found["level"], found["group"]) == ("RebalanceStarted", "info", "g\n")
 
 
 def test_settings_reach_the_broker(tmp_path: Path) -> None:

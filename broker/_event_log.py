@@ -1,0 +1,104 @@
+"""Each event of the coordinator as a record of the logger ``kohort.events``, its fields beside the text.
+
+The record's message is a sentence for any handler; its attribute ``event_fields`` holds the fields, which
+``LogHandler`` writes as keys and values. What comes in floods is thinned out, and the next line says by how
+much: a log that nobody can read costs a broker its time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+from ..coordinator import GroupEvent, MemberFenced, Note, RebalanceNote, Refusal
+from ..coordinator.details import event_fields
+
+#: The logger of events.
+EVENTS_LOGGER: Final = "kohort.events"
+
+#: Most lines in a second, and most of them about refusals.
+MAX_LINES: Final = 500
+MAX_REFUSALS: Final = 50
+
+#: How long an equal refusal of the same member is not repeated, in ms.
+REPEAT_MS: Final = 60_000
+
+# moves of larger groups are not worked out for a line: it takes a millisecond for a hundred members
+_MAX_COUNTED = 200
+_MAX_REMEMBERED = 1_000
+_SECOND_MS = 1_000
+_LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+
+
+class EventLog:
+    """Writes events to the log, then hands them to ``on_note``."""
+
+    def __init__(self, on_note: Callable[[Note], None] | None = None) -> None:
+        self._on_note = on_note
+        self._log = logging.getLogger(EVENTS_LOGGER)
+        self._second = 0
+        self._lines = 0
+        self._refusals = 0
+        self._not_logged = 0
+        self._refused: dict[Hashable, tuple[int, int]] = {}
+
+    def __call__(self, event: Note) -> None:
+        level = _LEVELS[event.level]
+        if self._log.isEnabledFor(level):
+            self._write(level, event)
+        if self._on_note is not None:
+            self._on_note(event)
+
+    def _write(self, level: int, event: Note) -> None:
+        second = event.timestamp_ms // _SECOND_MS
+        if second != self._second:
+            self._second, self._lines, self._refusals = second, 0, 0
+        repeated = self._repeated(event) if isinstance(event, Refusal) else 0
+        if repeated is None:
+            return
+        if self._lines >= MAX_LINES:
+            self._not_logged += 1
+            return
+        self._lines += 1
+        found = _line(event)
+        if repeated:
+            found["repeated"] = repeated
+        if self._not_logged:
+            found["not_logged"], self._not_logged = self._not_logged, 0
+        kind = type(event).__name__
+        where = f" in group {event.group!r}" if event.group else ""
+        what = (
+            event.cause if isinstance(event, GroupEvent) else ", ".join(f"{k} {v}" for k, v in found.items())
+        )
+        self._log.log(level, "%s%s: %s", kind, where, what, extra={"event_fields": {"event": kind, **found}})
+
+    def _repeated(self, event: Refusal) -> int | None:
+        """How many equal refusals were not logged since the last that was; None if this one is not to be."""
+        api = event.api if isinstance(event, MemberFenced) else ""
+        key = type(event), api, event.group, event.member, event.instance_id, event.error_code
+        logged_ms, skipped = self._refused.pop(key, (None, 0))
+        if logged_ms is not None and event.timestamp_ms - logged_ms < REPEAT_MS:
+            self._refused[key] = logged_ms, skipped + 1
+            return None
+        if self._refusals >= MAX_REFUSALS:
+            self._not_logged += 1
+            return None
+        self._refusals += 1
+        self._refused[key] = event.timestamp_ms, 0
+        if len(self._refused) > _MAX_REMEMBERED:
+            del self._refused[next(iter(self._refused))]
+        return skipped
+
+
+def _line(event: Note) -> dict[str, Any]:
+    """The fields of an event's line: those that say something."""
+    found = event_fields(event)
+    if isinstance(event, RebalanceNote) and event.members <= _MAX_COUNTED:
+        found["partitions_moved"] = event.partitions_moved
+        found["partitions_total"] = event.partitions_total
+    if event.group:
+        found = {"group": event.group, **found}
+    if event.sequence:
+        found["sequence"] = event.sequence
+    return {name: value for name, value in found.items() if value is not None and value != ""}

@@ -1,0 +1,135 @@
+"""Log lines as text with keys and values, or as JSON objects, made by structlog.
+
+structlog takes longer to import than all that a broker does before it serves. So records wait until ``open``,
+and it is imported in a thread of its own when there is the first one to write.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections import deque
+from collections.abc import MutableMapping
+from typing import Any, Final, Literal, TextIO, TypeAlias
+
+LogFormat: TypeAlias = Literal["text", "json"]
+
+#: Records that wait to be written at most; over it the oldest are lost.
+MAX_WAITING: Final = 10_000
+
+_EventDict: TypeAlias = MutableMapping[str, Any]
+
+
+class LogHandler(logging.Handler):
+    """Writes to ``stream`` (standard error). What waits at the end of the process is written then."""
+
+    def __init__(self, log_format: LogFormat = "text", stream: TextIO | None = None) -> None:
+        super().__init__()
+        self._json = log_format == "json"
+        self._stream = stream or sys.stderr
+        self._waiting: deque[logging.LogRecord] = deque(maxlen=MAX_WAITING)
+        self._open = False
+        self._loader: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Write what waits and all that comes; returns at once."""
+        self._open = True
+        if self._waiting:
+            self._load_soon()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.formatter is None:
+            self._waiting.append(record)
+            if self._open:
+                self._load_soon()
+            return
+        try:
+            self._stream.write(self.formatter.format(record) + "\n")
+            self._stream.flush()
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Write all that waits, now."""
+        self.acquire()
+        try:
+            if self._waiting:
+                self._load()
+        finally:
+            self.release()
+
+    def _load_soon(self) -> None:
+        if self._loader is None:
+            self._loader = threading.Thread(target=self._load, name="kohort-log", daemon=True)
+            self._loader.start()
+
+    def _load(self) -> None:
+        formatter = _formatter(as_json=self._json)
+        self.acquire()
+        try:
+            self.setFormatter(formatter)
+            while self._waiting:
+                self.emit(self._waiting.popleft())
+        finally:
+            self.release()
+
+
+def _formatter(*, as_json: bool) -> logging.Formatter:
+    import structlog
+
+    last = structlog.processors.JSONRenderer() if as_json else _text_renderer()
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            structlog.stdlib.add_log_level,
+            structlog.stdlib.add_logger_name,
+            _add_time,
+            _add_event_fields,
+        ],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            *([] if as_json else [_escape]),
+            last,
+        ],
+    )
+
+
+def _add_time(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+    """When the record was made, in UTC to the millisecond: it may have waited."""
+    from datetime import UTC, datetime
+
+    made = datetime.fromtimestamp(event["_record"].created, UTC)
+    event["timestamp"] = made.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return event
+
+
+def _add_event_fields(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+    """The fields of an event of the coordinator in place of its sentence."""
+    event.update(getattr(event["_record"], "event_fields", {}))
+    return event
+
+
+def _escape(_logger: Any, _method: str, event: _EventDict) -> _EventDict:
+    """No text of a client's making breaks a line or steers a terminal."""
+    for name, value in event.items():
+        if isinstance(value, str) and name != "exception" and not value.isprintable():
+            event[name] = "".join(
+                c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in value
+            )
+    return event
+
+
+def _text_renderer() -> Any:
+    import structlog
+
+    pairs = structlog.processors.LogfmtRenderer()
+
+    def render(logger: Any, method: str, event: _EventDict) -> str:
+        time, level, name = event.pop("timestamp"), event.pop("level").upper(), event.pop("logger")
+        text, trace = event.pop("event"), event.pop("exception", "")
+        rest = pairs(logger, method, event)
+        line = f"{time} {level} {name}: {text}" + (f" {rest}" if rest else "")
+        return f"{line}\n{trace}" if trace else line
+
+    return render

@@ -1,0 +1,126 @@
+"""Events in the log: one record each, and not more of them than anybody can read."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from kohort.broker._event_log import EVENTS_LOGGER, MAX_LINES, MAX_REFUSALS, REPEAT_MS, EventLog
+from kohort.coordinator import MemberFenced, MemberJoined, Note, RebalanceNote, ShardLoaded
+from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
+
+START_MS = 1_700_000_000_000
+
+
+def fence(member: str = "m", *, at_ms: int = START_MS) -> MemberFenced:
+    error = ErrorCode.UNKNOWN_MEMBER_ID
+    cause = f"member {member} is not in the group"
+    return MemberFenced(
+        "g", cause=cause, member=member, api="HEARTBEAT", error_code=error, timestamp_ms=at_ms
+    )
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [record.__dict__["event_fields"] for record in caplog.records]
+
+
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, EVENTS_LOGGER)
+
+
+def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture) -> None:
+    share = encode_assignment([TopicPartition("t", 0)])
+    note = RebalanceNote(
+        "g",
+        generation=3,
+        cause="member m joined",
+        member="m",
+        members=1,
+        members_before=0,
+        protocol_type="consumer",
+        duration_ms=5,
+        join_ms=3,
+        sync_ms=2,
+        before={},
+        after={"m": share},
+        sequence=8,
+    )
+    EventLog()(note)
+    assert caplog.messages == ["RebalanceNote in group 'g': member m joined"]
+    assert logged(caplog) == [
+        {
+            "event": "RebalanceNote",
+            "group": "g",
+            "generation": 3,
+            "cause": "member m joined",
+            "member": "m",
+            "members": 1,
+            "members_before": 0,
+            "protocol_type": "consumer",
+            "duration_ms": 5,
+            "join_ms": 3,
+            "sync_ms": 2,
+            "partitions_moved": 1,
+            "partitions_total": 1,
+            "sequence": 8,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "level"),
+    [
+        (MemberJoined("g"), logging.DEBUG),
+        (RebalanceNote("g", members=0, members_before=1, duration_ms=0, join_ms=0, sync_ms=0), logging.INFO),
+        (fence(), logging.WARNING),
+        (ShardLoaded("", 1, 2, 0, 1, 4), logging.DEBUG),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_levels(caplog: pytest.LogCaptureFixture, event: Note, level: int) -> None:
+    EventLog()(event)
+    assert [record.levelno for record in caplog.records] == [level]
+
+
+def test_an_event_without_a_group_says_its_fields(caplog: pytest.LogCaptureFixture) -> None:
+    EventLog()(ShardLoaded("", 1, 2, 0, 1, 4))
+    assert caplog.messages == ["ShardLoaded: partition 1, records 2, skipped 0, groups 1, duration_ms 4"]
+
+
+def test_the_callback_is_told_whatever_the_log_takes(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, EVENTS_LOGGER)
+    told: list[Note] = []
+    event = fence()
+    EventLog(told.append)(event)
+    assert told == [event]
+    assert caplog.records == []
+
+
+def test_an_equal_refusal_is_repeated_once_a_minute_with_its_count(caplog: pytest.LogCaptureFixture) -> None:
+    log = EventLog()
+    for beat in range(0, REPEAT_MS + 1, 3_000):
+        log(fence(at_ms=START_MS + beat))
+    first, second = logged(caplog)
+    assert "repeated" not in first
+    assert second["repeated"] == REPEAT_MS // 3_000 - 1
+
+
+def test_refusals_in_floods_are_counted_instead(caplog: pytest.LogCaptureFixture) -> None:
+    log = EventLog()
+    for number in range(MAX_REFUSALS + 7):
+        log(fence(f"m{number}"))
+    assert len(caplog.records) == MAX_REFUSALS
+    log(MemberJoined("g", timestamp_ms=START_MS))
+    assert logged(caplog)[-1]["not_logged"] == 7
+
+
+def test_no_second_has_more_lines_than_its_share(caplog: pytest.LogCaptureFixture) -> None:
+    log = EventLog()
+    for _ in range(MAX_LINES + 3):
+        log(MemberJoined("g", timestamp_ms=START_MS))
+    assert len(caplog.records) == MAX_LINES
+    log(MemberJoined("g", timestamp_ms=START_MS + 1_000))
+    assert logged(caplog)[-1]["not_logged"] == 3
