@@ -62,7 +62,7 @@ async def _timeline(admin: GroupAdmin, options: argparse.Namespace, screen: Scre
         return OK
     screen.show(*(tables.events(history.entries) if options.events else tables.timeline(history)))
     screen.show(*tables.members_now(now))
-    for words in history.unknown:
+    for words in (*history.unknown, *now.notes):
         screen.remark(words)
     return OK
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..consumer import BrokerConnectionError
-from ..protocol import ErrorCode, TopicPartition
+from ..protocol import ErrorCode, KafkaError, TopicPartition
 from . import _words, tables
 from ._errors import advised
 from ._history import REBALANCE
@@ -120,7 +120,9 @@ async def watch(admin: GroupAdmin, options: argparse.Namespace, screen: Screen) 
             await asyncio.sleep(options.interval)
             try:
                 view.show(*await watcher.look(admin))
-            except BrokerConnectionError as error:
+            except (BrokerConnectionError, KafkaError) as error:
+                if isinstance(error, KafkaError) and not error.retriable:
+                    raise
                 view.trouble(str(error))
             looks += 1
     return 0

@@ -92,6 +92,11 @@ class GroupDescription:
         return self.state != "Dead"
 
     @property
+    def members_known(self) -> bool:
+        """Whether ``members`` are all there are: only classic groups tell theirs."""
+        return self.group_type in (None, "classic")
+
+    @property
     def total_lag(self) -> int | None:
         """The sum of the lags that are known; None if none is."""
         lags = [row.lag for row in self.partitions if row.lag is not None]

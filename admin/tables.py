@@ -64,7 +64,7 @@ def described(found: GroupDescription) -> list[Any]:
         ("state", found.state),
         ("protocol", " ".join(filter(None, (found.protocol_type, found.protocol))) or None),
         ("coordinator", f"{where.host}:{where.port} (node {where.node_id})"),
-        ("members", len(found.members)),
+        ("members", len(found.members) if found.members_known else None),
         ("total lag", found.total_lag),
     ]
     parts: list[Any] = [_pairs([*head, *(("note", note) for note in found.notes)])]
@@ -95,9 +95,9 @@ def members_now(found: GroupDescription) -> list[Any]:
     """The group as it is now, in short: below a timeline."""
     if not found.exists:
         return [_pairs([("now", "the group does not exist")])]
-    line = _pairs(
-        [("now", f"{found.state}, {_many(len(found.members), 'member')}, lag {found.total_lag or 0}")]
-    )
+    members = _many(len(found.members), "member") if found.members_known else "members unknown"
+    lag = "unknown" if found.total_lag is None else found.total_lag
+    line = _pairs([("now", f"{found.state}, {members}, lag {lag}")])
     return [line, _members(found)] if found.members else [line]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kohort.admin import GroupAdmin, Outcome
-from kohort.protocol import ApiKey, ErrorCode, KafkaError
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, encode_assignment
 from tests.consumer.fake_broker import FakeBroker
 
 #: What Apache Kafka 2.4 offers of what is asked here; it has no history either.
@@ -75,6 +75,10 @@ def described(group: str, state: str, code: int = 0) -> Body:
         authorized_operations=set(),
     )
     return Body(throttle_time_ms=0, groups=[row])
+
+
+def no_offsets(group: str) -> Body:
+    return Body(throttle_time_ms=0, groups=[Body(group_id=group, error_code=0, topics=[])])
 
 
 async def test_every_broker_is_asked_for_its_groups() -> None:
@@ -148,14 +152,56 @@ async def test_a_group_of_another_type_is_not_taken_for_a_missing_one(listed_typ
         broker.answers[ApiKey.LIST_GROUPS] = lambda _: listed(
             "a", group_state="Stable", group_type=listed_type
         )
-        broker.answers[ApiKey.OFFSET_FETCH] = lambda _: Body(
-            throttle_time_ms=0,
-            groups=[Body(group_id="a", error_code=0, topics=[])],
-        )
+        broker.answers[ApiKey.OFFSET_FETCH] = lambda _: no_offsets("a")
         async with GroupAdmin(broker.address) as admin:
             found = (await admin.describe(["a"]))["a"]
     assert found.state == state
     assert any("'share'" in note for note in found.notes) == found.exists
+    assert found.members_known != found.exists
+
+
+async def test_assignments_of_other_protocol_types_are_not_read() -> None:
+    row = {"group_instance_id": None, "client_id": "connect-1", "client_host": "/h", "member_metadata": b""}
+    async with FakeBroker() as broker:
+        answer = described("a", "Stable")
+        answer.groups[0].protocol_type = "connect"
+        answer.groups[0].members = [
+            Body(**row, member_id="m-1", member_assignment=b"\xff\xfe"),
+            Body(**row, member_id="m-2", member_assignment=encode_assignment([TopicPartition("t", 0)])),
+        ]
+        broker.coordinator_is_here()
+        broker.answers[ApiKey.DESCRIBE_GROUPS] = lambda _: answer
+        broker.answers[ApiKey.OFFSET_FETCH] = lambda _: no_offsets("a")
+        async with GroupAdmin(broker.address) as admin:
+            found = (await admin.describe(["a"]))["a"]
+    assert [(m.member_id, m.assignment) for m in found.members] == [("m-1", None), ("m-2", None)]
+    assert found.partitions == ()
+    assert found.notes == ("assignments of protocol type 'connect' are not read",)
+
+
+async def test_a_consumer_whose_assignment_cannot_be_read_hides_nobody_elses() -> None:
+    row = {"group_instance_id": None, "client_id": "app", "client_host": "/h", "member_metadata": b""}
+    good = encode_assignment([TopicPartition("t", 0)])
+    async with FakeBroker() as broker:
+        answer = described("a", "Stable")
+        answer.groups[0].members = [
+            Body(**row, member_id="bad", member_assignment=b"\x00"),
+            Body(**row, member_id="good", member_assignment=good),
+            Body(**row, member_id="none", member_assignment=b""),
+        ]
+        broker.coordinator_is_here()
+        broker.answers[ApiKey.DESCRIBE_GROUPS] = lambda _: answer
+        broker.answers[ApiKey.OFFSET_FETCH] = lambda _: no_offsets("a")
+        async with GroupAdmin(broker.address) as admin:
+            found = (await admin.describe(["a"]))["a"]
+    assert {m.member_id: m.assignment for m in found.members} == {
+        "bad": None,
+        "good": (TopicPartition("t", 0),),
+        "none": (),
+    }
+    assert [(p.topic, p.partition, p.member_id, p.end_offset) for p in found.partitions] == [
+        ("t", 0, "good", None)
+    ]
 
 
 async def test_what_is_not_allowed_says_which_right_is_missing() -> None:
