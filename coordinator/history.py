@@ -148,10 +148,11 @@ def _owners(event: GroupEvent) -> int:
 
 
 def _first_to_go(history: _GroupHistory, size: int) -> Hashable:
-    """The oldest entry of the kind that has most over its share."""
+    """The oldest entry of the kind that has most over its share; never the one that came last."""
     counts: dict[Share, int] = dict.fromkeys(_PARTS, 0)
     oldest: dict[Share, Hashable] = {}
-    for key, entry in history.entries.items():
+    *older, _ = history.entries.items()
+    for key, entry in older:
         share = entry.event.share
         counts[share] += 1
         oldest.setdefault(share, key)

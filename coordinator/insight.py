@@ -298,7 +298,7 @@ def late(members: list[Member], what: str, timeout_ms: int) -> Cause:
 
 def fenced(group: Group | None, request: Request, member_id: str, instance_id: str | None, error: int) -> str:
     """Why a request's sender does not pass for a member, in words."""
-    who = f"member {quoted(member_id)}" if member_id else "the sender, who names no member"
+    who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
     if group is None:
         return f"{who} speaks of a group that does not exist"
     if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:

@@ -213,10 +213,9 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
 def _join_with_new_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     if request.body.group_instance_id is not None:
         # only a client that mixes up two members sends this
-        _note_refused(
-            shard, request, ErrorCode.UNKNOWN_SERVER_ERROR, "a dynamic member's id as a static member"
-        )
-        shard.reply(request, join_failed(request.version, ErrorCode.UNKNOWN_SERVER_ERROR, ""))
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        _note_refused(shard, request, error, "the id of a dynamic member in a static member's request")
+        shard.reply(request, join_failed(request.version, error, ""))
     else:
         _add(shard, group, request.body.member_id, request, now_ms)
 

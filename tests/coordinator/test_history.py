@@ -1,0 +1,185 @@
+"""The history of a group: bounded, numbered, and not flushed by what is of no interest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kohort.coordinator import (
+    CommitRefused,
+    GroupEvent,
+    MemberFenced,
+    MemberGone,
+    MemberJoined,
+    RebalanceNote,
+    RebalanceStarted,
+)
+from kohort.coordinator import history as module
+from kohort.coordinator.history import History
+from kohort.protocol import ErrorCode
+
+
+def rebalance(group: str = "g", generation: int = 1, owners: int = 0) -> RebalanceNote:
+    after = {f"m{number}": b"" for number in range(owners)}
+    return RebalanceNote(
+        group,
+        generation=generation,
+        members=owners,
+        members_before=0,
+        duration_ms=3,
+        join_ms=2,
+        sync_ms=1,
+        before={},
+        after=after,
+    )
+
+
+def fenced(member: str = "m", group: str = "g", **fields: Any) -> MemberFenced:
+    fields = {"api": "HEARTBEAT", "error_code": ErrorCode.UNKNOWN_MEMBER_ID, **fields}
+    return MemberFenced(group, member=member, **fields)
+
+
+def kinds(history: History, group: str = "g") -> list[str]:
+    return [type(entry.event).__name__ for entry in history.of(group)]
+
+
+def test_entries_are_numbered_in_each_group_and_come_oldest_first() -> None:
+    history = History(10)
+    for group in ("g", "h", "g"):
+        history.add(MemberJoined(group))
+    assert [entry.event.sequence for entry in history.of("g")] == [1, 2]
+    assert [entry.event.sequence for entry in history.of("h")] == [1]
+    assert history.of("nobody") == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "after", "expected"),
+    [(-1, -1, [1, 2, 3, 4]), (2, -1, [3, 4]), (0, -1, []), (9, 2, [3, 4]), (1, 2, [4]), (-1, 4, [])],
+)
+def test_part_of_it_can_be_asked_for(limit: int, after: int, expected: list[int]) -> None:
+    history = History(10)
+    for _ in range(4):
+        history.add(MemberJoined("g"))
+    assert [entry.event.sequence for entry in history.of("g", limit, after)] == expected
+
+
+def test_a_history_that_began_anew_is_given_whole_to_who_knew_the_old_one() -> None:
+    history = History(10)
+    history.add(MemberJoined("g"))
+    assert [entry.event.sequence for entry in history.of("g", after=57)] == [1]
+
+
+def test_with_size_0_nothing_is_kept() -> None:
+    history = History(0)
+    history.add(event := MemberJoined("g"))
+    assert (history.of("g"), event.sequence, len(history)) == ([], 0, 0)
+
+
+def test_a_group_that_is_gone_leaves_nothing() -> None:
+    history = History(10)
+    for group in ("g", "h"):
+        history.add(rebalance(group, owners=3))
+    history.drop("g")
+    history.drop("never there")
+    history.drop_where(lambda group: group == "h")
+    assert (history.of("g"), history.of("h"), len(history)) == ([], [], 0)
+    assert repr(history) == "<History: 0 events of 0 groups>"
+
+
+def test_equal_refusals_of_a_member_are_one_entry_that_comes_up_again() -> None:
+    history = History(10)
+    for at_ms in (5, 6, 7):
+        history.add(fenced(timestamp_ms=at_ms))
+    history.add(fenced("other"))
+    history.add(fenced(api="SYNC_GROUP"))
+    history.add(fenced(timestamp_ms=9))
+    *others, last = history.of("g")
+    assert [(entry.event.member, entry.count) for entry in others] == [("other", 1), ("m", 1)]
+    assert (last.count, last.first_ms, last.event.timestamp_ms, last.event.sequence) == (4, 5, 9, 6)
+
+
+def test_the_end_of_a_rebalance_takes_the_place_of_its_beginnings() -> None:
+    history = History(10)
+    for event in (MemberJoined("g"), RebalanceStarted("g"), RebalanceStarted("g"), rebalance()):
+        history.add(event)
+    assert kinds(history) == ["MemberJoined", "RebalanceNote"]
+
+
+@pytest.mark.parametrize("flood", [MemberJoined, fenced, CommitRefused])
+def test_a_flood_of_one_kind_leaves_the_rebalances_their_half(flood: Any) -> None:
+    history = History(20)
+    for generation in range(30):
+        history.add(rebalance(generation=generation))
+    for number in range(500):
+        if flood is fenced:
+            history.add(fenced(f"m{number}"))
+        elif flood is CommitRefused:
+            history.add(CommitRefused("g", member=f"m{number}", error_code=25, claimed_generation=number))
+        else:
+            history.add(flood("g", member=f"m{number}"))
+    kept = [entry.event.generation for entry in history.of("g") if isinstance(entry.event, RebalanceNote)]
+    assert len(kept) >= 10
+    assert kept == list(range(30))[-len(kept) :], "the oldest go first"
+    assert len(history.of("g")) == 20
+
+
+def test_what_one_kind_does_not_use_the_others_may() -> None:
+    history = History(20)
+    for generation in range(30):
+        history.add(rebalance(generation=generation))
+    assert kinds(history) == ["RebalanceNote"] * 20
+
+
+def test_old_rebalances_of_large_groups_are_kept_without_their_assignments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_OWNERS", 25)
+    history = History(10)
+    told = [rebalance(generation=generation, owners=10) for generation in range(4)]
+    for note in told:
+        history.add(note)
+    kept = [entry.event for entry in history.of("g")]
+    assert [isinstance(e, RebalanceNote) and e.after is not None for e in kept] == [False, False, True, True]
+    assert [event.sequence for event in kept] == [1, 2, 3, 4]
+    assert all(note.after is not None for note in told), "those who were told keep theirs"
+
+
+def test_over_the_limit_of_all_the_group_that_was_quiet_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ENTRIES", 5)
+    history = History(4)
+    for group in "abca":
+        history.add(MemberJoined(group))
+    for _ in range(2):
+        history.add(MemberGone("d"))
+    assert [bool(history.of(group)) for group in "abcd"] == [True, False, True, True]
+
+
+EVENTS = st.one_of(
+    st.builds(MemberJoined, st.sampled_from("gh"), member=st.sampled_from("xyz")),
+    st.builds(RebalanceStarted, st.sampled_from("gh")),
+    st.builds(rebalance, st.sampled_from("gh"), st.integers(0, 5), st.integers(0, 4)),
+    st.builds(fenced, st.sampled_from("xyz"), st.sampled_from("gh")),
+)
+
+
+@given(st.integers(0, 12), st.lists(EVENTS, max_size=60), st.integers(0, 59))
+def test_it_is_bounded_and_its_numbers_rise(size: int, events: list[GroupEvent], drop_at: int) -> None:
+    history = History(size)
+    for number, event in enumerate(events):
+        history.add(event)
+        if number == drop_at:
+            history.drop("h")
+        for group in "gh":
+            sequences = [entry.event.sequence for entry in history.of(group)]
+            assert len(sequences) <= size
+            assert sequences == sorted(set(sequences))
+            if size and event.group == group and number != drop_at:
+                assert sequences[-1] == event.sequence
+        assert len(history) == len(history.of("g")) + len(history.of("h"))
+    history.drop("g")
+    history.drop("h")
+    assert repr(history) == "<History: 0 events of 0 groups>"
+    assert history._owners == 0

@@ -1,0 +1,161 @@
+"""Subscriptions to events."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from kohort.coordinator import (
+    CommitRefused,
+    EventsLost,
+    GroupRemoved,
+    HistoryEntry,
+    MemberJoined,
+    Note,
+    RebalanceNote,
+)
+from kohort.coordinator.listeners import Listeners
+from kohort.protocol import ErrorCode, KafkaError
+from tests.coordinator.memory_log import MemoryLog, commit, coordinator, stable_member
+
+NOW_MS = 1_700_000_000_000
+
+
+def listeners(told: list[Note] | None = None) -> Listeners:
+    return Listeners(10, lambda: NOW_MS, None if told is None else told.append)
+
+
+def refused(group: str = "g") -> CommitRefused:
+    return CommitRefused(group, member="m", error_code=25, claimed_generation=1)
+
+
+def knows(group: str) -> bool:
+    return group == "g"
+
+
+async def test_every_reader_gets_every_event_of_its_group_in_order() -> None:
+    hub = listeners()
+    everything, one = hub.stream(None, 10), hub.stream("g", 10)
+    for event in (MemberJoined("g"), MemberJoined("h"), GroupRemoved("g")):
+        hub.tell(knows, event)
+    hub.close()
+    assert [(event.group, event.timestamp_ms) async for event in everything] == [
+        (group, NOW_MS) for group in "ghg"
+    ]
+    assert [type(event) async for event in one] == [MemberJoined, GroupRemoved]
+
+
+async def test_a_reader_that_waits_is_woken() -> None:
+    hub = listeners()
+    stream = hub.stream(None, 10)
+    waiting = asyncio.create_task(anext(stream))
+    await asyncio.sleep(0)
+    hub.tell(knows, MemberJoined("g"))
+    assert (await waiting).group == "g"
+    waiting = asyncio.create_task(anext(stream))
+    await asyncio.sleep(0)
+    stream.close()
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+
+
+async def test_a_slow_reader_loses_the_oldest_and_is_told_how_many() -> None:
+    hub = listeners()
+    stream = hub.stream(None, 2)
+    for group in "abcde":
+        hub.tell(knows, MemberJoined(group))
+    lost, *rest = [await anext(stream) for _ in range(3)]
+    assert isinstance(lost, EventsLost)
+    assert lost.count == 3
+    assert [event.group for event in rest] == ["d", "e"]
+    hub.tell(knows, MemberJoined("f"))
+    assert (await anext(stream)).group == "f"
+
+
+async def test_a_stream_that_is_closed_or_forgotten_takes_no_more() -> None:
+    hub = listeners()
+    closed = hub.stream(None, 10)
+    hub.stream(None, 10)
+    closed.close()
+    gc.collect()
+    hub.tell(knows, MemberJoined("g"))
+    assert [event async for event in closed] == []
+    assert len(hub._streams) == 1
+
+
+def test_the_history_is_told_and_the_callback_last() -> None:
+    told: list[Note] = []
+    hub = listeners(told)
+    hub.tell(knows, event := MemberJoined("g"))
+    assert told == [event]
+    assert (event.sequence, event.timestamp_ms) == (1, NOW_MS)
+    assert [entry.event for entry in hub.history.of("g")] == [event]
+    hub.tell(knows, GroupRemoved("g"))
+    assert hub.history.of("g") == []
+    assert len(told) == 2
+
+
+def test_a_refusal_in_a_group_that_does_not_exist_leaves_nothing_behind() -> None:
+    told: list[Note] = []
+    hub = listeners(told)
+    hub.tell(knows, refused("made up"))
+    hub.tell(knows, refused("g"))
+    assert [len(hub.history.of(group)) for group in ("made up", "g")] == [0, 1]
+    assert len(told) == 2
+
+
+async def test_a_coordinator_tells_what_was_and_what_comes() -> None:
+    c = coordinator(MemoryLog())
+    await c.start()
+    stream = c.events("g")
+    await stable_member(c)
+    await commit(c, "s")
+    entries = c.history("g")
+    assert [type(entry.event) for entry in entries] == [MemberJoined, RebalanceNote]
+    assert c.history("g", limit=1) == entries[-1:] == c.history("g", after=entries[0].event.sequence)
+    assert c.history("s") == [], "commits that are accepted are no events"
+    await c.stop()
+    names = [type(event).__name__ async for event in stream]
+    assert names == ["MemberJoined", "RebalanceStarted", "RebalanceNote"]
+
+
+async def error_of(group: str, *, start: bool = True) -> ErrorCode:
+    c = coordinator(MemoryLog())
+    if start:
+        await c.start()
+    with pytest.raises(KafkaError) as caught:
+        c.history(group)
+    await c.stop()
+    return caught.value.code
+
+
+async def test_a_group_without_a_history() -> None:
+    assert await error_of("") == ErrorCode.INVALID_GROUP_ID
+    assert await error_of("nobody's") == ErrorCode.GROUP_ID_NOT_FOUND
+    assert await error_of("g", start=False) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_partition_that_moves_away_takes_its_histories_along() -> None:
+    c = coordinator(MemoryLog(partition_count=1))
+    await c.start()
+    await stable_member(c)
+    kept: list[HistoryEntry] = c.history("g")
+    assert kept
+    c.unload(0)
+    with pytest.raises(KafkaError) as caught:
+        c.history("g")
+    assert caught.value.code == ErrorCode.NOT_COORDINATOR
+    await c.load(0)
+    assert c.history("g") == []
+    await c.stop()
+
+
+async def test_groups_that_only_commit_have_no_history() -> None:
+    c = coordinator(MemoryLog(partition_count=1))
+    await c.start()
+    for number in range(100):
+        await commit(c, f"s{number}")
+    assert len(c._listeners.history) == 0
+    await c.stop()
