@@ -26,8 +26,8 @@ from ._rows import CONNECTIONS, FRESH, IDLE, PARTITIONS, ROWS, TOPIC, Effort, Fi
 #: Of a broker of one's own only: it is started anew, or left with 100,000 groups.
 OWN = (FRESH.name, IDLE.name)
 NAMES = [FRESH.name, *(row.name for row in ROWS), IDLE.name]
-#: A row counts as warm when its last so many figures differ by no more than a tenth.
-STEADY = 4
+#: A row counts as warm after so many seconds, when its last so many figures differ by no more than a tenth.
+WARM_S, STEADY = 2.0, 4
 
 
 def say(text: str) -> None:
@@ -85,7 +85,8 @@ class Run:
         while time.monotonic() - begin < self.warm_s:
             seen.append(row.run(bootstrap, self.effort.scaled(0.25))[row.metrics[0].key])
             last = seen[-STEADY:]
-            if len(last) == STEADY and max(last) <= 1.1 * min(last):
+            settled = len(last) == STEADY and max(last) <= 1.1 * min(last)
+            if settled and time.monotonic() - begin >= WARM_S:
                 break
         return time.monotonic() - begin
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import _table
 from benchmarks import _wire as wire
 from benchmarks._connection import Connection, WrongAnswerError, must
 from benchmarks._load import RING, Stream, numbered, percentile
 from benchmarks._rows import FRESH, IDLE, ROWS, Metric, Part
-from benchmarks._table import table
 from benchmarks.coordinator import NAMES, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,7 +129,20 @@ def test_the_table_gives_the_median_of_the_rounds_ratios_and_judges_it() -> None
             ]
         },
     }
-    lines = table(measured, [part], "kohort", "peer").splitlines()[2:]
+    lines = _table.table(measured, [part], "kohort", "peer").splitlines()[2:]
     rates, times = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
     assert rates == ["requests", "/s", "100", "150", "1.50", "≥ 1.5", "met"]
     assert times == ["a request", "µs", "10", "11", "1.10", "≤ 1", "missed"]
+
+
+def test_the_block_of_the_page_is_replaced_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "performance.md"
+    page.write_text(_table.PAGE.read_text())
+    monkeypatch.setattr(_table, "PAGE", page)
+    _table.update_page("first")
+    once = page.read_text()
+    _table.update_page("second")
+    assert page.read_text() == once.replace("\nfirst\n", "\nsecond\n")
+    assert once.count("\nfirst\n") == 1
