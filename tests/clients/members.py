@@ -130,7 +130,8 @@ class Group:
         self._bootstrap = bootstrap
         self._group = group
 
-    def _describe(self) -> Any:
+    def describe(self) -> Any:
+        """The answer of DescribeGroups v5."""
         with Wire(self._bootstrap) as wire:
             answer = wire.call(
                 ApiKey.DESCRIBE_GROUPS, 5, groups=[self._group], include_authorized_operations=False
@@ -140,23 +141,23 @@ class Group:
         return described
 
     def state(self) -> str:
-        state: str = self._describe().group_state
+        state: str = self.describe().group_state
         return state
 
     def protocol_type(self) -> str:
-        kind: str = self._describe().protocol_type
+        kind: str = self.describe().protocol_type
         return kind
 
     def members(self) -> dict[str, str]:
         """Member ids by instance id, and by member id where there is none."""
         return {
             member.group_instance_id or member.member_id: member.member_id
-            for member in self._describe().members
+            for member in self.describe().members
         }
 
     def generation(self) -> int:
         """Found by heartbeats in the name of a member: only the current generation is not refused."""
-        member = self._describe().members[0].member_id
+        member = self.describe().members[0].member_id
         with Wire(self._bootstrap) as wire:
             for generation in range(1, 200):
                 answer = wire.call(

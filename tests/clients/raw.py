@@ -32,11 +32,14 @@ class RawMember:
         rebalance_ms: int,
         join_version: int = 9,
         instance: str | None = None,
+        protocol_type: str = "consumer",
+        metadata: bytes | None = None,
     ) -> None:
         self.wire = Wire(bootstrap, timeout_s=ANSWER_S)
         self.group, self.instance = group, instance
         self.session_ms, self.rebalance_ms, self.join_version = session_ms, rebalance_ms, join_version
-        self.metadata = encode_subscription(Subscription((topic,)), version=0)
+        self.protocol_type = protocol_type
+        self.metadata = metadata or encode_subscription(Subscription((topic,)), version=0)
         self.id = ""
         self.generation = -1
         self.leads = False
@@ -66,7 +69,7 @@ class RawMember:
             "rebalance_timeout_ms": self.rebalance_ms,
             "member_id": self.id,
             "group_instance_id": self.instance,
-            "protocol_type": "consumer",
+            "protocol_type": self.protocol_type,
             "protocols": [protocol],
             "reason": None,
         }
@@ -115,7 +118,7 @@ class RawMember:
             generation_id=self.generation,
             member_id=self.id,
             group_instance_id=self.instance,
-            protocol_type="consumer",
+            protocol_type=self.protocol_type,
             protocol_name="range",
             assignments=assignments,
         )
