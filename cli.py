@@ -124,6 +124,10 @@ def _broker(options: argparse.Namespace) -> int:
         where = f"{options.host}:{options.port}"
         print(f"kohort broker: cannot serve on {where}: {error.strerror or error}", file=sys.stderr)
         return WRONG_USE
+    finally:
+        # whoever called main goes on without it
+        handler.flush()
+        logging.getLogger().removeHandler(handler)
     return OK
 
 
