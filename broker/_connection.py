@@ -1,9 +1,9 @@
 """One connection: bytes in, requests one at a time and in order, answers out.
 
 As in Apache Kafka a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
-connection, not the broker. The hot requests, Heartbeat and OffsetCommit, take a short way: they are handed to
-the coordinator as they are read, without a task, and a commit need not be written before the next is taken,
-so that all that came together share one write. Their answers still leave in order.
+connection, not the broker. The hot requests, those of members, take a short way: they are handed to the
+coordinator as they are read, without a task, and a commit need not be written before the next is taken, so
+that all that came together share one write. Their answers still leave in order.
 
 Requests that a client sent before it went away are still carried out (a producer with acks=0 sends and
 closes); only those that would wait are dropped.
@@ -197,15 +197,20 @@ class Connection(asyncio.Protocol):
         if self._gone:
             return
         self._gone = True
+        if self._calls and self._calls[0].parks:
+            # it may be answered in minutes, to nobody
+            self._calls.clear()
+            _wake(self._settled)
         _wake(self._wakeup)
         if self._handling and self._task is not None:
             self._task.cancel()
 
     def _take(self, frame: bytes) -> bool:
         """Hand a hot request to the coordinator; whether this was one, and there is room for its answer."""
-        if not self._can_write or len(self._calls) >= MAX_AHEAD:
+        calls = self._calls
+        if not self._can_write or (calls and (calls[0].parks or len(calls) >= MAX_AHEAD)):
             return False
-        return self._server.router.take(frame, self.peer, self, self._calls)
+        return self._server.router.take(frame, self.peer, self, calls)
 
     async def _serve(self) -> None:
         try:

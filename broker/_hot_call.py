@@ -21,6 +21,11 @@ class HotCall:
         self._correlation_id = correlation_id
         self.response: bytes | None = None
 
+    @property
+    def parks(self) -> bool:
+        """Whether the answer may have to wait for other members; nothing overtakes it then."""
+        return self._codec.parks
+
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""
         self.respond(self._codec.encode(self._correlation_id, body))

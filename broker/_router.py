@@ -84,16 +84,14 @@ class Router:
         False for any other request, and where somebody has to be asked for permission: ``answer`` is for
         those.
         """
-        codec = hot_codec(frame[:4])
-        if codec is None or self._node.authorize is not allow_all:
+        codec = hot_codec(frame)
+        if codec is None or (codec.parks and calls) or self._node.authorize is not allow_all:
             return False
         try:
             correlation_id, at = hot_header(frame, codec)
             context = peer.context_of(frame[8:at])
             body = codec.decode(frame, at)
         except UNREADABLE:
-            return False
-        if body is None:
             return False
         call = HotCall(connection, codec, correlation_id)
         calls.append(call)

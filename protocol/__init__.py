@@ -29,7 +29,8 @@ from ._errors import (
     UnsupportedVersionError,
 )
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader
-from ._hot import UNREADABLE, HotCodec, hot_codec, hot_header
+from ._hot import HotCodec, hot_codec, hot_header
+from ._hot_fields import UNREADABLE
 from ._messages import (
     RequestHeader,
     decode_request,
