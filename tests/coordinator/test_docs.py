@@ -1,0 +1,23 @@
+"""The tables of docs/events.md."""
+
+from __future__ import annotations
+
+from kohort.coordinator._docs import events_table, fields_table
+
+
+def rows(table: str) -> dict[str, list[str]]:
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    return {cells[0].strip("`"): cells[1:] for cells in lines}
+
+
+def test_every_event_says_when_it_appears_and_at_which_level() -> None:
+    table = rows(events_table())
+    assert all(when and level in ("debug", "info", "warning") for when, _, level, _ in table.values())
+    assert table["MemberReplaced"][1:] == ["`old_member` str", "info", "members"]
+    assert "GroupEvent" not in table, "only what is told"
+    assert "Refusal" not in table
+
+
+def test_the_fields_in_common_have_types() -> None:
+    assert rows(fields_table())["instance_id"] == ["str or None"]
+    assert list(rows(fields_table()))[:3] == ["group", "sequence", "timestamp_ms"]
