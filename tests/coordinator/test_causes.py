@@ -26,332 +26,77 @@ from kohort.coordinator import (
 )
 from kohort.coordinator import join as join_module
 from kohort.coordinator.insight import MAX_QUOTED, AppendRefused, quoted
-from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
-from tests.coordinator.bodies import protocols, subscription
+from tests.coordinator import happenings as do
 from tests.coordinator.driver import World
 from tests.coordinator.test_properties import STEP, take
 
-OTHER = protocols(range=subscription("u"))
-
-
-def joins(world: World) -> None:
-    world.new_member()
-
-
-def joins_static(world: World) -> None:
-    world.join(instance="i")
-
-
-def leaves(world: World) -> None:
-    world.leave("g", (world.stable()[0], None))
-
-
-def leaves_with_a_reason(world: World) -> None:
-    world.leave("g", (world.stable()[0], None), reason="the\nend")
-
-
-def is_removed_by_an_administrator(world: World) -> None:
-    world.join(instance="i")
-    world.advance(0)
-    world.leave("g", ("", "i"))
-
-
-def falls_silent(world: World) -> None:
-    world.stable()
-    world.advance(10_000)
-
-
-def falls_silent_static(world: World) -> None:
-    world.join(instance="i")
-    world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
-    world.advance(10_000)
-
-
-def never_gets_to_finish_joining(world: World) -> None:
-    world.stable(session_ms=900_000, rebalance_ms=900_000)
-    world.new_member()
-    world.advance(300_000)
-
-
-def does_not_rejoin(world: World) -> None:
-    a, b = world.stable(2, session_ms=100_000)
-    world.join("g", a, offers=OTHER, session_ms=100_000)
-    world.advance(60_000)
-    world.settle([a])
-    assert b not in world.shard.groups["g"].members
-
-
-def many_do_not_rejoin(world: World) -> None:
-    a, *_ = world.stable(6, session_ms=100_000)
-    world.join("g", a, offers=OTHER, session_ms=100_000)
-    world.advance(60_000)
-    world.settle([a])
-
-
-def does_not_sync(world: World) -> None:
-    leader, _ = world.new_member(session_ms=100_000)
-    world.new_member(session_ms=100_000)
-    world.advance(0)
-    world.sync("g", leader)
-    world.advance(60_000)
-
-
-def leader_does_not_sync(world: World) -> None:
-    world.new_member(session_ms=100_000)
-    follower, _ = world.new_member(session_ms=100_000)
-    world.advance(0)
-    world.sync("g", follower)
-    world.advance(60_000)
-
-
-def leader_changes(world: World) -> None:
-    a, _ = world.stable(2)
-    world.join("g", a, offers=OTHER)
-
-
-def follower_changes(world: World) -> None:
-    _, b = world.stable(2)
-    world.join("g", b, offers=OTHER, reason="new topic")
-
-
-def leader_asks(world: World) -> None:
-    a, _ = world.stable(2)
-    world.join("g", a)
-
-
-def returns(world: World, **options: Any) -> None:
-    world.join(instance="i", host="/10.0.0.1")
-    world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
-    world.join(instance="i", **{"host": "/10.0.0.1", **options})
-
-
-def returns_from_elsewhere(world: World) -> None:
-    returns(world, host="/10.0.0.2")
-
-
-def returns_changed(world: World) -> None:
-    returns(world, offers=OTHER)
-
-
-def returns_too_soon(world: World) -> None:
-    world.join(instance="i")
-    world.advance(0)
-    world.join(instance="i")
-
-
-def cannot_be_written(world: World) -> None:
-    leader, _ = world.new_member()
-    world.advance(0)
-    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
-    world.sync("g", leader)
-
-
-def cannot_be_created(world: World) -> None:
-    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
-    world.join()
-
-
-def too_many_are_loaded(world: World) -> None:
-    world.stable(3)
-    world.settings.group_max_size = 2
-    world.crash()
-
-
-def comes_to_a_full_group(world: World) -> None:
-    world.settings.group_max_size = 1
-    world.stable()
-    world.join()
-
-
-def comes_last(world: World) -> None:
-    a, b = world.stable(2)
-    world.settings.group_max_size = 1
-    world.join("g", a, offers=OTHER)
-    world.join("g", b)
-
-
-def id_is_not_used(world: World) -> None:
-    world.join()
-    world.advance(10_000)
-
-
-def leaves_before_it_joined(world: World) -> None:
-    first = world.join()
-    world.leave("g", (first.reply.member_id, None))
-
-
-def is_no_member(world: World) -> None:
-    world.stable()
-    world.heartbeat("g", "x", 1)
-
-
-def has_no_group(world: World) -> None:
-    world.heartbeat("g", "x", 1)
-
-
-def is_late(world: World) -> None:
-    (a,) = world.stable()
-    world.heartbeat("g", a, 7)
-
-
-def is_fenced(world: World) -> None:
-    returns(world)
-    world.heartbeat("g", "old", 1, instance="i")
-
-
-def is_static_nowhere(world: World) -> None:
-    world.stable()
-    world.sync("g", "x", 1, instance="z")
-
-
-def leaves_without_being_there(world: World) -> None:
-    world.stable()
-    world.leave("g", ("x", None))
-
-
-def joins_with_an_id_nobody_gave(world: World) -> None:
-    world.stable()
-    world.join("g", "x")
-
-
-def asks_for_a_short_session(world: World) -> None:
-    world.join(session_ms=1)
-
-
-def offers_too_much(world: World) -> None:
-    world.join(offers=protocols(**{f"p{number}": b"" for number in range(33)}))
-
-
-def offers_nothing_common(world: World) -> None:
-    world.stable()
-    world.join(offers=protocols(other=b""))
-
-
-def has_another_type(world: World) -> None:
-    world.stable()
-    world.join(type_="connect")
-
-
-def takes_a_strangers_id(world: World) -> None:
-    first = world.join()
-    world.join("g", first.reply.member_id, instance="i")
-
-
-def commits_in_the_wrong_generation(world: World) -> None:
-    (a,) = world.stable()
-    world.commit("g", {("t", 0): 1}, a, 7)
-
-
-def commits_before_it_synced(world: World) -> None:
-    a, _ = world.new_member()
-    world.advance(0)
-    world.commit("g", {("t", 0): 1}, a, 1)
-
-
-def commits_as_nobody(world: World) -> None:
-    world.stable()
-    world.commit("g", {("t", 0): 1})
-
-
-def commit_cannot_be_written(world: World) -> None:
-    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
-    world.commit("g", {("t", 0): 1})
-
-
-def is_deleted(world: World) -> None:
-    world.commit("g", {("t", 0): 1})
-    world.delete("g")
-
-
-def offsets_are_deleted(world: World) -> None:
-    world.commit("g", {("t", 0): 1})
-    world.offset_delete("g", ("t", 0))
-
-
-def offsets_expire(world: World) -> None:
-    world.commit("g", {("t", 0): 1})
-    world.advance(8 * 24 * 3_600_000)
-
-
-def is_never_used(world: World) -> None:
-    world.join()
-    world.advance(1_200_000)
-
-
-def topic_is_deleted(world: World) -> None:
-    world.commit("g", {("t", 0): 1})
-    world.topics_deleted("t")
-
-
 S = RebalanceStarted
 CAUSES: list[tuple[Callable[[World], None], type[GroupEvent], str]] = [
-    (joins, MemberJoined, "member c-1 joined"),
-    (joins, S, "member c-1 joined"),
-    (joins_static, S, "static member i joined"),
-    (leaves, MemberGone, "member c-1 left"),
-    (leaves, RebalanceNote, "member c-1 left"),
-    (leaves_with_a_reason, MemberGone, r"member c-1 left (the\nend)"),
-    (is_removed_by_an_administrator, MemberGone, "static member i was removed by its instance id"),
-    (falls_silent, MemberGone, "session of member c-1 expired after 10.0 s"),
-    (falls_silent, RebalanceNote, "session of member c-1 expired after 10.0 s"),
-    (falls_silent_static, MemberGone, "session of static member i expired after 10.0 s"),
-    (never_gets_to_finish_joining, MemberGone, "member c-2 did not finish joining within 300.0 s"),
-    (does_not_rejoin, MemberGone, "member c-2 did not rejoin within 60.0 s"),
+    (do.joins, MemberJoined, "member c-1 joined"),
+    (do.joins, S, "member c-1 joined"),
+    (do.joins_static, S, "static member i joined"),
+    (do.leaves, MemberGone, "member c-1 left"),
+    (do.leaves, RebalanceNote, "member c-1 left"),
+    (do.leaves_with_a_reason, MemberGone, r"member c-1 left (the\nend)"),
+    (do.is_removed_by_an_administrator, MemberGone, "static member i was removed by its instance id"),
+    (do.falls_silent, MemberGone, "session of member c-1 expired after 10.0 s"),
+    (do.falls_silent, RebalanceNote, "session of member c-1 expired after 10.0 s"),
+    (do.falls_silent_static, MemberGone, "session of static member i expired after 10.0 s"),
+    (do.never_gets_to_finish_joining, MemberGone, "member c-2 did not finish joining within 300.0 s"),
+    (do.does_not_rejoin, MemberGone, "member c-2 did not rejoin within 60.0 s"),
     (
-        does_not_rejoin,
+        do.does_not_rejoin,
         RebalanceNote,
         "leader c-1 changed its metadata; member c-2 did not rejoin within 60.0 s",
     ),
     (
-        many_do_not_rejoin,
+        do.many_do_not_rejoin,
         RebalanceNote,
         "leader c-1 changed its metadata; members c-2, c-3, c-4 and 2 more did not rejoin within 60.0 s",
     ),
-    (does_not_sync, MemberGone, "member c-2 did not sync within 60.0 s"),
-    (does_not_sync, S, "member c-2 did not sync within 60.0 s"),
-    (leader_does_not_sync, GenerationAbandoned, "member c-1 did not sync within 60.0 s"),
-    (leader_changes, S, "leader c-1 changed its metadata"),
-    (follower_changes, S, "member c-2 changed its metadata (new topic)"),
-    (leader_asks, S, "leader c-1 asked for a rebalance"),
-    (returns, MemberReplaced, "rejoin of static i"),
-    (returns_from_elsewhere, MemberReplaced, "rejoin of static i from another host /10.0.0.2"),
-    (returns_changed, S, "rejoin of static i with other subscriptions"),
-    (returns_too_soon, S, "rejoin of static i before the assignment was known"),
-    (returns_too_soon, GenerationAbandoned, "rejoin of static i before the assignment was known"),
-    (cannot_be_written, AppendRefused, "the log did not take records: NOT_ENOUGH_REPLICAS"),
-    (cannot_be_written, S, "the assignment could not be written: COORDINATOR_NOT_AVAILABLE"),
-    (cannot_be_created, GroupRemoved, "its first record could not be written"),
-    (too_many_are_loaded, S, "3 members loaded, group.max.size is 2"),
-    (comes_to_a_full_group, JoinRefused, "the group is full: group.max.size is 1"),
-    (comes_last, JoinRefused, "the group is full: group.max.size is 1"),
-    (comes_last, MemberGone, "member c-2 came last and the group is full: group.max.size is 1"),
-    (id_is_not_used, MemberIdUnused, "member id c-1 was given out and not used in time"),
-    (leaves_before_it_joined, MemberIdUnused, "member c-1 left before it had joined"),
-    (is_no_member, MemberFenced, "member x is not in the group"),
-    (has_no_group, MemberFenced, "member x speaks of a group that does not exist"),
-    (is_late, MemberFenced, "member c-1 is in generation 7, the group is in 1"),
-    (is_fenced, MemberFenced, "member old is fenced: static i is member i-2 now"),
-    (is_static_nowhere, MemberFenced, "member x says to be static z, of whom the group knows nothing"),
-    (leaves_without_being_there, MemberFenced, "member x is not in the group"),
-    (joins_with_an_id_nobody_gave, MemberFenced, "member x is not in the group"),
-    (asks_for_a_short_session, JoinRefused, "a session timeout of 1 ms is not from 6000 to 1800000 ms"),
-    (offers_too_much, JoinRefused, "33 protocols with 0 bytes of metadata are too many"),
-    (offers_nothing_common, JoinRefused, "none of its protocols (other) is one that all members support"),
-    (has_another_type, JoinRefused, "protocol type 'connect': the group is of type 'consumer'"),
-    (takes_a_strangers_id, JoinRefused, "the id of a dynamic member in a static member's request"),
-    (commits_in_the_wrong_generation, CommitRefused, "member c-1 is in generation 7, the group is in 1"),
-    (commits_before_it_synced, CommitRefused, "member c-1 has not synced in generation 1"),
-    (commits_as_nobody, CommitRefused, "a sender without a member id is not in the group"),
-    (commit_cannot_be_written, AppendRefused, "the log did not take records: NOT_ENOUGH_REPLICAS"),
-    (is_deleted, GroupRemoved, "deleted by request"),
-    (offsets_are_deleted, OffsetsRemoved, "deleted by request"),
-    (offsets_expire, OffsetsRemoved, "its offsets expired"),
-    (offsets_expire, GroupRemoved, "its offsets expired"),
-    (is_never_used, GroupRemoved, "it has no members and no offsets"),
-    (topic_is_deleted, OffsetsRemoved, "their topic was deleted"),
+    (do.does_not_sync, MemberGone, "member c-2 did not sync within 60.0 s"),
+    (do.does_not_sync, S, "member c-2 did not sync within 60.0 s"),
+    (do.leader_does_not_sync, GenerationAbandoned, "member c-1 did not sync within 60.0 s"),
+    (do.leader_changes, S, "leader c-1 changed its metadata"),
+    (do.follower_changes, S, "member c-2 changed its metadata (new topic)"),
+    (do.leader_asks, S, "leader c-1 asked for a rebalance"),
+    (do.returns, MemberReplaced, "rejoin of static i"),
+    (do.returns_from_elsewhere, MemberReplaced, "rejoin of static i from another host /10.0.0.2"),
+    (do.returns_changed, S, "rejoin of static i with other subscriptions"),
+    (do.returns_too_soon, S, "rejoin of static i before the assignment was known"),
+    (do.returns_too_soon, GenerationAbandoned, "rejoin of static i before the assignment was known"),
+    (do.cannot_be_written, AppendRefused, "the log did not take records: NOT_ENOUGH_REPLICAS"),
+    (do.cannot_be_written, S, "the assignment could not be written: COORDINATOR_NOT_AVAILABLE"),
+    (do.cannot_be_created, GroupRemoved, "its first record could not be written"),
+    (do.too_many_are_loaded, S, "3 members loaded, group.max.size is 2"),
+    (do.comes_to_a_full_group, JoinRefused, "the group is full: group.max.size is 1"),
+    (do.comes_last, JoinRefused, "the group is full: group.max.size is 1"),
+    (do.comes_last, MemberGone, "member c-2 came last and the group is full: group.max.size is 1"),
+    (do.id_is_not_used, MemberIdUnused, "member id c-1 was given out and not used in time"),
+    (do.leaves_before_it_joined, MemberIdUnused, "member c-1 left before it had joined"),
+    (do.is_no_member, MemberFenced, "member x is not in the group"),
+    (do.has_no_group, MemberFenced, "member x speaks of a group that does not exist"),
+    (do.is_late, MemberFenced, "member c-1 is in generation 7, the group is in 1"),
+    (do.is_fenced, MemberFenced, "member old is fenced: static i is member i-2 now"),
+    (do.is_static_nowhere, MemberFenced, "member x says to be static z, of whom the group knows nothing"),
+    (do.leaves_without_being_there, MemberFenced, "member x is not in the group"),
+    (do.joins_with_an_id_nobody_gave, MemberFenced, "member x is not in the group"),
+    (do.asks_for_a_short_session, JoinRefused, "a session timeout of 1 ms is not from 6000 to 1800000 ms"),
+    (do.offers_too_much, JoinRefused, "33 protocols with 0 bytes of metadata are too many"),
+    (do.offers_nothing_common, JoinRefused, "none of its protocols (other) is one that all members support"),
+    (do.has_another_type, JoinRefused, "protocol type 'connect': the group is of type 'consumer'"),
+    (do.takes_a_strangers_id, JoinRefused, "the id of a dynamic member in a static member's request"),
+    (do.commits_in_the_wrong_generation, CommitRefused, "member c-1 is in generation 7, the group is in 1"),
+    (do.commits_before_it_synced, CommitRefused, "member c-1 has not synced in generation 1"),
+    (do.commits_as_nobody, CommitRefused, "a sender without a member id is not in the group"),
+    (do.commit_cannot_be_written, AppendRefused, "the log did not take records: NOT_ENOUGH_REPLICAS"),
+    (do.is_deleted, GroupRemoved, "deleted by request"),
+    (do.offsets_are_deleted, OffsetsRemoved, "deleted by request"),
+    (do.offsets_expire, OffsetsRemoved, "its offsets expired"),
+    (do.offsets_expire, GroupRemoved, "its offsets expired"),
+    (do.is_never_used, GroupRemoved, "it has no members and no offsets"),
+    (do.topic_is_deleted, OffsetsRemoved, "their topic was deleted"),
 ]
 
 
