@@ -12,7 +12,6 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from ..coordinator import GroupEvent, MemberFenced, Note, RebalanceNote, Refusal
-from ..coordinator.details import event_fields
 
 #: The logger of events.
 EVENTS_LOGGER: Final = "kohort.events"
@@ -93,6 +92,9 @@ class EventLog:
 
 def _line(event: Note) -> dict[str, Any]:
     """The fields of an event's line: those that say something."""
+    # not needed for a start
+    from ..coordinator.details import event_fields
+
     found = event_fields(event)
     if isinstance(event, RebalanceNote) and event.members <= _MAX_COUNTED:
         found["partitions_moved"] = event.partitions_moved

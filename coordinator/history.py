@@ -15,7 +15,7 @@ from typing import Final
 from .insight import GroupEvent, MemberFenced, RebalanceNote, RebalanceStarted, Refusal, Share
 
 #: Most entries of all groups together; over it the group that was quiet the longest loses its history.
-MAX_ENTRIES: Final = 200_000
+MAX_ENTRIES: Final = 100_000
 
 #: Most assignments that the rebalances of one group, and of all groups, are kept with. The oldest rebalances
 #: give theirs up first, and then are known without their moves.
@@ -37,11 +37,12 @@ class HistoryEntry:
 
 @dataclass(slots=True, eq=False)
 class _GroupHistory:
-    """Entries in the order of their sequence."""
+    """Entries of each share, in the order of their sequence; ``size`` is how many there are in all."""
 
     sequence: int = 0
+    size: int = 0
     owners: int = 0
-    entries: dict[Hashable, HistoryEntry] = field(default_factory=dict)
+    shares: dict[Share, dict[Hashable, HistoryEntry]] = field(default_factory=dict)
 
 
 class History:
@@ -69,14 +70,9 @@ class History:
         self._groups[event.group] = history
         history.sequence += 1
         event.sequence = history.sequence
-        if isinstance(event, RebalanceNote):
-            # what it says about why it began is in this event too
-            self._remove(
-                history, [k for k, e in history.entries.items() if type(e.event) is RebalanceStarted]
-            )
         self._put(history, event)
-        if len(history.entries) > self._size:
-            self._remove(history, [_first_to_go(history, self._size)])
+        if history.size > self._size:
+            self._make_room(history, event.share)
         self._bound(history)
 
     def of(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
@@ -88,14 +84,15 @@ class History:
             return []
         if after > history.sequence:
             after = -1
-        entries = [entry for entry in history.entries.values() if entry.event.sequence > after]
+        entries = [e for share in history.shares.values() for e in share.values() if e.event.sequence > after]
+        entries.sort(key=lambda entry: entry.event.sequence)
         return entries if limit < 0 else entries[max(0, len(entries) - limit) :]
 
     def drop(self, group: str) -> None:
         """Forget a group."""
         history = self._groups.pop(group, None)
         if history is not None:
-            self._entries -= len(history.entries)
+            self._entries -= history.size
             self._owners -= history.owners
 
     def drop_where(self, gone: Callable[[str], bool]) -> None:
@@ -104,34 +101,62 @@ class History:
             self.drop(group)
 
     def _put(self, history: _GroupHistory, event: GroupEvent) -> None:
+        share = history.shares.setdefault(event.share, {})
+        if isinstance(event, RebalanceNote):
+            for key in _begun(share):
+                # what it says about why it began is in this event too
+                self._remove(history, share, key)
         key = _key(event)
-        known = history.entries.pop(key, None)
+        known = share.pop(key, None)
         if known is None:
-            history.entries[key] = HistoryEntry(event, 1, event.timestamp_ms)
+            share[key] = HistoryEntry(event, 1, event.timestamp_ms)
+            history.size += 1
             self._entries += 1
             self._count(history, _owners(event))
         else:
-            history.entries[key] = HistoryEntry(event, known.count + 1, known.first_ms)
+            share[key] = HistoryEntry(event, known.count + 1, known.first_ms)
 
-    def _remove(self, history: _GroupHistory, keys: list[Hashable]) -> None:
-        for key in keys:
-            self._count(history, -_owners(history.entries.pop(key).event))
-            self._entries -= 1
+    def _remove(self, history: _GroupHistory, share: dict[Hashable, HistoryEntry], key: Hashable) -> None:
+        self._count(history, -_owners(share.pop(key).event))
+        history.size -= 1
+        self._entries -= 1
+
+    def _make_room(self, history: _GroupHistory, newest: Share) -> None:
+        """The oldest entry goes of the kind that has most over its share; never the one that came last."""
+        over = {
+            name: len(share) - (name == newest) - self._size * _PARTS[name] / _ALL_PARTS
+            for name, share in history.shares.items()
+            if len(share) > (name == newest)
+        }
+        share = history.shares[max(over, key=over.__getitem__)]
+        self._remove(history, share, next(iter(share)))
 
     def _count(self, history: _GroupHistory, owners: int) -> None:
         history.owners += owners
         self._owners += owners
 
     def _bound(self, history: _GroupHistory) -> None:
-        for entry in history.entries.values():
-            if history.owners <= MAX_OWNERS:
-                break
-            if isinstance(entry.event, RebalanceNote):
-                self._count(history, -_owners(entry.event))
-                # listeners hold the event too: theirs stays as it is
-                entry.event = replace(entry.event, before=None, after=None)
+        if history.owners > MAX_OWNERS:
+            for entry in history.shares["rebalances"].values():
+                if history.owners <= MAX_OWNERS:
+                    break
+                if isinstance(entry.event, RebalanceNote):
+                    self._count(history, -_owners(entry.event))
+                    # listeners hold the event too: theirs stays as it is
+                    entry.event = replace(entry.event, before=None, after=None)
         while len(self._groups) > 1 and (self._entries > MAX_ENTRIES or self._owners > MAX_ALL_OWNERS):
             self.drop(next(iter(self._groups)))
+
+
+def _begun(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
+    """The beginnings of the rebalance that is under way."""
+    begun = []
+    for key in reversed(share):
+        if isinstance(share[key].event, RebalanceNote):
+            break
+        if isinstance(share[key].event, RebalanceStarted):
+            begun.append(key)
+    return begun
 
 
 def _key(event: GroupEvent) -> Hashable:
@@ -145,15 +170,3 @@ def _owners(event: GroupEvent) -> int:
     if not isinstance(event, RebalanceNote):
         return 0
     return len(event.before or ()) + len(event.after or ())
-
-
-def _first_to_go(history: _GroupHistory, size: int) -> Hashable:
-    """The oldest entry of the kind that has most over its share; never the one that came last."""
-    counts: dict[Share, int] = dict.fromkeys(_PARTS, 0)
-    oldest: dict[Share, Hashable] = {}
-    *older, _ = history.entries.items()
-    for key, entry in older:
-        share = entry.event.share
-        counts[share] += 1
-        oldest.setdefault(share, key)
-    return oldest[max(oldest, key=lambda share: counts[share] - size * _PARTS[share] / _ALL_PARTS)]
