@@ -103,14 +103,19 @@ class Broker:
         await self.stop()
 
     async def start(self) -> None:
-        """Open the data folder, load the groups, listen."""
+        """Open the data folder, listen, load the groups.
+
+        Clients that come before all groups are loaded are served; for a group they are told to ask again.
+        Raises LoadError too, with ``kohort.offsets.load.strict``.
+        """
         assert self._parts is None, "a broker is started once"
         if self.data is None:
             self.data = _temporary_folder()
         parts = _Parts(self.data, self.settings, self._on_note)
         try:
-            await parts.start()
+            parts.coordinator.open()
             self.port = await parts.server.start(self.host, self.port)
+            await parts.start()
         except BaseException:
             await parts.stop()
             self._remove_temporary()
@@ -149,7 +154,10 @@ class _Parts:
             raise
         offsets = topics.get(OFFSETS_TOPIC)
         assert offsets is not None, "Topics.open creates it"
-        store = OffsetsStore({partition.index: partition for partition in offsets.partitions})
+        store = OffsetsStore(
+            {partition.index: partition for partition in offsets.partitions},
+            load_bytes=settings.offsets_load_buffer_size,
+        )
         self.coordinator = GroupCoordinator(
             settings=settings,
             store=store,
@@ -170,7 +178,7 @@ class _Parts:
         self._background = Background(topics, settings, _now_ms)
 
     async def start(self) -> None:
-        await self.coordinator.start()
+        await self.coordinator.load_all()
         self._background.start()
 
     async def stop(self) -> None:

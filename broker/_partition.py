@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo
+from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo, Salvaged
 from ..protocol import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -128,6 +128,11 @@ class Partition:
         if offset != 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
         return _EMPTY
+
+    def salvage(self, offset: int) -> Iterator[Salvaged]:
+        """As PartitionLog.salvage."""
+        self.check_usable()
+        return iter(()) if self._log is None else self._log.salvage(offset)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         try:

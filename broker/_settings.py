@@ -26,10 +26,13 @@ _GROUP_DOCS = {
     "group_initial_rebalance_delay_ms": "how long a new group waits for more members",
     "group_max_size": "most members of a group",
     "offset_metadata_max_bytes": "longest metadata of a committed offset",
-    "offsets_load_buffer_size": "kept for tools; groups are loaded in runs of 4 MiB",
+    "offsets_load_buffer_size": "bytes read at a time when groups are loaded, more for a larger batch",
     "offsets_retention_minutes": "how long the offsets of a group without members are kept",
     "offsets_retention_check_interval_ms": "time between two looks for offsets to expire",
-    "offsets_commit_timeout_ms": "kept for tools; a write of the coordinator is done when it returns",
+    "offsets_commit_timeout_ms": "kept for tools: with no replica to wait for, a write is answered when done",
+    "group_coordinator_append_linger_ms": "how long writes wait to share a batch; -1, 0: as short as can be",
+    "group_coordinator_threads": "all shards of the coordinator share one event loop",
+    "kohort_offsets_load_strict": "groups that cannot be read whole stop the start (not a setting of Kafka)",
     "kohort_group_history_size": "events kept of each group (not a setting of Kafka); 0: none",
 }
 

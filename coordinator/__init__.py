@@ -24,12 +24,14 @@ from .insight import (
     ShardLoaded,
 )
 from .listeners import EventStream
+from .load import LoadError
 from .moves import Move
 from .runner import OffsetsLog
 from .runtime import GroupCoordinator
 from .settings import GroupSettings
 from .shard import Shard
 from .topics import TopicDirectory
+from .transactions import OpenTransaction
 
 __all__ = [
     "Append",
@@ -45,6 +47,7 @@ __all__ = [
     "GroupSettings",
     "HistoryEntry",
     "JoinRefused",
+    "LoadError",
     "MemberFenced",
     "MemberGone",
     "MemberIdUnused",
@@ -54,6 +57,7 @@ __all__ = [
     "Note",
     "OffsetsLog",
     "OffsetsRemoved",
+    "OpenTransaction",
     "RebalanceNote",
     "RebalanceStarted",
     "RecordSkipped",

@@ -35,13 +35,13 @@ class OffsetEntry(NamedTuple):
 class Durable:
     """``stored`` by group; ``offsets`` by group and partition; ``pending`` by producer id, group and
     partition (offsets of open transactions); ``open_producers`` by group, which outlives its pending
-    offsets.
+    offsets, with the time in ms of the first one.
     """
 
     stored: dict[str, GroupStored] = field(default_factory=dict)
     offsets: dict[str, dict[TopicPartition, OffsetEntry]] = field(default_factory=dict)
     pending: dict[int, dict[str, dict[TopicPartition, OffsetEntry]]] = field(default_factory=dict)
-    open_producers: dict[str, dict[int, None]] = field(default_factory=dict)
+    open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
     # one object for a partition, however many groups commit it
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
 
@@ -116,7 +116,8 @@ class Durable:
             if offsets is None:
                 offsets = self.offsets[record.group] = {}
         else:
-            self.open_producers.setdefault(record.group, {})[producer_id] = None
+            since = self.open_producers.setdefault(record.group, {})
+            since.setdefault(producer_id, record.commit_timestamp_ms)
             offsets = self.pending.setdefault(producer_id, {}).setdefault(record.group, {})
         offsets[key] = _new(OffsetEntry, fields)
 

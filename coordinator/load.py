@@ -7,7 +7,7 @@ so a single bad record must not take all groups with it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ..offsets_topic import NONE, CorruptRecordError, decode
@@ -20,8 +20,22 @@ _CONTROL_KEY = struct.Struct(">hh")
 _ABORT, _COMMIT = 0, 1
 
 
+class LoadError(KohortError):
+    """Records of the offsets topic could not be read, and the settings say not to go on without them."""
+
+    def __init__(self, skipped: Mapping[int, int]) -> None:
+        where = ", ".join(f"{count} in partition {partition}" for partition, count in skipped.items())
+        super().__init__(
+            f"what cannot be read of __consumer_offsets: {where}. Restore the files from a copy, or set "
+            "kohort.offsets.load.strict=false to leave it out"
+        )
+        self.skipped = dict(skipped)
+
+
 class LoadedBatch(Protocol):
-    """One batch of the log; ``records`` are (offset, timestamp in ms, key, value)."""
+    """One batch of the log; ``records`` are (offset, timestamp in ms, key, value). If ``damage`` says what is
+    wrong there is no batch, and no records, where ``base_offset`` was due.
+    """
 
     @property
     def base_offset(self) -> int: ...
@@ -33,6 +47,8 @@ class LoadedBatch(Protocol):
     def transactional(self) -> bool: ...
     @property
     def control(self) -> bool: ...
+    @property
+    def damage(self) -> str: ...
 
 
 class Loader:
@@ -41,6 +57,8 @@ class Loader:
     def __init__(self, shard: Shard, partition: int, on_note: Callable[[Note], None]) -> None:
         self.records = 0
         self.skipped = 0
+        #: The log cannot be read: what was replayed of it is not what was written.
+        self.failed = False
         self._shard = shard
         self._partition = partition
         self._on_note = on_note
@@ -51,14 +69,17 @@ class Loader:
         try:
             for batch in batches:
                 offset = batch.base_offset
-                if batch.control:
+                if batch.damage:
+                    self._skip(offset, batch.damage)
+                elif batch.control:
                     self._marker(batch)
                 else:
                     self._records(batch)
                 self.records += len(batch.records)
                 yield len(batch.records)
         except KohortError as error:
-            self._skip(offset, f"the log cannot be read beyond the batch at offset {offset}: {error}")
+            self.failed = True
+            self._skip(offset, f"the partition is not served: {error}")
 
     def _records(self, batch: LoadedBatch) -> None:
         producer_id = batch.producer_id if batch.transactional else NONE

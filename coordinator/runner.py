@@ -82,7 +82,9 @@ class ShardRunner:
     clock_ms: Callable[[], int]
     on_note: Callable[[Note], None]
     fsync: bool
+    linger_ms: int = -1
     loading: bool = True
+    skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _pending: list[Append] = field(default_factory=list)
     _deleted: set[str] = field(default_factory=set)
@@ -104,7 +106,12 @@ class ShardRunner:
                 if self._closed:
                     return
         now_ms = self.clock_ms()
-        self.shard.activate(now_ms)
+        self.skipped = loader.skipped
+        if loader.failed:
+            # to answer from half a log would start consumers from the wrong place
+            self.shard.unload(now_ms)
+        else:
+            self.shard.activate(now_ms)
         self.loading = False
         self._loaded.set()
         groups = len(self.shard.group_ids())
@@ -161,7 +168,12 @@ class ShardRunner:
             return
         if self._pending and not self._flush_due:
             self._flush_due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            loop = asyncio.get_running_loop()
+            if self.linger_ms > 0:
+                loop.call_later(self.linger_ms / 1000, self._flush)
+            else:
+                # behind all requests that are ready: the more there are, the more share the write
+                loop.call_soon(self._flush)
         soonest_ms = self.shard.timers.soonest_ms
         if soonest_ms < self._alarm_ms:
             self._set_alarm(soonest_ms)

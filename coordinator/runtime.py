@@ -21,12 +21,14 @@ from .errors import Unready, unready_error
 from .fanout import FAN_OUT
 from .history import HistoryEntry
 from .listeners import MAX_WAITING, EventStream, Listeners
+from .load import LoadError
 from .offsets import resolve_offset_delete
 from .replies import GroupsReply
 from .runner import Call, Handle, OffsetsLog, ShardRunner
 from .settings import GroupSettings
 from .shard import Shard, refuse
 from .topics import TopicDirectory
+from .transactions import OpenTransaction, open_transactions
 
 #: How long an OffsetFetch is held while its shard loads: below every client's own timeout.
 _FETCH_PARK_SECONDS: Final = 5.0
@@ -70,13 +72,26 @@ class GroupCoordinator:
         return f"<GroupCoordinator: {len(self._runners)} shards, {loading} of them loading>"
 
     async def start(self) -> None:
-        """Load every shard; requests that come meanwhile get the answers for a loading coordinator."""
+        """Open, then load every shard. Raises LoadError."""
+        self.open()
+        await self.load_all()
+
+    def open(self) -> None:
+        """From here on requests get the answers for a loading coordinator."""
         self._started = True
-        partitions = range(self._store.partition_count)
-        for partition in partitions:
+        for partition in range(self._store.partition_count):
             self._runners[partition] = self._runner(partition)
-        for partition in partitions:
-            await self._runners[partition].load()
+
+    async def load_all(self) -> None:
+        """Load every shard; each serves when it is loaded.
+
+        Raises LoadError with ``kohort_offsets_load_strict`` if anything could not be read.
+        """
+        for runner in list(self._runners.values()):
+            await runner.load()
+        bad = {runner.partition: runner.skipped for runner in self._runners.values() if runner.skipped}
+        if bad and self._settings.kohort_offsets_load_strict:
+            raise LoadError(bad)
 
     async def stop(self) -> None:
         """Write what is still to be written, then send everyone who waits to look for another coordinator."""
@@ -156,6 +171,16 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
         return self._listeners.history.of(group_id, limit, after)
 
+    def open_transactions(self) -> list[OpenTransaction]:
+        """Transactions that hold offsets of groups here, the oldest first."""
+        now_ms = self._clock_ms()
+        found = [
+            transaction
+            for runner in self._runners.values()
+            for transaction in open_transactions(runner.shard.durable, now_ms)
+        ]
+        return sorted(found, key=lambda transaction: -transaction.age_ms)
+
     def topics_deleted(self, names: Collection[str]) -> None:
         """Remove the offsets of these topics from every group."""
         for runner in self._runners.values():
@@ -212,6 +237,7 @@ class GroupCoordinator:
             self._clock_ms,
             partial(self._listeners.tell, shard.knows),
             self._fsync,
+            self._settings.group_coordinator_append_linger_ms,
         )
 
 

@@ -1,8 +1,9 @@
 """What an operator can set: Kafka's names with underscores, Kafka's defaults, bounds as annotations.
 
-``group_max_size`` is the one default that differs: Apache Kafka has no limit, here a group stays within what
-one rebalance can serve. ``kohort_group_history_size`` is no setting of Kafka's. The bounds are read by
-whoever takes settings from outside; nothing checks them here.
+Two defaults differ. ``group_max_size``: Apache Kafka has no limit, here a group stays within what one
+rebalance can serve; ``group_coordinator_threads``: all shards share one event loop. Those that begin with
+``kohort_`` are no settings of Kafka's. The bounds are read by whoever takes settings from outside; nothing
+checks them here.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class GroupSettings:
     offsets_topic_segment_bytes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 104_857_600
     offsets_topic_compression_codec: Annotated[int, Ge(0), Le(4)] = 0
     offsets_commit_timeout_ms: Annotated[int, Ge(1), Le(_INT32_MAX)] = 5_000
+    group_coordinator_append_linger_ms: Annotated[int, Ge(-1), Le(_INT32_MAX)] = -1
+    group_coordinator_threads: Annotated[int, Ge(1), Le(1)] = 1
     kohort_group_history_size: Annotated[int, Ge(0), Le(1_000)] = 100
+    kohort_offsets_load_strict: bool = False
 
     @property
     def offsets_retention_ms(self) -> int:

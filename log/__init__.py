@@ -13,6 +13,7 @@ from ._info import AppendInfo, ReadInfo
 from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
 from ._records import decode_records
 from ._recovery import Cut, RecoveryReport
+from ._salvage import Salvaged
 
 __all__ = [
     "CREATE_TIME",
@@ -32,6 +33,7 @@ __all__ = [
     "PartitionLog",
     "ReadInfo",
     "RecoveryReport",
+    "Salvaged",
     "decode_records",
     "encode_uuid",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..protocol import BatchHeader, ErrorCode, KafkaError
 from ._checkpoints import claim_folder
@@ -18,6 +18,7 @@ from ._lifetime import expired_segments, roll_is_due
 from ._lookup import find_newest, find_timestamp
 from ._names import parse_partition_folder
 from ._recovery import Opened, RecoveryReport, open_files
+from ._salvage import Salvaged, salvage
 from ._segment import Segment
 from ._segments import EMPTY_RUN, Segments
 from ._snapshot import write_snapshot
@@ -235,6 +236,16 @@ class PartitionLog:
             run.file,
             run.position,
         )
+
+    def salvage(self, offset: int) -> Iterator[Salvaged]:
+        """Every whole batch from ``offset`` to the log's end, and what is damaged between them: for logs in
+        which ``read`` met damage.
+        """
+        self._require_online()
+        try:
+            yield from salvage(self._segments.since(offset), offset)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """Offset, timestamp and leader epoch of the first record that is not older; None if all are."""

@@ -41,7 +41,7 @@ def verify_segment(
                 if at + header.size > len(data) and at:
                     break  # read on from here
                 if at + header.size > len(data):
-                    data = _read_batch(segment, position, header)
+                    data = read_batch(segment, position, header)
                 verify_batch(data, header, at)
                 if not follows(header, next_offset, segment.base_offset):
                     raise CorruptBatchError(f"offset {header.base_offset} where {next_offset} is due", at)
@@ -89,13 +89,14 @@ def follows(header: BatchHeader, next_offset: int, segment_base: int) -> bool:
 def _is_batch(segment: Segment, position: int, next_offset: int) -> bool:
     try:
         header = parse_batch_header(segment.file.read(position, BATCH_OVERHEAD))
-        verify_batch(_read_batch(segment, position, header), header)
+        verify_batch(read_batch(segment, position, header), header)
     except CorruptBatchError:
         return False
     return header.base_offset >= next_offset
 
 
-def _read_batch(segment: Segment, position: int, header: BatchHeader) -> bytes:
+def read_batch(segment: Segment, position: int, header: BatchHeader) -> bytes:
+    """The bytes of a batch. Raises CorruptBatchError if the segment ends before it does."""
     if header.size > segment.size - position:
         missing = header.size - (segment.size - position)
         raise CorruptBatchError(f"batch of {header.size} bytes cut short by {missing}", 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from ..log import AppendInfo, CorruptLogError, ReadInfo, decode_records
+from ..log import AppendInfo, CorruptLogError, ReadInfo, Salvaged, decode_records
 from ..protocol import (
     BatchHeader,
     CorruptBatchError,
@@ -16,11 +16,12 @@ from ..protocol import (
     KafkaError,
     build_batch,
     iter_batches,
+    parse_batch_header,
     verify_batch,
 )
 
-#: Bytes read from a log at a time while it is loaded.
-LOAD_BYTES = 4 << 20
+#: Bytes read from a log at a time while it is loaded, and Kafka's default for that.
+LOAD_BYTES = 5 * 1024 * 1024
 
 #: Producer id, epoch and sequence number of a batch that no producer numbers.
 NO_PRODUCER = -1
@@ -33,7 +34,8 @@ class StoredBatch(NamedTuple):
     """One batch of the log.
 
     ``records`` are (offset, timestamp in milliseconds, key, value); a control batch has one, whose key says
-    whether the transaction of ``producer_id`` was committed.
+    whether the transaction of ``producer_id`` was committed. Where ``damage`` says what is wrong there is no
+    batch to be read: then there are no records, and the offset is the one that was due.
     """
 
     base_offset: int
@@ -41,6 +43,7 @@ class StoredBatch(NamedTuple):
     producer_id: int
     transactional: bool
     control: bool
+    damage: str = ""
 
     @property
     def next_offset(self) -> int:
@@ -61,18 +64,28 @@ class Log(Protocol):
 
     def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> ReadInfo: ...
 
+    def salvage(self, offset: int) -> Iterator[Salvaged]: ...
+
     def flush(self) -> None: ...
 
 
 class OffsetsStore:
     """Over the open logs of the topic, by partition number; the mapping may grow while the store is used.
 
-    ``partition_count`` is the topic's, the number of logs unless given.
+    ``partition_count`` is the topic's, the number of logs unless given; ``load_bytes`` is how much is read at
+    a time while a partition is loaded, more for a larger batch.
     """
 
-    def __init__(self, logs: Mapping[int, Log], partition_count: int | None = None) -> None:
+    def __init__(
+        self,
+        logs: Mapping[int, Log],
+        partition_count: int | None = None,
+        *,
+        load_bytes: int = LOAD_BYTES,
+    ) -> None:
         self._logs = logs
         self._partition_count = partition_count
+        self._load_bytes = load_bytes
 
     def __repr__(self) -> str:
         return f"OffsetsStore({len(self._logs)} of {self.partition_count} partitions open)"
@@ -110,18 +123,28 @@ class OffsetsStore:
     def load(self, partition: int) -> Iterator[StoredBatch]:
         """Every batch from the log start to the log end, beyond the high watermark too.
 
-        Raises CorruptBatchError with file and position for a batch that does not match its checksum or cannot
-        be decoded, and KafkaError KAFKA_STORAGE_ERROR.
+        What is damaged is told in its place, and the batches behind it are looked for. Raises KafkaError
+        KAFKA_STORAGE_ERROR for a partition that cannot be read at all.
         """
         log = self._log(partition)
-        offset = log.log_start_offset
-        while (run := log.read(offset, LOAD_BYTES, to_log_end=True)).records:
+        due = log.log_start_offset
+        try:
+            for batch, behind in self._whole(log, due):
+                due = behind
+                yield batch
+        except (CorruptBatchError, KafkaError):
+            for piece in log.salvage(due):
+                yield _salvaged(piece)
+
+    def _whole(self, log: Log, offset: int) -> Iterator[tuple[StoredBatch, int]]:
+        """Each batch, and the offset behind it; CorruptLogError where something else stands."""
+        while (run := log.read(offset, self._load_bytes, to_log_end=True)).records:
             for position, header in iter_batches(run.records):
                 if not offset <= header.last_offset < log.log_end_offset:
                     reason = f"a batch that ends at offset {header.last_offset} where {offset} is due"
                     raise CorruptLogError(run.file, run.position + position, reason)
-                yield _stored(run, position, header)
                 offset = header.next_offset
+                yield _stored(run.records, position, header), offset
 
     def flush(self, partition: int) -> None:
         """Return once the partition is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
@@ -136,11 +159,18 @@ class OffsetsStore:
             ) from None
 
 
-def _stored(run: ReadInfo, position: int, header: BatchHeader) -> StoredBatch:
-    try:
-        verify_batch(run.records, header, position)
-        records = decode_records(run.records, header, position)
-    except CorruptBatchError as error:
-        reason = f"the batch at offset {header.base_offset}: {error}"
-        raise CorruptLogError(run.file, run.position + position, reason) from error
+def _stored(data: bytes, position: int, header: BatchHeader) -> StoredBatch:
+    verify_batch(data, header, position)
+    records = decode_records(data, header, position)
     return StoredBatch(header.base_offset, records, header.producer_id, header.transactional, header.control)
+
+
+def _salvaged(piece: Salvaged) -> StoredBatch:
+    damage = piece.damage
+    if not damage:
+        try:
+            return _stored(piece.records, 0, parse_batch_header(piece.records))
+        except CorruptBatchError as error:
+            damage = str(error)
+    where = f"{piece.file}, position {piece.position}: {damage}"
+    return StoredBatch(piece.offset, [], NO_PRODUCER, transactional=False, control=False, damage=where)

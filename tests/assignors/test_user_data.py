@@ -24,6 +24,7 @@ STICKY_V0 = bytes.fromhex("00000001 000174 00000001 00000000")
 STICKY_V1 = STICKY_V0 + bytes.fromhex("00000005")
 
 
+@pytest.mark.row("10/sticky")
 def test_sticky_user_data_has_the_golden_bytes() -> None:
     assert encode_sticky([T0], 5) == STICKY_V1
     assert decode_sticky(STICKY_V1) == Claim([T0], 5)

@@ -28,8 +28,9 @@ from tests.coordinator.invariants import check_invariants
 class Call:
     """A request on its way; ``reply`` is its answer, once there is one."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, body: Any = None) -> None:
         self.what = what
+        self.body = body
         self.answers: list[Any] = []
 
     def __repr__(self) -> str:
@@ -53,7 +54,7 @@ class Call:
 class World:
     """One shard and its surroundings; times are ms of a virtual clock."""
 
-    def __init__(self, *, initial_delay_ms: int = 0, **settings: int) -> None:
+    def __init__(self, *, initial_delay_ms: int = 0, **settings: Any) -> None:
         self.settings = GroupSettings(group_initial_rebalance_delay_ms=initial_delay_ms, **settings)
         self.now = START_MS
         self.log: list[tuple[bytes, bytes | None]] = []
@@ -63,6 +64,9 @@ class World:
         self.trace: list[tuple[int, Any, Any]] = []
         self.hold_writes = False
         self.fail_next_write: ErrorCode | None = None
+        #: Every so many writes one fails; 0: none.
+        self.fail_every = 0
+        self.writes = 0
         self._ids = itertools.count(1)
         self._writes: deque[Append] = deque()
         self._states: dict[str, GroupState] = {}
@@ -277,7 +281,7 @@ class World:
         return self.send(ApiKey.DELETE_GROUPS, 2, request)
 
     def send(self, api_key: int, version: int, body: Any, context: RequestContext | None = None) -> Call:
-        call = Call(f"{ApiKey(api_key).name} at {self.now}")
+        call = Call(f"{ApiKey(api_key).name} at {self.now}", body)
         self.calls.append(call)
         self.shard.handle(Request(api_key, version, body, context or RequestContext("c"), call), self.now)
         self._carry_out()
@@ -360,6 +364,9 @@ class World:
 
     def _write(self, append: Append) -> None:
         error, self.fail_next_write = self.fail_next_write, None
+        self.writes += 1
+        if self.fail_every and self.writes % self.fail_every == 0:
+            error = ErrorCode.NOT_ENOUGH_REPLICAS
         if error is not None:
             self.shard.append_failed(append.ticket, error, self.now)
             return

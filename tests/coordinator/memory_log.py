@@ -21,6 +21,7 @@ class Batch:
     producer_id: int = -1
     transactional: bool = False
     control: bool = False
+    damage: str = ""
 
 
 @dataclass

@@ -14,12 +14,14 @@ from tests.coordinator.driver import World
 
 
 class TestDescribe:
+    @pytest.mark.row("3.10/missing", "3.1/DescribeGroups-v6")
     def test_a_missing_group_is_dead_below_version_6_and_not_found_from_it_on(self) -> None:
         old, new = World().describe("missing", 5), World().describe("missing", 6)
         assert (old.error_code, old.group_state, old.error_message) == (0, "Dead", None)
         assert (new.error_code, new.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
         assert new.error_message == "Group missing not found."
 
+    @pytest.mark.row("3.10/states")
     def test_stable_shows_everything(self) -> None:
         world = World()
         (a,) = world.stable()
@@ -31,6 +33,7 @@ class TestDescribe:
         )
         assert group.members == [DescribedMember(a, None, "c", "/127.0.0.1", subscription("t"), a.encode())]
 
+    @pytest.mark.row("3.10/states")
     def test_other_states_show_no_metadata_and_the_last_assignment(self) -> None:
         world = World()
         (a,) = world.stable()
@@ -46,6 +49,7 @@ class TestDescribe:
         world.advance(0)
         assert world.state() == "CompletingRebalance"
 
+    @pytest.mark.row("3.10/operations", "3.1/DescribeGroups-v3")
     @pytest.mark.parametrize(
         ("group", "version", "expected"),
         [("s", 6, GROUP_OPERATIONS), ("missing", 5, GROUP_OPERATIONS), ("missing", 6, None)],
@@ -60,6 +64,7 @@ class TestDescribe:
 
 
 class TestList:
+    @pytest.mark.row("3.11/all")
     def test_every_group_with_its_type_and_state(self) -> None:
         world = World()
         world.stable()
@@ -74,6 +79,7 @@ class TestList:
             ("s", "", "Empty", "classic"),
         ]
 
+    @pytest.mark.row("3.11/filters", "3.1/ListGroups-v4", "3.1/ListGroups-v5")
     @pytest.mark.parametrize(
         ("states", "types", "found"),
         [
@@ -99,6 +105,7 @@ class TestDelete:
     def test_a_missing_group_is_not_found(self) -> None:
         assert World().delete("missing").error == ErrorCode.GROUP_ID_NOT_FOUND
 
+    @pytest.mark.row("3.12/duplicates")
     def test_duplicates_are_folded(self) -> None:
         requests = split_delete(SimpleNamespace(groups_names=["a", "b", "a"]))
         assert [r.group_id for r in requests] == ["a", "b"]
@@ -137,6 +144,7 @@ class TestDelete:
         assert world.fetch("s") == {("t", 0): 1}
         assert world.delete("s").error == 0
 
+    @pytest.mark.row("3.12/pending")
     def test_ids_that_were_handed_out_do_not_protect_an_empty_group(self) -> None:
         world = World()
         member = world.join().reply.member_id

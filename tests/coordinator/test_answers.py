@@ -50,6 +50,24 @@ def answer(asked: Call | int) -> int | str:
     return error or next((code for code in errors_of(asked) if code), 0)
 
 
+@pytest.mark.row(
+    "3.3/order",
+    "3.3/other",
+    "3.4/order",
+    "3.4/states",
+    "3.5/order",
+    "3.5/states",
+    "3.6/identity",
+    "3.7/5",
+    "3.7/6",
+    "3.7/7",
+    "3.7/8",
+    "3.9/subscribed",
+    "3.9/type",
+    "3.12/states",
+    "3.0/check-member",
+    "3.0/group-id",
+)
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_the_answer_is_that_of_the_table(cell: Cell) -> None:
     type_ = "connect" if cell.sender == "of a group of another type than consumer" else "consumer"

@@ -17,6 +17,7 @@ from tests.coordinator.bodies import DIRECTORY, TOPIC_IDS, commit_body
 from tests.coordinator.driver import World, errors_of
 
 
+@pytest.mark.row("3.7/2", "3.1/OffsetCommit-v9")
 @pytest.mark.parametrize(
     ("version", "error"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
 )
@@ -24,6 +25,7 @@ def test_rule_2_a_generation_of_a_missing_group(version: int, error: ErrorCode) 
     assert World().commit_errors("missing", None, "m", 1, version=version) == [error]
 
 
+@pytest.mark.row("3.7/4")
 def test_rule_4_an_empty_group_takes_a_commit_without_generation_from_anyone() -> None:
     world = World()
     (a,) = world.stable()
@@ -31,6 +33,7 @@ def test_rule_4_an_empty_group_takes_a_commit_without_generation_from_anyone() -
     assert world.commit_errors("g", None, "whoever", -1, instance="whatever") == [0]
 
 
+@pytest.mark.row("3.7/5", "3.7/6", "3.7/8")
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -66,6 +69,7 @@ def test_a_refused_commit_writes_nothing_and_is_noted() -> None:
     )
 
 
+@pytest.mark.row("3.7/partitions")
 def test_partitions_that_do_not_exist_are_refused_alone() -> None:
     world = World()
     (a,) = world.stable()
@@ -74,6 +78,7 @@ def test_partitions_that_do_not_exist_are_refused_alone() -> None:
     assert world.fetch() == {("t", 7): 1}
 
 
+@pytest.mark.row("3.7/partitions")
 def test_if_none_exists_the_group_is_not_even_looked_at() -> None:
     assert World().commit_errors("missing", {("nothing", 0): 1}, "m", 1) == [3]
 
@@ -101,12 +106,14 @@ def two_entries_of_t() -> SimpleNamespace:
     return commit_body("s", offsets, "", -1, None, "", -1)
 
 
+@pytest.mark.row("3.7/partitions")
 def test_an_error_of_the_group_is_told_on_every_other_partition() -> None:
     world = World()
     world.stable()
     assert world.commit_errors("g", {("nothing", 0): 1, ("t", 0): 1}, "nobody", 1) == [3, 25]
 
 
+@pytest.mark.row("3.7/metadata", "4/offset.metadata.max.bytes", "1.5/metadata")
 @pytest.mark.parametrize(
     ("metadata", "error"),
     [
@@ -127,6 +134,7 @@ def test_metadata_is_limited_in_utf_16_units(metadata: str | None, error: int) -
     assert world.fetch("s") == ({} if error else {("t", 0): 1})
 
 
+@pytest.mark.row("3.7/atomic", "5.4/commit")
 def test_all_offsets_of_a_request_are_one_write_and_the_answer_waits_for_it() -> None:
     world = World()
     world.hold_writes = True
@@ -136,6 +144,7 @@ def test_all_offsets_of_a_request_are_one_write_and_the_answer_waits_for_it() ->
     assert errors_of(call) == [0] * 5
 
 
+@pytest.mark.row("3.0/append")
 @pytest.mark.parametrize(
     ("refused", "answered"),
     [
@@ -160,6 +169,7 @@ def test_what_is_written_is_what_was_sent() -> None:
     assert decode(*world.log[-1]) == OffsetCommitted("s", "t", 3, 42, 7, "m", world.now)
 
 
+@pytest.mark.row("1.5/expire-time", "3.1/OffsetCommit-v2")
 def test_a_retention_in_the_request_becomes_an_expiry() -> None:
     world = World()
     world.commit("s", retention_ms=5_000, version=2)
@@ -176,6 +186,7 @@ def test_a_retention_beyond_the_end_of_time_ends_there() -> None:
     assert record.expire_timestamp_ms == 2**63 - 1
 
 
+@pytest.mark.row("3.1/OffsetCommit-v10")
 def test_from_version_10_topics_go_by_id() -> None:
     world = World()
     call = world.commit("s", {("t", 0): 9}, version=10)
@@ -200,6 +211,7 @@ def test_10000_partitions_are_the_most_in_one_request() -> None:
     assert set(errors_of(refused)) == {ErrorCode.INVALID_REQUEST}
 
 
+@pytest.mark.row("3.0/group-id")
 def test_an_empty_group_id_is_a_group_like_any_other() -> None:
     world = World()
     assert world.commit_errors("", {("t", 0): 4}) == [0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def committed(durable: Durable, group: str = "g") -> int | None:
     return None if entry is None else entry.offset
 
 
+@pytest.mark.row("5.7/order")
 def test_the_last_word_on_a_partition_wins() -> None:
     durable = Durable()
     durable.apply(commit(1), 0)
@@ -39,6 +41,7 @@ def test_the_last_word_on_a_partition_wins() -> None:
     assert not durable.knows("g")
 
 
+@pytest.mark.row("5.7/any-order", "5.7/replace")
 def test_a_group_and_its_offsets_come_in_any_order_kafka_20254_and_4704() -> None:
     stored = GroupStored("g", "consumer", 3, None, None, 0)
     durable, other = Durable(), Durable()
@@ -51,6 +54,7 @@ def test_a_group_and_its_offsets_come_in_any_order_kafka_20254_and_4704() -> Non
     assert committed(durable) == 1
 
 
+@pytest.mark.row("5.2/3-15")
 def test_records_of_unknown_types_are_stepped_over() -> None:
     durable = Durable()
     durable.apply(UnknownRecord(5, b"\x00\x05", b""), 0)
@@ -58,6 +62,7 @@ def test_records_of_unknown_types_are_stepped_over() -> None:
 
 
 class TestTransactions:
+    @pytest.mark.row("5.5/pending", "5.5/commit")
     def test_pending_offsets_show_only_when_committed(self) -> None:
         durable = Durable()
         durable.apply(commit(5), 0, producer_id=7)
@@ -68,12 +73,14 @@ class TestTransactions:
         assert committed(durable) == 5
         assert not durable.is_pending("g", T0)
 
+    @pytest.mark.row("5.5/abort")
     def test_aborted_ones_leave_nothing(self) -> None:
         durable = Durable()
         durable.apply(commit(5), 0, producer_id=7)
         durable.end_transaction(7, committed=False)
         assert durable == Durable()
 
+    @pytest.mark.row("5.5/commit", "1.5/record-offset")
     def test_a_plain_commit_later_in_the_log_wins_over_the_marker(self) -> None:
         durable = Durable()
         durable.apply(commit(5), 10, producer_id=7)
@@ -81,6 +88,7 @@ class TestTransactions:
         durable.end_transaction(7, committed=True)
         assert committed(durable) == 1
 
+    @pytest.mark.row("5.5/commit", "1.5/record-offset")
     def test_a_plain_commit_before_it_loses(self) -> None:
         durable = Durable()
         durable.apply(commit(1), 9)
@@ -88,12 +96,13 @@ class TestTransactions:
         durable.end_transaction(7, committed=True)
         assert committed(durable) == 5
 
+    @pytest.mark.row("5.5/tombstone", "5.5/link")
     def test_a_tombstone_removes_pending_offsets_but_not_the_open_transaction_kafka_19164(self) -> None:
         durable = Durable()
         durable.apply(commit(5), 0, producer_id=7)
         durable.apply(OffsetDeleted("g", "t", 0), 1)
         assert not durable.is_pending("g", T0)
-        assert durable.open_producers == {"g": {7: None}}
+        assert durable.open_producers == {"g": {7: 1000}}
         durable.end_transaction(7, committed=True)
         assert durable == Durable()
 
@@ -127,6 +136,7 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
 )
 
 
+@pytest.mark.row("5.7/any-order")
 @given(st.lists(RECORDS, max_size=40), st.booleans())
 def test_a_compacted_log_loads_to_the_same_state(records: list[Record], drop_tombstones: bool) -> None:
     full, compacted = Durable(), Durable()

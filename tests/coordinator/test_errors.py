@@ -23,18 +23,21 @@ SERVED = (
 )
 
 
+@pytest.mark.row("3.0/inactive", "3.0/not-here")
 @pytest.mark.parametrize("api", SERVED)
 def test_inactive_is_15_and_not_here_16_for_every_api(api: ApiKey) -> None:
     assert unready_error(api, Unready.INACTIVE) == 15
     assert unready_error(api, Unready.NOT_HERE) == 16
 
 
+@pytest.mark.row("3.0/loading")
 @pytest.mark.parametrize("api", SERVED)
 def test_loading_is_14_but_for_heartbeat_and_sync(api: ApiKey) -> None:
     expected = {ApiKey.HEARTBEAT: 0, ApiKey.SYNC_GROUP: 27}.get(api, 14)
     assert unready_error(api, Unready.LOADING) == expected
 
 
+@pytest.mark.row("3.0/append")
 @pytest.mark.parametrize(
     ("log", "client"),
     [

@@ -29,6 +29,7 @@ def keep_alive(w: World, ms: int, *members: str) -> None:
 
 
 class TestSimpleGroups:
+    @pytest.mark.row("5.6/simple", "4/offsets.retention.minutes", "4/offsets.retention.check.interval.ms")
     def test_each_offset_lives_by_its_own_age(self) -> None:
         w = world()
         w.commit("s", {("t", 0): 1})
@@ -39,6 +40,7 @@ class TestSimpleGroups:
         w.advance(5 * MINUTE)
         assert w.fetch("s") == {}
 
+    @pytest.mark.row("5.6/group", "5.4/tombstones")
     def test_the_group_goes_with_its_last_offset(self) -> None:
         w = world()
         w.commit("s")
@@ -53,6 +55,7 @@ class TestSimpleGroups:
             GroupRemoved("s", cause="its offsets expired"),
         ]
 
+    @pytest.mark.row("5.6/expire-ts")
     def test_an_expiry_of_its_own_replaces_the_retention(self) -> None:
         w = world()
         w.commit("s", {("t", 0): 1}, retention_ms=2 * MINUTE, version=2)
@@ -64,6 +67,7 @@ class TestSimpleGroups:
         w.advance(MINUTE)
         assert w.fetch("s") == {}
 
+    @pytest.mark.row("5.3/expiry-none")
     def test_an_expiry_of_minus_one_is_none_kafka_8069(self) -> None:
         w = world()
         w.shard.replay(OffsetCommitted("s", "t", 0, 1, NONE, "", w.now, NONE), 0)
@@ -72,6 +76,7 @@ class TestSimpleGroups:
 
 
 class TestGroupsWithMembers:
+    @pytest.mark.row("5.6/stable", "9/6")
     def test_topics_they_read_never_expire_others_do(self) -> None:
         w = world()
         (a,) = w.stable()
@@ -79,6 +84,7 @@ class TestGroupsWithMembers:
         keep_alive(w, RETENTION + CHECK, a)
         assert w.fetch() == {("t", 0): 1}
 
+    @pytest.mark.row("5.6/never", "9/35")
     def test_while_rebalancing_nothing_expires_kafka_13636(self) -> None:
         w = world()
         (a,) = w.stable(rebalance_ms=100 * MINUTE)
@@ -90,6 +96,7 @@ class TestGroupsWithMembers:
         assert w.state() == "PreparingRebalance"
         assert w.fetch() == {("u", 0): 2}
 
+    @pytest.mark.row("5.6/never", "1.2/subscribed-topics")
     @pytest.mark.parametrize(
         ("type_", "metadata"), [("connect", subscription("t")), ("consumer", b"no subscription")]
     )
@@ -102,6 +109,7 @@ class TestGroupsWithMembers:
 
 
 class TestEmptyGroups:
+    @pytest.mark.row("5.6/empty", "1.2/state-time")
     def test_the_retention_counts_from_when_the_last_member_left(self) -> None:
         w = world()
         (a,) = w.stable()
@@ -113,6 +121,7 @@ class TestEmptyGroups:
         w.advance(CHECK)
         assert w.state() == "Dead"
 
+    @pytest.mark.row("5.6/empty")
     def test_a_later_commit_of_an_administrator_counts_from_itself(self) -> None:
         w = world()
         (a,) = w.stable()
@@ -123,6 +132,7 @@ class TestEmptyGroups:
         w.advance(2 * MINUTE)
         assert w.fetch() == {("t", 0): 1}
 
+    @pytest.mark.row("2.10/empty")
     def test_a_group_without_offsets_goes_at_the_next_pass(self) -> None:
         w = world()
         (a,) = w.stable()
@@ -139,6 +149,7 @@ class TestEmptyGroups:
 
 
 class TestTransactions:
+    @pytest.mark.row("5.5/link", "9/36")
     def test_an_offset_under_an_open_transaction_stays_and_so_does_its_group_kafka_19163(self) -> None:
         w = world()
         w.commit("s", {("t", 0): 1, ("t", 1): 1})
@@ -149,6 +160,7 @@ class TestTransactions:
         w.advance(CHECK)
         assert w.list_groups() == []
 
+    @pytest.mark.row("5.5/link", "9/36")
     def test_a_group_with_nothing_but_an_open_transaction_stays_until_it_ends_kafka_19164(self) -> None:
         w = world()
         w.shard.replay(OffsetCommitted("s", "t", 0, 5, NONE, "", w.now), 9, producer_id=7)
@@ -184,6 +196,7 @@ def test_a_pass_over_many_groups_is_made_in_slices(monkeypatch: pytest.MonkeyPat
     assert list(dict.fromkeys(left)) == [25, 15, 5, 0]
 
 
+@pytest.mark.row("5.6/topic-deleted")
 def test_offsets_of_a_deleted_topic_go_from_every_group() -> None:
     w = world()
     (a,) = w.stable()

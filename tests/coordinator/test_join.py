@@ -11,6 +11,13 @@ from tests.coordinator.bodies import RANGE_T, protocols, subscription
 from tests.coordinator.driver import World
 
 
+@pytest.mark.row(
+    "3.3/order",
+    "3.3/refused",
+    "3.0/group-id",
+    "4/group.min.session.timeout.ms",
+    "4/group.max.session.timeout.ms",
+)
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -31,6 +38,7 @@ def test_the_first_check_that_fails_is_the_answer(options: dict[str, object], er
     assert reply.member_id == options.get("member", "")
 
 
+@pytest.mark.row("3.3/new", "3.1/JoinGroup-v4")
 @pytest.mark.parametrize("version", range(10))
 def test_a_new_dynamic_member_gets_an_id_first_from_version_4_on(version: int) -> None:
     call = World().join(version=version)
@@ -47,6 +55,7 @@ def test_a_member_id_fits_a_string_whatever_it_begins_with() -> None:
     assert len(member_id.encode()) < 32_767
 
 
+@pytest.mark.row("3.1/JoinGroup-v7")
 @pytest.mark.parametrize(("version", "expected"), [(6, ""), (7, None)])
 def test_an_absent_protocol_is_empty_below_version_7_and_null_from_it_on(
     version: int, expected: str | None
@@ -54,6 +63,7 @@ def test_an_absent_protocol_is_empty_below_version_7_and_null_from_it_on(
     assert World().join("g", "x", version=version).reply.protocol_name == expected
 
 
+@pytest.mark.row("3.1/JoinGroup-v0", "9/31")
 def test_version_0_has_no_rebalance_timeout_and_means_the_session_timeout_kafka_8653() -> None:
     world = World()
     world.join(version=0, rebalance_ms=-1, session_ms=7_000)
@@ -61,6 +71,7 @@ def test_version_0_has_no_rebalance_timeout_and_means_the_session_timeout_kafka_
     assert member.rebalance_timeout_ms == 7_000
 
 
+@pytest.mark.row("9/31")
 @pytest.mark.parametrize("rebalance_ms", [0, -1])
 def test_a_rebalance_timeout_of_nothing_means_the_session_timeout(rebalance_ms: int) -> None:
     world = World()
@@ -69,6 +80,7 @@ def test_a_rebalance_timeout_of_nothing_means_the_session_timeout(rebalance_ms: 
     assert member.rebalance_timeout_ms == 7_000
 
 
+@pytest.mark.row("2.3/complete-6")
 def test_the_leader_alone_is_told_of_the_members() -> None:
     world = World()
     a, join_a = world.new_member(offers=protocols(range=b"of a"), type_="x")
@@ -80,6 +92,7 @@ def test_the_leader_alone_is_told_of_the_members() -> None:
     assert (join_b.reply.protocol_type, join_b.reply.protocol_name) == ("x", "range")
 
 
+@pytest.mark.row("3.3/pending")
 def test_a_pending_id_with_an_instance_id_is_refused_as_a_mix_up() -> None:
     world = World()
     member = world.join().reply.member_id
@@ -87,12 +100,14 @@ def test_a_pending_id_with_an_instance_id_is_refused_as_a_mix_up() -> None:
     assert (reply.error_code, reply.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
 
 
+@pytest.mark.row("2.2/protocol-ok", "1.6/3")
 def test_another_protocol_type_does_not_get_in() -> None:
     world = World()
     world.stable()
     assert world.join(type_="connect").error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+@pytest.mark.row("2.2/protocol-ok")
 def test_a_lone_member_cannot_switch_to_a_list_that_shares_nothing() -> None:
     world = World()
     (a,) = world.stable()
@@ -100,6 +115,7 @@ def test_a_lone_member_cannot_switch_to_a_list_that_shares_nothing() -> None:
     assert error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+@pytest.mark.row("1.2/protocol-type", "2.8/empty")
 def test_an_emptied_group_takes_another_protocol_type() -> None:
     world = World()
     (a,) = world.stable()
@@ -109,6 +125,7 @@ def test_an_emptied_group_takes_another_protocol_type() -> None:
     assert world.describe().protocol_type == "connect"
 
 
+@pytest.mark.row("2.5/vote", "2.5/tie")
 @pytest.mark.parametrize(
     ("lists", "chosen"),
     [
@@ -130,9 +147,51 @@ def test_the_protocol_most_members_prefer_among_those_all_support_is_chosen(
     assert world.shard.groups["g"].protocol_name == chosen
 
 
+@pytest.mark.row("1.2/rebalance-timeout")
+def test_the_round_lasts_as_long_as_the_most_patient_member_asks_for() -> None:
+    world = World()
+    a, _ = world.new_member(session_ms=100_000, rebalance_ms=5_000)
+    b, _ = world.new_member(session_ms=100_000, rebalance_ms=9_000)
+    world.advance(0)
+    world.settle([a, b])
+    assert world.shard.groups["g"].rebalance_timeout_ms == 9_000
+    parked = world.join("g", a, session_ms=100_000, rebalance_ms=5_000)
+    world.advance(8_999)
+    assert parked.parked
+    world.advance(1)
+    assert [m.member_id for m in parked.reply.members] == [a]
+    assert world.shard.groups["g"].rebalance_timeout_ms == 5_000
+    world.leave("g", (a, None))
+    assert world.shard.groups["g"].rebalance_timeout_ms == 0
+
+
+@pytest.mark.row("1.2/new-member-flag")
+def test_an_arrival_at_the_end_of_one_initial_delay_does_not_prolong_the_next() -> None:
+    world = World(initial_delay_ms=3_000)
+    members = [world.new_member(rebalance_ms=5_000)[0]]
+    for wait in (2_000, 2_000):
+        world.advance(wait)
+        members.append(world.new_member(rebalance_ms=5_000)[0])
+    world.advance(1_000)
+    assert world.state() == "CompletingRebalance"
+    world.leave("g", *((member, None) for member in members))
+    _, parked = world.new_member(rebalance_ms=60_000)
+    world.advance(3_000)
+    assert parked.reply.generation_id == 3
+
+
+@pytest.mark.row("2.8/first")
+def test_room_in_the_group_is_looked_at_before_its_protocols() -> None:
+    world = World(group_max_size=1)
+    world.stable()
+    assert world.join(type_="connect").error == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.join("g", "nobody").error == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
 class TestMaxSize:
     """group.max.size (KIP-389)."""
 
+    @pytest.mark.row("2.8/stable", "2.8/refused")
     def test_a_full_stable_group_turns_a_newcomer_away(self) -> None:
         world = World(group_max_size=2)
         world.stable(2)
@@ -140,6 +199,7 @@ class TestMaxSize:
         assert (reply.error_code, reply.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         assert world.state() == "Stable"
 
+    @pytest.mark.row("2.8/pending", "2.8/preparing")
     def test_an_id_that_was_handed_out_is_no_promise_of_a_seat(self) -> None:
         world = World(group_max_size=2)
         world.stable(1)
@@ -153,6 +213,7 @@ class TestMaxSize:
         assert world.state() == "CompletingRebalance", "nobody waits for the one turned away"
         assert b in world.shard.groups["g"].members
 
+    @pytest.mark.row("2.8/stable")
     def test_a_member_of_a_full_group_may_rejoin(self) -> None:
         world = World(group_max_size=2)
         a, b = world.stable(2)
@@ -189,6 +250,7 @@ class TestLimits:
         assert world.join().error == ErrorCode.MEMBER_ID_REQUIRED
 
 
+@pytest.mark.row("1.3/member-id")
 def test_a_member_id_begins_with_the_clients_name_or_the_instances() -> None:
     world = World()
     assert world.join(client="billing").reply.member_id == "billing-1"
@@ -196,6 +258,7 @@ def test_a_member_id_begins_with_the_clients_name_or_the_instances() -> None:
     assert world.shard.groups["g"].static_members == {"host-7": "host-7-2"}
 
 
+@pytest.mark.row("3.1/JoinGroup-v8")
 def test_the_reason_of_a_rejoin_is_part_of_the_cause() -> None:
     world = World()
     a, _ = world.stable(2)
@@ -205,6 +268,7 @@ def test_the_reason_of_a_rejoin_is_part_of_the_cause() -> None:
     assert started.cause == f"leader {a} asked for a rebalance (partitions added)"
 
 
+@pytest.mark.row("1.3/protocols", "3.3/changed")
 def test_protocols_are_compared_in_order_and_byte_by_byte() -> None:
     world = World()
     offers = protocols(range=subscription("t"), sticky=subscription("t"))
@@ -213,6 +277,7 @@ def test_protocols_are_compared_in_order_and_byte_by_byte() -> None:
     assert world.join("g", b, offers=offers[::-1]).parked
 
 
+@pytest.mark.row("2.6/one-guard")
 def test_all_joined_does_not_end_the_initial_delay_early() -> None:
     world = World(initial_delay_ms=3_000)
     a, parked = world.new_member()

@@ -56,6 +56,7 @@ async def loaded(tmp_path: Path) -> AsyncIterator[tuple[GroupCoordinator, list[N
     folder.close()
 
 
+@pytest.mark.row("5.7/kafka")
 async def test_groups_members_and_offsets_are_those_that_kafka_answered(
     loaded: tuple[GroupCoordinator, list[Note]],
 ) -> None:

@@ -15,6 +15,7 @@ def outcomes(world: World, *members: tuple[str, str | None], group: str = "g") -
     return [m.error_code for m in reply.members]
 
 
+@pytest.mark.row("3.6/old")
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_an_old_leave_is_of_one_member_and_its_error_is_the_answer(version: int) -> None:
     world = World()
@@ -24,14 +25,17 @@ def test_an_old_leave_is_of_one_member_and_its_error_is_the_answer(version: int)
     assert world.state() == "Empty"
 
 
+@pytest.mark.row("3.6/missing")
 def test_of_a_missing_group_everyone_is_unknown() -> None:
     assert outcomes(World(), ("a", None), ("b", "i"), group="missing") == [25, 25]
 
 
+@pytest.mark.row("3.0/group-id")
 def test_without_a_group_id_it_is_refused() -> None:
     assert World().leave("", ("a", None)).error == ErrorCode.INVALID_GROUP_ID
 
 
+@pytest.mark.row("3.6/identity", "3.6/one-rebalance", "3.6/by-instance", "3.1/LeaveGroup-v3")
 def test_each_identity_has_its_own_outcome_and_one_rebalance_follows() -> None:
     world = World()
     a, b = world.stable(2)
@@ -50,6 +54,7 @@ def test_each_identity_has_its_own_outcome_and_one_rebalance_follows() -> None:
     assert sum(isinstance(note, RebalanceStarted) for note in world.notes) == 1
 
 
+@pytest.mark.row("3.6/identity")
 def test_a_static_member_may_leave_with_both_its_names() -> None:
     world = World()
     world.join(instance="i")
@@ -59,6 +64,7 @@ def test_a_static_member_may_leave_with_both_its_names() -> None:
     assert outcomes(world, ("wrong", "i"), (static, "i")) == [ErrorCode.FENCED_INSTANCE_ID, 0]
 
 
+@pytest.mark.row("3.6/pending-only")
 def test_pending_ids_that_leave_do_not_disturb_a_stable_group() -> None:
     world = World()
     world.stable()
@@ -68,6 +74,7 @@ def test_pending_ids_that_leave_do_not_disturb_a_stable_group() -> None:
     assert ("session", "g", pending) not in world.shard.timers
 
 
+@pytest.mark.row("3.6/pending")
 def test_a_pending_id_leaves_whatever_instance_id_comes_with_it() -> None:
     world = World()
     pending = world.join().reply.member_id
@@ -75,6 +82,7 @@ def test_a_pending_id_leaves_whatever_instance_id_comes_with_it() -> None:
     assert outcomes(world, (pending, None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
 
 
+@pytest.mark.row("9/30", "2.2/all-joined")
 def test_a_pending_id_that_leaves_lets_the_round_end_kafka_7909() -> None:
     world = World()
     (a,) = world.stable()
@@ -85,6 +93,7 @@ def test_a_pending_id_that_leaves_lets_the_round_end_kafka_7909() -> None:
     assert parked.reply.generation_id == 2
 
 
+@pytest.mark.row("2.3/remove")
 def test_a_parked_join_of_a_member_that_leaves_is_answered() -> None:
     world = World()
     a, parked = world.new_member()
@@ -92,6 +101,7 @@ def test_a_parked_join_of_a_member_that_leaves_is_answered() -> None:
     assert (parked.error, parked.reply.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
+@pytest.mark.row("2.3/remove")
 def test_a_parked_sync_of_a_member_that_leaves_is_answered() -> None:
     world = World()
     _, b = (world.new_member()[0] for _ in range(2))
@@ -101,6 +111,7 @@ def test_a_parked_sync_of_a_member_that_leaves_is_answered() -> None:
     assert parked.error == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.row("3.6/record", "5.4/empty")
 def test_the_answer_waits_for_the_record_of_an_emptied_group() -> None:
     world = World()
     (a,) = world.stable()
@@ -119,6 +130,7 @@ def test_if_that_record_fails_the_leave_says_so() -> None:
     assert world.state() == "Empty"
 
 
+@pytest.mark.row("1.6/4")
 def test_the_lead_passes_to_the_member_that_joined_first() -> None:
     world = World()
     a, b, c = world.stable(3)
@@ -128,6 +140,7 @@ def test_the_lead_passes_to_the_member_that_joined_first() -> None:
     assert world.shard.groups["g"].leader_id == b
 
 
+@pytest.mark.row("3.1/LeaveGroup-v5")
 def test_the_reason_is_noted() -> None:
     world = World()
     a, _ = world.stable(2)

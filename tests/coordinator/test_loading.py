@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from kohort.coordinator import GroupCoordinator, Note, RecordSkipped
-from kohort.offsets_topic import OffsetCommitted, encode
-from kohort.protocol import ApiKey, ErrorCode
+import pytest
+
+from kohort.coordinator import GroupCoordinator, LoadError, Note, OpenTransaction, RecordSkipped
+from kohort.offsets_topic import OffsetCommitted, encode, partition_for
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from tests.coordinator.bodies import START_MS, commit_body
 from tests.coordinator.memory_log import (
     CONTEXT,
@@ -52,6 +55,7 @@ async def unready_answers(c: GroupCoordinator) -> dict[str, int]:
     }
 
 
+@pytest.mark.row("3.0/loading", "3.0/fetch-parks", "3.0/list")
 async def test_while_loading_each_api_says_what_its_clients_can_live_with() -> None:
     log = MemoryLog(partition_count=1)
     log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))] * 3_000, START_MS)
@@ -68,6 +72,7 @@ async def test_while_loading_each_api_says_what_its_clients_can_live_with() -> N
     await c.stop()
 
 
+@pytest.mark.row("3.0/inactive")
 async def test_when_not_running_nobody_is_served() -> None:
     c = coordinator(MemoryLog())
     assert set((await unready_answers(c)).values()) == {15}
@@ -77,6 +82,7 @@ async def test_when_not_running_nobody_is_served() -> None:
     assert set((await unready_answers(c)).values()) == {15}
 
 
+@pytest.mark.row("3.0/not-here", "3.0/list", "2.10/unload")
 async def test_a_partition_given_up_is_not_ours_until_it_is_loaded_again() -> None:
     c = coordinator(MemoryLog(partition_count=1))
     await c.start()
@@ -93,6 +99,7 @@ async def test_a_partition_given_up_is_not_ours_until_it_is_loaded_again() -> No
     await c.stop()
 
 
+@pytest.mark.row("5.8/unload")
 async def test_stopping_writes_what_is_pending_and_answers_who_waits() -> None:
     log = MemoryLog()
     c = coordinator(log)
@@ -108,6 +115,7 @@ async def test_stopping_writes_what_is_pending_and_answers_who_waits() -> None:
     assert member
 
 
+@pytest.mark.row("5.7/bad-record", "5.2/value")
 async def test_a_bad_record_is_left_out_and_reported_and_the_rest_is_loaded() -> None:
     log, notes = MemoryLog(partition_count=1), list[Note]()
     good = encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))
@@ -122,6 +130,7 @@ async def test_a_bad_record_is_left_out_and_reported_and_the_rest_is_loaded() ->
     await c.stop()
 
 
+@pytest.mark.row("5.5/pending", "5.5/commit", "5.5/abort", "10/control")
 async def test_transactions_in_the_log_count_from_their_marker_on() -> None:
     log = MemoryLog(partition_count=1)
 
@@ -146,4 +155,79 @@ async def test_transactions_in_the_log_count_from_their_marker_on() -> None:
     reply = await fetch(c, "committed", "aborted", "open")
     found = [[p.committed_offset for t in g.topics for p in t.partitions] for g in reply.groups]
     assert found == [[9], [], []]
+    await c.stop()
+
+
+@pytest.mark.row("5.7/bad-batch")
+async def test_a_damaged_batch_is_left_out_and_reported_and_the_rest_is_loaded() -> None:
+    log, notes = MemoryLog(partition_count=1), list[Note]()
+    log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))], START_MS)
+    log.batches[0].append(Batch(1, [], damage="some.log, position 70: checksum is wrong"))
+    log.batches[0].append(Batch(2, [(2, 0, *encode(OffsetCommitted("h", "t", 0, 7, -1, "", START_MS)))]))
+    c = coordinator(log, notes)
+    await c.start()
+    (note,) = [note for note in notes if isinstance(note, RecordSkipped)]
+    assert (note.offset, note.reason) == (1, "some.log, position 70: checksum is wrong")
+    reply = await fetch(c, "g", "h")
+    assert [g.topics[0].partitions[0].committed_offset for g in reply.groups] == [5, 7]
+    await c.stop()
+
+
+@pytest.mark.row("5.7/strict")
+async def test_when_told_to_be_strict_it_does_not_start_without_a_record() -> None:
+    log = MemoryLog(partition_count=2)
+    good = encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))
+    log.append(1, [good, (good[0], b"\x00\x09")], START_MS)
+    c = coordinator(log)
+    c._settings.kohort_offsets_load_strict = True
+    with pytest.raises(LoadError, match=r"1 in partition 1\. Restore the files from a copy") as caught:
+        await c.start()
+    assert caught.value.skipped == {1: 1}
+    await c.stop()
+
+
+@pytest.mark.row("5.7/unreadable")
+async def test_a_partition_that_cannot_be_read_is_not_served_for_half_of_it_would_mislead() -> None:
+    class Broken(MemoryLog):
+        def load(self, partition: int, /) -> Iterator[Batch]:
+            yield from super().load(partition)
+            if partition == 0:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
+
+    log, notes = Broken(partition_count=2), list[Note]()
+    here, there = (next(f"g{n}" for n in range(99) if partition_for(f"g{n}", 2) == p) for p in (0, 1))
+    for group in (here, there):
+        record = encode(OffsetCommitted(group, "t", 0, 5, -1, "", START_MS))
+        log.append(partition_for(group, 2), [record], START_MS)
+    c = coordinator(log, notes)
+    await c.start()
+    (note,) = [note for note in notes if isinstance(note, RecordSkipped)]
+    assert "the disk is gone" in note.reason
+    reply = await fetch(c, here, there)
+    assert [g.error_code for g in reply.groups] == [ErrorCode.NOT_COORDINATOR, 0]
+    assert await commit(c, here) == [ErrorCode.NOT_COORDINATOR]
+    assert await commit(c, there) == [0]
+    listing = SimpleNamespace(states_filter=[], types_filter=[])
+    listed = await c.handle(ApiKey.LIST_GROUPS, 5, listing, CONTEXT)
+    assert [g.group_id for g in listed.groups] == [there]
+    c.topics_deleted(["t"])
+    await c.stop()
+
+
+@pytest.mark.row("5.5/exposure", "9/46")
+async def test_open_transactions_are_told_with_their_age() -> None:
+    log, now = MemoryLog(partition_count=1), [START_MS]
+    first, second = (encode(OffsetCommitted("g", "t", p, 9, -1, "", START_MS + p)) for p in (0, 1))
+    late = encode(OffsetCommitted("h", "t", 0, 9, -1, "", START_MS + 500))
+    log.batches[0] = [
+        Batch(0, [(0, 0, *first), (1, 0, *second)], producer_id=7, transactional=True),
+        Batch(2, [(2, 0, *late)], producer_id=8, transactional=True),
+    ]
+    c = coordinator(log, clock_ms=lambda: now[0])
+    await c.start()
+    now[0] += 60_000
+    assert c.open_transactions() == [
+        OpenTransaction("g", 7, 60_000, (TopicPartition("t", 0), TopicPartition("t", 1))),
+        OpenTransaction("h", 8, 59_500, (TopicPartition("t", 0),)),
+    ]
     await c.stop()

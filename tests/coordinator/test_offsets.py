@@ -27,11 +27,13 @@ def fetched(world: World, group: str, topic: str = "t", partition: int = 0, *, s
 
 
 class TestFetch:
+    @pytest.mark.row("3.8/missing")
     def test_a_missing_group_has_nothing_anywhere(self) -> None:
         world = World()
         assert fetched(world, "missing") == NOTHING
         assert world.fetch_call("missing").reply == FetchedGroup("missing", [], 0)
 
+    @pytest.mark.row("3.8/none")
     def test_the_topic_need_not_exist(self) -> None:
         assert fetched(World(), "g", "nothing") == NOTHING
 
@@ -40,12 +42,14 @@ class TestFetch:
         world.commit("s", {("t", 0): 42}, metadata="m", epoch=7)
         assert fetched(world, "s") == FetchedPartition(0, 42, 7, "m", 0)
 
+    @pytest.mark.row("3.8/all", "3.1/OffsetFetch-v2")
     def test_no_topics_at_all_means_all_and_an_empty_list_none(self) -> None:
         world = World()
         world.commit("s", {("t", 0): 1, ("u", 3): 2})
         assert world.fetch("s") == {("t", 0): 1, ("u", 3): 2}
         assert world.fetch_call("s", []).reply.topics == []
 
+    @pytest.mark.row("3.8/durable")
     def test_it_waits_for_a_commit_of_its_group_that_is_under_way(self) -> None:
         world = World()
         world.hold_writes = True
@@ -66,6 +70,7 @@ class TestFetch:
         world.write()
         assert fetch.reply.topics[0].partitions[0].committed_offset == 1
 
+    @pytest.mark.row("3.8/stable", "3.1/OffsetFetch-v7", "5.5/pending")
     def test_an_open_transaction_is_unstable_only_for_who_asks(self) -> None:
         world = World()
         world.commit("s", {("t", 0): 1})
@@ -77,6 +82,7 @@ class TestFetch:
         world.shard.replay_marker(7, committed=True)
         assert fetched(world, "s", stable=True) == FetchedPartition(0, 9)
 
+    @pytest.mark.row("3.1/OffsetFetch-v8")
     def test_from_version_8_many_groups_are_asked_one_by_one(self) -> None:
         groups = [SimpleNamespace(group_id=g, topics=None) for g in ("a", "b")]
         requests = split_fetch(8, SimpleNamespace(groups=groups, require_stable=True), DIRECTORY)
@@ -94,6 +100,7 @@ class TestFetch:
         reply = join_fetches(7, [FetchedGroup("a", [], 14)], DIRECTORY)
         assert (reply.error_code, reply.groups) == (14, [])
 
+    @pytest.mark.row("3.1/OffsetFetch-v10")
     def test_from_version_10_topics_go_by_id_and_unknown_ids_have_an_error(self) -> None:
         world = World()
         world.commit("s", {("t", 0): 5})
@@ -112,6 +119,7 @@ class TestFetch:
         reply = join_fetches(10, [FetchedGroup("s", topics)], DIRECTORY)
         assert [(t.name, t.topic_id) for t in reply.groups[0].topics] == [("t", TOPIC_IDS["t"])]
 
+    @pytest.mark.row("3.8/v1")
     @pytest.mark.parametrize(("version", "partitions"), [(1, [14]), (2, []), (8, [])])
     def test_an_error_of_the_group_is_on_each_partition_in_version_1(
         self, version: int, partitions: list[int]
@@ -126,12 +134,14 @@ class TestFetch:
 
 
 class TestDelete:
+    @pytest.mark.row("3.9/missing")
     @pytest.mark.parametrize(
         ("group", "error"), [("", ErrorCode.INVALID_GROUP_ID), ("missing", ErrorCode.GROUP_ID_NOT_FOUND)]
     )
     def test_the_group_must_exist(self, group: str, error: ErrorCode) -> None:
         assert World().offset_delete(group, ("t", 0)).error == error
 
+    @pytest.mark.row("3.9/tombstones", "5.4/offset-delete")
     def test_of_an_empty_group_everything_may_go(self) -> None:
         world = World()
         world.commit("s", {("t", 0): 1, ("t", 1): 2})
@@ -144,6 +154,7 @@ class TestDelete:
         assert [decode(*pair) for pair in world.log[before:]] == [OffsetDeleted("s", "t", 0)]
         assert world.fetch("s") == {("t", 1): 2}
 
+    @pytest.mark.row("3.9/subscribed")
     def test_what_members_read_stays(self) -> None:
         world = World()
         (a,) = world.stable()
@@ -152,11 +163,13 @@ class TestDelete:
         assert errors_of(deleted) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, 0]
         assert world.fetch() == {("t", 0): 1}
 
+    @pytest.mark.row("3.9/subscribed", "1.2/subscribed-topics")
     def test_when_it_is_not_known_what_they_read_everything_stays(self) -> None:
         world = World()
         world.stable(offers=protocols(range=b"no subscription"))
         assert errors_of(world.offset_delete("g", ("u", 0))) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]
 
+    @pytest.mark.row("3.9/tombstones", "5.5/tombstone")
     def test_a_pending_transactional_offset_is_deleted_too(self) -> None:
         world = World()
         world.commit("s", {("t", 1): 1})
@@ -165,6 +178,7 @@ class TestDelete:
         world.shard.replay_marker(7, committed=True)
         assert world.fetch("s") == {("t", 1): 1}
 
+    @pytest.mark.row("2.10/last-offset")
     def test_the_last_offset_gone_a_simple_group_is_forgotten_at_the_next_pass(self) -> None:
         world = World()
         world.commit("s")
@@ -181,6 +195,7 @@ class TestDelete:
         assert world.fetch("s") == {("t", 0): 1}
 
 
+@pytest.mark.row("3.9/type")
 def test_a_group_with_other_metadata_than_consumers_have_is_no_obstacle_when_empty() -> None:
     world = World()
     (a,) = world.stable(type_="connect", offers=protocols(default=subscription("t")))

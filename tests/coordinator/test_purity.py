@@ -26,6 +26,7 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+@pytest.mark.row("6.2/pure")
 @pytest.mark.parametrize("path", sorted(ROOM.glob("*.py")), ids=lambda path: path.name)
 def test_only_the_runner_knows_the_world(path: Path) -> None:
     if path.name not in OUTSIDE:

@@ -49,6 +49,35 @@ async def test_requests_that_come_together_share_one_write() -> None:
     await c.stop()
 
 
+async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    c._settings.group_coordinator_append_linger_ms = 100
+    await c.start()
+    first = asyncio.create_task(commit(c, "a"))
+    await asyncio.sleep(0.01)
+    assert log.batches == {}
+    assert list(await asyncio.gather(first, commit(c, "b"))) == [[0], [0]]
+    assert [len(batch.records) for batch in log.batches[0]] == [2]
+    await c.stop()
+
+
+@pytest.mark.row("4/offsets.commit.timeout.ms")
+async def test_a_slow_write_is_answered_as_what_it_became() -> None:
+    class Slow(MemoryLog):
+        def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int, /) -> int:
+            now[0] += 60_000
+            return super().append(partition, records, now_ms)
+
+    now = [0]
+    c = coordinator(Slow(), clock_ms=lambda: now[0])
+    assert c._settings.offsets_commit_timeout_ms < 60_000
+    await c.start()
+    assert await commit(c, "s", 7) == [0]
+    assert (await fetch(c, "s")).groups[0].topics[0].partitions[0].committed_offset == 7
+    await c.stop()
+
+
 async def test_with_fsync_each_write_is_flushed_before_it_is_acknowledged() -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log, fsync=True)
@@ -194,16 +223,16 @@ async def test_a_caller_that_gives_up_leaves_the_others_alone() -> None:
 @pytest.mark.parametrize(
     ("key", "versions"),
     [
-        (ApiKey.JOIN_GROUP, range(10)),
-        (ApiKey.SYNC_GROUP, range(6)),
-        (ApiKey.HEARTBEAT, range(5)),
-        (ApiKey.LEAVE_GROUP, range(6)),
-        (ApiKey.OFFSET_COMMIT, range(2, 11)),
-        (ApiKey.OFFSET_FETCH, range(1, 11)),
-        (ApiKey.OFFSET_DELETE, range(1)),
-        (ApiKey.DESCRIBE_GROUPS, range(7)),
-        (ApiKey.LIST_GROUPS, range(6)),
-        (ApiKey.DELETE_GROUPS, range(3)),
+        pytest.param(ApiKey.JOIN_GROUP, range(10), marks=pytest.mark.row("3.1/JoinGroup")),
+        pytest.param(ApiKey.SYNC_GROUP, range(6), marks=pytest.mark.row("3.1/SyncGroup")),
+        pytest.param(ApiKey.HEARTBEAT, range(5), marks=pytest.mark.row("3.1/Heartbeat")),
+        pytest.param(ApiKey.LEAVE_GROUP, range(6), marks=pytest.mark.row("3.1/LeaveGroup")),
+        pytest.param(ApiKey.OFFSET_COMMIT, range(2, 11), marks=pytest.mark.row("3.1/OffsetCommit")),
+        pytest.param(ApiKey.OFFSET_FETCH, range(1, 11), marks=pytest.mark.row("3.1/OffsetFetch")),
+        pytest.param(ApiKey.OFFSET_DELETE, range(1), marks=pytest.mark.row("3.1/OffsetDelete")),
+        pytest.param(ApiKey.DESCRIBE_GROUPS, range(7), marks=pytest.mark.row("3.1/DescribeGroups")),
+        pytest.param(ApiKey.LIST_GROUPS, range(6), marks=pytest.mark.row("3.1/ListGroups")),
+        pytest.param(ApiKey.DELETE_GROUPS, range(3), marks=pytest.mark.row("3.1/DeleteGroups")),
     ],
 )
 async def test_every_version_of_every_api_has_an_answer_that_can_be_written(

@@ -15,6 +15,7 @@ def alive_after(world: World, member: str, ms: int) -> bool:
     return member in world.shard.groups["g"].members
 
 
+@pytest.mark.row("2.7/heartbeat", "2.7/commit")
 @pytest.mark.parametrize("what", ["heartbeat", "commit"])
 def test_it_is_restarted_by(what: str) -> None:
     world = World()
@@ -28,6 +29,7 @@ def test_it_is_restarted_by(what: str) -> None:
     assert not alive_after(world, a, 1)
 
 
+@pytest.mark.row("2.7/not-sync")
 @pytest.mark.parametrize("what", ["sync", "wrong generation", "fetch"])
 def test_it_is_not_restarted_by(what: str) -> None:
     world = World()
@@ -42,6 +44,7 @@ def test_it_is_not_restarted_by(what: str) -> None:
     assert not alive_after(world, a, 1)
 
 
+@pytest.mark.row("2.7/heartbeat", "3.5/states")
 def test_a_heartbeat_while_preparing_counts_although_it_says_rejoin() -> None:
     world = World()
     a, _ = world.stable(2)
@@ -51,6 +54,7 @@ def test_a_heartbeat_while_preparing_counts_although_it_says_rejoin() -> None:
     assert alive_after(world, a, SESSION_MS - 1)
 
 
+@pytest.mark.row("2.7/waits")
 def test_a_member_whose_join_is_parked_does_not_expire() -> None:
     world = World()
     a, b = world.stable(2)
@@ -63,6 +67,7 @@ def test_a_member_whose_join_is_parked_does_not_expire() -> None:
     assert a in world.shard.groups["g"].members
 
 
+@pytest.mark.row("2.7/new-member", "4/new-member")
 def test_a_new_member_is_given_up_after_five_minutes_in_one_round() -> None:
     world = World()
     (a,) = world.stable(rebalance_ms=1_000_000)
@@ -78,6 +83,7 @@ def test_a_new_member_is_given_up_after_five_minutes_in_one_round() -> None:
     assert b not in world.shard.groups["g"].members
 
 
+@pytest.mark.row("2.7/expire")
 def test_the_last_session_that_ends_empties_the_group() -> None:
     world = World()
     world.stable(2)
@@ -87,6 +93,7 @@ def test_the_last_session_that_ends_empties_the_group() -> None:
     assert len(world.shard.timers) == 1, "only the retention timer is left"
 
 
+@pytest.mark.row("2.7/expire", "9/30")
 def test_a_session_that_ends_while_preparing_lets_the_round_end_kafka_9752() -> None:
     world = World()
     a, _ = world.stable(2)
@@ -95,6 +102,7 @@ def test_a_session_that_ends_while_preparing_lets_the_round_end_kafka_9752() -> 
     assert parked.reply.generation_id == 2
 
 
+@pytest.mark.row("2.7/pending", "2.6/one-guard")
 def test_the_initial_delay_is_waited_out_when_an_id_expires_in_it() -> None:
     world = World(initial_delay_ms=8_000)
     _, parked = world.new_member()

@@ -22,16 +22,40 @@ DEFAULTS = {
     "offsets.topic.segment.bytes": 104_857_600,
     "offsets.topic.compression.codec": 0,
     "offsets.commit.timeout.ms": 5_000,
+    "group.coordinator.append.linger.ms": -1,
+    "group.coordinator.threads": 4,
+    "group.max.size": 2_147_483_647,
 }
 
 
+@pytest.mark.row(
+    "4/group.min.session.timeout.ms",
+    "4/group.max.session.timeout.ms",
+    "4/group.initial.rebalance.delay.ms",
+    "4/group.max.size",
+    "4/offset.metadata.max.bytes",
+    "4/offsets.load.buffer.size",
+    "4/offsets.retention.minutes",
+    "4/offsets.retention.check.interval.ms",
+    "4/offsets.topic.num.partitions",
+    "4/offsets.topic.replication.factor",
+    "4/offsets.topic.segment.bytes",
+    "4/offsets.topic.compression.codec",
+    "4/offsets.commit.timeout.ms",
+)
 def test_names_and_defaults_are_kafkas() -> None:
     ours = {name.replace("_", "."): value for name, value in dataclasses.asdict(GroupSettings()).items()}
-    assert ours.pop("group.max.size") == 5_000, "the one that differs"
-    assert ours.pop("kohort.group.history.size") == 100, "the one that is ours"
-    assert ours == DEFAULTS
+    assert {name for name in ours if name.startswith("kohort.")} == {
+        "kohort.group.history.size",
+        "kohort.offsets.load.strict",
+    }
+    kafkas = {name: value for name, value in ours.items() if not name.startswith("kohort.")}
+    assert kafkas.keys() == DEFAULTS.keys()
+    differing = {name: value for name, value in kafkas.items() if value != DEFAULTS[name]}
+    assert differing == {"group.max.size": 5_000, "group.coordinator.threads": 1}
 
 
+@pytest.mark.row("4/bounds")
 @pytest.mark.parametrize(
     ("name", "value"),
     [

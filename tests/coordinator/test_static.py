@@ -20,11 +20,13 @@ def group_with_static(world: World) -> tuple[str, str]:
     return static, follower
 
 
+@pytest.mark.row("3.3/static")
 @pytest.mark.parametrize("version", [5, 9])
 def test_a_static_member_joins_in_one_step(version: int) -> None:
     assert World().join(instance="i", version=version).parked
 
 
+@pytest.mark.row("2.9/4", "3.1/JoinGroup-v9")
 @pytest.mark.parametrize("version", [5, 6, 7, 8])
 def test_below_version_9_a_returning_leader_believes_it_follows(version: int) -> None:
     world = World()
@@ -34,6 +36,7 @@ def test_below_version_9_a_returning_leader_believes_it_follows(version: int) ->
     assert reply.member_id == world.shard.groups["g"].leader_id
 
 
+@pytest.mark.row("2.9/4", "3.1/JoinGroup-v9")
 def test_from_version_9_it_leads_and_leaves_the_assignment_alone_kip_814() -> None:
     world = World()
     group_with_static(world)
@@ -41,6 +44,7 @@ def test_from_version_9_it_leads_and_leaves_the_assignment_alone_kip_814() -> No
     assert (reply.leader, reply.skip_assignment, len(reply.members)) == (reply.member_id, True, 2)
 
 
+@pytest.mark.row("2.9/4")
 def test_a_returning_follower_is_told_the_leader_and_no_members() -> None:
     world = World()
     leader, _ = world.new_member()
@@ -51,6 +55,7 @@ def test_a_returning_follower_is_told_the_leader_and_no_members() -> None:
     assert (reply.leader, reply.skip_assignment, reply.members) == (leader, False, [])
 
 
+@pytest.mark.row("2.9/1")
 def test_its_assignment_waits_for_it_under_the_new_id() -> None:
     world = World()
     old, _ = group_with_static(world)
@@ -59,6 +64,7 @@ def test_its_assignment_waits_for_it_under_the_new_id() -> None:
     assert synced.reply.assignment == old.encode()
 
 
+@pytest.mark.row("3.0/check-member", "3.3/other", "1.6/2")
 def test_the_old_id_is_fenced_everywhere() -> None:
     world = World()
     old, _ = group_with_static(world)
@@ -71,6 +77,7 @@ def test_the_old_id_is_fenced_everywhere() -> None:
     assert left.members[0].error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
+@pytest.mark.row("3.0/check-member")
 def test_the_old_id_without_its_instance_id_is_unknown() -> None:
     world = World()
     old, _ = group_with_static(world)
@@ -78,6 +85,7 @@ def test_the_old_id_without_its_instance_id_is_unknown() -> None:
     assert world.heartbeat("g", old) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.row("2.9/1", "1.6/7")
 def test_a_parked_join_of_the_old_id_is_fenced_while_preparing() -> None:
     world = World()
     first = world.join(instance="i")
@@ -88,6 +96,7 @@ def test_a_parked_join_of_the_old_id_is_fenced_while_preparing() -> None:
     assert second.reply.generation_id == 1
 
 
+@pytest.mark.row("2.9/3", "9/34")
 def test_while_completing_the_round_starts_over_and_the_old_sync_is_fenced_kafka_9801() -> None:
     world = World()
     leader, _ = world.new_member()
@@ -100,6 +109,7 @@ def test_while_completing_the_round_starts_over_and_the_old_sync_is_fenced_kafka
     assert world.heartbeat("g", leader) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+@pytest.mark.row("2.9/topics", "9/32")
 def test_other_topics_rebalance_although_the_protocol_stays_kafka_12759() -> None:
     world = World()
     group_with_static(world)
@@ -107,6 +117,7 @@ def test_other_topics_rebalance_although_the_protocol_stays_kafka_12759() -> Non
     assert world.state() == "PreparingRebalance"
 
 
+@pytest.mark.row("2.9/topics")
 def test_another_generation_or_owned_partitions_in_the_same_subscription_do_not() -> None:
     world = World()
     group_with_static(world)
@@ -115,6 +126,7 @@ def test_another_generation_or_owned_partitions_in_the_same_subscription_do_not(
     assert world.state() == "Stable"
 
 
+@pytest.mark.row("2.9/topics")
 def test_for_other_protocol_types_the_bytes_decide() -> None:
     world = World()
     world.join(instance="i", type_="connect", offers=protocols(default=b"url-1"))
@@ -125,6 +137,7 @@ def test_for_other_protocol_types_the_bytes_decide() -> None:
     assert changed.reply.generation_id == 2
 
 
+@pytest.mark.row("2.9/5")
 def test_a_replacement_that_cannot_be_written_is_undone() -> None:
     world = World()
     old, _ = group_with_static(world)
@@ -148,6 +161,7 @@ def test_a_rebalance_during_the_write_takes_the_parked_join_with_it() -> None:
     assert world.state() == "CompletingRebalance"
 
 
+@pytest.mark.row("2.9/2")
 def test_the_session_of_a_returned_member_runs_with_its_new_timeout() -> None:
     world = World()
     group_with_static(world)
@@ -155,6 +169,7 @@ def test_the_session_of_a_returned_member_runs_with_its_new_timeout() -> None:
     assert world.shard.timers.deadline(("session", "g", member)) == world.now + 30_000
 
 
+@pytest.mark.row("2.9/pending-sync")
 def test_the_sync_timer_knows_a_replaced_member_by_its_new_id() -> None:
     world = World()
     leader, _ = world.new_member(session_ms=100_000)
@@ -169,6 +184,7 @@ def test_the_sync_timer_knows_a_replaced_member_by_its_new_id() -> None:
     assert world.state() == "Stable"
 
 
+@pytest.mark.row("2.9/absent", "1.6/4")
 def test_an_absent_static_member_keeps_its_seat_and_is_not_waited_for_at_sync() -> None:
     world = World()
     static, follower = group_with_static(world)
@@ -183,6 +199,7 @@ def test_an_absent_static_member_keeps_its_seat_and_is_not_waited_for_at_sync() 
     assert live.leader_id == follower, "the leader must be one that joined"
 
 
+@pytest.mark.row("2.9/client")
 def test_who_came_back_from_where_is_noted() -> None:
     world = World()
     old, _ = group_with_static(world)

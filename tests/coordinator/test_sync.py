@@ -19,6 +19,7 @@ def completing(type_: str = "consumer") -> tuple[World, str, str]:
     return world, a, b
 
 
+@pytest.mark.row("3.4/order", "3.0/check-member")
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -41,12 +42,14 @@ def test_the_first_check_that_fails_is_the_answer(options: dict[str, Any], error
     assert (reply.error_code, reply.assignment, reply.protocol_type) == (error, b"", None)
 
 
+@pytest.mark.row("3.1/SyncGroup-v5")
 @pytest.mark.parametrize("version", range(5))
 def test_below_version_5_the_protocol_is_not_checked(version: int) -> None:
     world, _, b = completing()
     assert world.sync("g", b, version=version, type_=None, protocol=None).parked
 
 
+@pytest.mark.row("3.4/left-out")
 def test_a_member_the_leader_left_out_gets_an_empty_assignment_it_can_read() -> None:
     world, a, b = completing()
     follower = world.sync("g", b)
@@ -55,6 +58,7 @@ def test_a_member_the_leader_left_out_gets_an_empty_assignment_it_can_read() -> 
     assert decode_assignment(follower.reply.assignment).partitions == ()
 
 
+@pytest.mark.row("3.4/left-out")
 def test_for_another_protocol_type_it_gets_no_bytes() -> None:
     world, a, b = completing("connect")
     follower = world.sync("g", b, type_="connect")
@@ -62,6 +66,7 @@ def test_for_another_protocol_type_it_gets_no_bytes() -> None:
     assert follower.reply.assignment == b""
 
 
+@pytest.mark.row("3.4/strangers")
 def test_assignments_of_a_follower_and_for_strangers_are_ignored() -> None:
     world, a, b = completing()
     follower = world.sync("g", b, assignments={b: b"all mine"})
@@ -71,6 +76,7 @@ def test_assignments_of_a_follower_and_for_strangers_are_ignored() -> None:
     assert [m.assignment for m in world.reloaded().stored["g"].members] == [b"1", b"2"]
 
 
+@pytest.mark.row("3.4/second", "1.3/parked")
 def test_a_second_sync_of_the_leader_waits_for_the_first_and_writes_nothing() -> None:
     world, a, b = completing()
     world.hold_writes = True
@@ -83,12 +89,14 @@ def test_a_second_sync_of_the_leader_waits_for_the_first_and_writes_nothing() ->
     assert world.reloaded().stored["g"].members[0].assignment == b"first"
 
 
+@pytest.mark.row("3.1/SyncGroup-v5")
 def test_the_answer_names_the_protocol() -> None:
     world, a, _ = completing()
     reply = world.sync("g", a).reply
     assert (reply.protocol_type, reply.protocol_name) == ("consumer", "range")
 
 
+@pytest.mark.row("2.7/answers", "2.3/set-assignment")
 def test_a_parked_sync_restarts_the_session_when_it_is_answered() -> None:
     world, a, b = completing()
     world.sync("g", b)
@@ -98,6 +106,7 @@ def test_a_parked_sync_restarts_the_session_when_it_is_answered() -> None:
     assert world.shard.timers.deadline(("session", "g", b)) == world.now + 10_000
 
 
+@pytest.mark.row("2.7/waits")
 def test_a_member_with_a_parked_sync_does_not_expire() -> None:
     world, a, b = completing()
     parked = world.sync("g", b)
@@ -108,6 +117,7 @@ def test_a_member_with_a_parked_sync_does_not_expire() -> None:
     assert b in world.shard.groups["g"].members
 
 
+@pytest.mark.row("5.4/sync")
 def test_the_record_names_the_metadata_of_the_chosen_protocol_only() -> None:
     world = World()
     offers = protocols(range=b"R", sticky=b"S")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ def fire_all(timers: Timers, now_ms: int) -> list[tuple[str, ...]]:
     return fired
 
 
+@pytest.mark.row("4/timer-order")
 def test_timers_fire_by_deadline_then_by_the_order_they_were_started() -> None:
     timers = Timers()
     for name, deadline in (("c", 30), ("a", 10), ("b", 20), ("a2", 10)):
@@ -25,6 +27,7 @@ def test_timers_fire_by_deadline_then_by_the_order_they_were_started() -> None:
     assert len(timers) == 1
 
 
+@pytest.mark.row("4/timer-replaces")
 def test_a_restarted_timer_fires_once_at_its_new_time() -> None:
     timers = Timers()
     timers.start(("later",), 10)

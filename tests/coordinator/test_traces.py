@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kohort.protocol import ErrorCode
 from tests.coordinator.driver import World
 
 SECOND = 1_000
 
 
+@pytest.mark.row("10/1")
 def test_1_members_arriving_in_the_initial_delay_extend_it_once_each_round() -> None:
     world = World(initial_delay_ms=3 * SECOND)
     start = world.now
@@ -27,6 +30,7 @@ def test_1_members_arriving_in_the_initial_delay_extend_it_once_each_round() -> 
     assert world.state() == "CompletingRebalance"
 
 
+@pytest.mark.row("10/2")
 def test_2_a_member_whose_heartbeat_stops_is_removed_and_the_other_goes_on_at_once() -> None:
     world = World()
     a, b = world.stable(2)
@@ -43,6 +47,7 @@ def test_2_a_member_whose_heartbeat_stops_is_removed_and_the_other_goes_on_at_on
     assert [m.member_id for m in rejoined.reply.members] == [a]
 
 
+@pytest.mark.row("10/3")
 def test_3_a_member_that_only_heartbeats_is_dropped_when_the_round_ends() -> None:
     world = World()
     a, b = world.stable(2)
@@ -59,6 +64,7 @@ def test_3_a_member_that_only_heartbeats_is_dropped_when_the_round_ends() -> Non
     assert world.heartbeat("g", b, generation) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+@pytest.mark.row("10/4")
 def test_4a_a_leader_that_dies_before_its_sync_is_found_by_its_session() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -72,6 +78,7 @@ def test_4a_a_leader_that_dies_before_its_sync_is_found_by_its_session() -> None
     assert a not in world.shard.groups["g"].members
 
 
+@pytest.mark.row("10/4")
 def test_4b_a_leader_that_heartbeats_and_never_syncs_is_found_by_the_sync_timer() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -87,6 +94,7 @@ def test_4b_a_leader_that_heartbeats_and_never_syncs_is_found_by_the_sync_timer(
     assert world.heartbeat("g", b) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+@pytest.mark.row("10/5")
 def test_5a_after_a_crash_behind_the_write_a_retried_sync_gets_the_assignment() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -99,6 +107,7 @@ def test_5a_after_a_crash_behind_the_write_a_retried_sync_gets_the_assignment() 
     assert world.heartbeat("g", a) == 0
 
 
+@pytest.mark.row("10/5", "2.3/complete-7")
 def test_5b_after_a_crash_before_the_write_the_last_durable_generation_is_current() -> None:
     world = World()
     (a,) = world.stable()
@@ -115,6 +124,7 @@ def test_5b_after_a_crash_before_the_write_the_last_durable_generation_is_curren
     assert world.join("g", a).reply.generation_id == 2
 
 
+@pytest.mark.row("10/6")
 def test_6_a_static_leader_that_restarts_keeps_the_generation_and_fences_its_old_id() -> None:
     world = World()
     world.join(instance="i1")
@@ -132,6 +142,7 @@ def test_6_a_static_leader_that_restarts_keeps_the_generation_and_fences_its_old
     assert world.heartbeat("g", reply.member_id, generation, instance="i1") == 0
 
 
+@pytest.mark.row("10/7")
 def test_7_when_the_last_member_leaves_the_group_is_empty_and_its_offsets_stay() -> None:
     world = World(offsets_retention_minutes=1)
     (a,) = world.stable()
@@ -145,6 +156,7 @@ def test_7_when_the_last_member_leaves_the_group_is_empty_and_its_offsets_stay()
     assert world.fetch() == {("t", 1): 7}
 
 
+@pytest.mark.row("10/8")
 def test_8_the_generation_that_ends_may_commit_until_the_next_one_is_known() -> None:
     world = World()
     (a,) = world.stable()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kohort.coordinator import GroupRemoved
 from kohort.offsets_topic import GroupDeleted, GroupStored, OffsetDeleted, decode
 from kohort.protocol import ErrorCode
@@ -14,6 +16,7 @@ def last_group_record(world: World) -> GroupStored:
     return next(r for pair in reversed(world.log) if isinstance(r := decode(*pair), GroupStored))
 
 
+@pytest.mark.row("2.4/1", "5.4/create")
 def test_row_1_a_first_join_creates_the_group_and_its_record() -> None:
     world = World()
     assert world.join(type_="consumer").error == ErrorCode.MEMBER_ID_REQUIRED
@@ -21,6 +24,7 @@ def test_row_1_a_first_join_creates_the_group_and_its_record() -> None:
     assert last_group_record(world) == GroupStored("g", "", 0, None, None, world.now)
 
 
+@pytest.mark.row("2.4/1")
 def test_row_1_if_that_record_cannot_be_written_the_group_never_was() -> None:
     world = World()
     world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -31,6 +35,7 @@ def test_row_1_if_that_record_cannot_be_written_the_group_never_was() -> None:
     assert len(world.shard.timers) == 1, "only the retention timer is left"
 
 
+@pytest.mark.row("2.4/2", "1.4/simple", "3.7/1")
 def test_row_2_a_commit_without_generation_creates_a_simple_group() -> None:
     world = World()
     assert world.commit_errors("s", {("t", 0): 3}) == [0]
@@ -39,6 +44,7 @@ def test_row_2_a_commit_without_generation_creates_a_simple_group() -> None:
     assert len(world.log) == 1, "only the offset is written"
 
 
+@pytest.mark.row("2.4/3")
 def test_row_3_a_group_comes_back_stable_or_empty_with_fresh_sessions() -> None:
     world = World()
     (a,) = world.stable()
@@ -52,6 +58,7 @@ def test_row_3_a_group_comes_back_stable_or_empty_with_fresh_sessions() -> None:
     assert world.state() == "Empty"
 
 
+@pytest.mark.row("2.4/4")
 def test_row_4_the_first_member_starts_the_initial_delay() -> None:
     world = World(initial_delay_ms=3_000)
     a, parked = world.new_member()
@@ -63,6 +70,7 @@ def test_row_4_the_first_member_starts_the_initial_delay() -> None:
     assert parked.reply.generation_id == 1
 
 
+@pytest.mark.row("2.4/4")
 def test_row_4_the_first_join_is_never_answered_inside_its_own_request() -> None:
     world = World(initial_delay_ms=0)
     _, parked = world.new_member()
@@ -71,6 +79,7 @@ def test_row_4_the_first_join_is_never_answered_inside_its_own_request() -> None
     assert not parked.parked
 
 
+@pytest.mark.row("2.4/5")
 def test_row_5_an_id_that_was_handed_out_holds_a_later_round_open() -> None:
     world = World()
     (a,) = world.stable()
@@ -82,6 +91,7 @@ def test_row_5_an_id_that_was_handed_out_holds_a_later_round_open() -> None:
     assert parked.reply.generation_id == joined.reply.generation_id == 2
 
 
+@pytest.mark.row("2.4/5")
 def test_row_5_until_that_id_expires() -> None:
     world = World()
     (a,) = world.stable()
@@ -93,6 +103,7 @@ def test_row_5_until_that_id_expires() -> None:
     assert parked.reply.generation_id == 2
 
 
+@pytest.mark.row("2.4/6", "2.4/7")
 def test_rows_6_and_7_members_arriving_in_the_delay_prolong_it_up_to_the_rebalance_timeout() -> None:
     world = World(initial_delay_ms=3_000)
     _, first = world.new_member(rebalance_ms=8_000)
@@ -105,6 +116,7 @@ def test_rows_6_and_7_members_arriving_in_the_delay_prolong_it_up_to_the_rebalan
     assert len(first.reply.members) == 4
 
 
+@pytest.mark.row("2.4/8")
 def test_row_8_the_last_member_in_ends_the_round() -> None:
     world = World()
     a, b = world.stable(2)
@@ -115,6 +127,7 @@ def test_row_8_the_last_member_in_ends_the_round() -> None:
     assert len(parked.reply.members) == 3
 
 
+@pytest.mark.row("2.4/9")
 def test_row_9_a_round_that_nobody_is_left_in_ends_empty() -> None:
     world = World()
     world.new_member()
@@ -127,6 +140,7 @@ def test_row_9_a_round_that_nobody_is_left_in_ends_empty() -> None:
     assert ("join", "g") not in world.shard.timers
 
 
+@pytest.mark.row("2.4/10")
 def test_row_10_absent_static_members_alone_keep_the_round_open() -> None:
     world = World()
     (a,) = world.stable(rebalance_ms=5_000)
@@ -141,6 +155,7 @@ def test_row_10_absent_static_members_alone_keep_the_round_open() -> None:
     assert world.shard.timers.deadline(("join", "g")) == world.now + 5_000
 
 
+@pytest.mark.row("2.4/11", "3.3/preparing")
 def test_row_11_a_second_join_of_a_member_answers_the_first_kafka_20938() -> None:
     world = World()
     a, _ = world.stable(2)
@@ -151,6 +166,7 @@ def test_row_11_a_second_join_of_a_member_answers_the_first_kafka_20938() -> Non
     assert second.parked
 
 
+@pytest.mark.row("2.4/12")
 def test_row_12_the_assignment_is_durable_before_anyone_gets_it() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -167,6 +183,7 @@ def test_row_12_the_assignment_is_durable_before_anyone_gets_it() -> None:
     assert [m.assignment for m in last_group_record(world).members] == [b"1", b"2"]
 
 
+@pytest.mark.row("2.4/13")
 def test_row_13_an_assignment_that_cannot_be_written_starts_over() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -179,6 +196,7 @@ def test_row_13_an_assignment_that_cannot_be_written_starts_over() -> None:
     assert world.settle([a, b]) == 2
 
 
+@pytest.mark.row("2.4/13")
 def test_row_13_a_write_that_fails_late_does_not_touch_the_next_generation() -> None:
     world = World()
     (a,) = (world.new_member()[0],)
@@ -193,6 +211,7 @@ def test_row_13_a_write_that_fails_late_does_not_touch_the_next_generation() -> 
     assert world.state() == "CompletingRebalance"
 
 
+@pytest.mark.row("2.4/14")
 def test_row_14_followers_that_synced_are_no_longer_waited_for() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -203,6 +222,7 @@ def test_row_14_followers_that_synced_are_no_longer_waited_for() -> None:
     assert ("sync", "g") not in world.shard.timers
 
 
+@pytest.mark.row("2.4/15", "2.3/prepare-1", "2.3/prepare-2")
 def test_row_15_a_new_member_while_completing_starts_over() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -216,6 +236,7 @@ def test_row_15_a_new_member_while_completing_starts_over() -> None:
     assert {a, b} < world.shard.groups["g"].members.keys()
 
 
+@pytest.mark.row("2.4/15")
 def test_row_15_changed_metadata_while_completing_starts_over() -> None:
     world = World()
     a, _ = (world.new_member()[0] for _ in range(2))
@@ -224,6 +245,7 @@ def test_row_15_changed_metadata_while_completing_starts_over() -> None:
     assert world.state() == "PreparingRebalance"
 
 
+@pytest.mark.row("2.4/16")
 def test_row_16_the_same_metadata_while_completing_is_answered_again() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -234,6 +256,7 @@ def test_row_16_the_same_metadata_while_completing_is_answered_again() -> None:
     assert world.state() == "CompletingRebalance"
 
 
+@pytest.mark.row("2.4/17")
 def test_row_17_a_leave_starts_a_rebalance() -> None:
     world = World()
     a, b = world.stable(2)
@@ -242,6 +265,7 @@ def test_row_17_a_leave_starts_a_rebalance() -> None:
     assert world.heartbeat("g", a) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+@pytest.mark.row("2.4/17")
 def test_row_17_a_leave_while_completing_answers_the_parked_syncs() -> None:
     world = World()
     a, b = (world.new_member()[0] for _ in range(2))
@@ -251,6 +275,7 @@ def test_row_17_a_leave_while_completing_answers_the_parked_syncs() -> None:
     assert parked.error == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+@pytest.mark.row("2.4/18")
 def test_row_18_who_does_not_sync_in_time_goes_even_if_static() -> None:
     world = World()
     a, _ = world.new_member(session_ms=100_000)
@@ -263,6 +288,7 @@ def test_row_18_who_does_not_sync_in_time_goes_even_if_static() -> None:
     assert list(world.shard.groups["g"].members) == [a]
 
 
+@pytest.mark.row("2.4/19", "3.3/leader")
 def test_row_19_the_leader_can_force_a_rebalance() -> None:
     world = World()
     a, b = world.stable(2)
@@ -271,6 +297,7 @@ def test_row_19_the_leader_can_force_a_rebalance() -> None:
     assert world.heartbeat("g", b) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+@pytest.mark.row("2.4/19", "2.3/prepare-5")
 def test_row_19_a_lone_member_that_changes_is_answered_at_once() -> None:
     world = World()
     (a,) = world.stable()
@@ -278,6 +305,7 @@ def test_row_19_a_lone_member_that_changes_is_answered_at_once() -> None:
     assert changed.reply.generation_id == 2
 
 
+@pytest.mark.row("2.4/20")
 def test_row_20_a_follower_that_changed_nothing_is_answered_at_once() -> None:
     world = World()
     a, b = world.stable(2)
@@ -286,6 +314,7 @@ def test_row_20_a_follower_that_changed_nothing_is_answered_at_once() -> None:
     assert world.state() == "Stable"
 
 
+@pytest.mark.row("2.4/21")
 def test_row_21_a_static_member_that_returns_unchanged_is_durable_first() -> None:
     world = World()
     world.join(instance="i")
@@ -300,6 +329,7 @@ def test_row_21_a_static_member_that_returns_unchanged_is_durable_first() -> Non
     assert ("session", "g", back.reply.member_id) in world.shard.timers
 
 
+@pytest.mark.row("2.4/22")
 def test_row_22_a_static_member_that_changes_the_protocol_rebalances() -> None:
     world = World()
     both = protocols(range=subscription("t"), roundrobin=subscription("t"))
@@ -311,6 +341,7 @@ def test_row_22_a_static_member_that_changes_the_protocol_rebalances() -> None:
     assert world.state() == "PreparingRebalance"
 
 
+@pytest.mark.row("2.4/23")
 def test_row_23_a_loaded_group_above_the_limit_rebalances_and_sheds_members() -> None:
     world = World()
     members = world.stable(3)
@@ -322,6 +353,7 @@ def test_row_23_a_loaded_group_above_the_limit_rebalances_and_sheds_members() ->
     assert joins[0].reply.generation_id == joins[1].reply.generation_id == 2
 
 
+@pytest.mark.row("2.4/24")
 def test_row_24_deletion_writes_tombstones_for_the_offsets_then_the_group() -> None:
     world = World()
     (a,) = world.stable()
@@ -336,6 +368,7 @@ def test_row_24_deletion_writes_tombstones_for_the_offsets_then_the_group() -> N
     assert isinstance(world.notes[-1], GroupRemoved)
 
 
+@pytest.mark.row("2.4/25")
 def test_row_25_unloading_answers_everyone_who_is_parked() -> None:
     world = World()
     world.new_member("preparing")

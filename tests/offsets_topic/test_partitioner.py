@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kohort.offsets_topic import java_hash, partition_for
 
 
+@pytest.mark.row("5.1/hash")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -24,6 +25,7 @@ def test_the_hash_is_javas(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 
 
+@pytest.mark.row("5.1/partition")
 @pytest.mark.parametrize(
     ("group_id", "partition"),
     [

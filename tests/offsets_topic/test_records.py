@@ -60,18 +60,36 @@ GOLDEN: dict[str, tuple[Record, bytes, bytes | None]] = {
 }
 
 
+@pytest.mark.row(
+    "10/offset-key",
+    "10/offset-value-3",
+    "10/offset-value-1",
+    "10/group-key",
+    "10/group-value-empty",
+    "10/group-value-member",
+    "5.2/2",
+)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_writes_the_bytes_that_kafka_writes(name: str) -> None:
     record, key, value = GOLDEN[name]
     assert encode(record) == (key, value)
 
 
+@pytest.mark.row(
+    "10/offset-key",
+    "10/offset-value-3",
+    "10/offset-value-1",
+    "10/group-key",
+    "10/group-value-empty",
+    "10/group-value-member",
+)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_reads_the_bytes_that_kafka_writes(name: str) -> None:
     record, key, value = GOLDEN[name]
     assert decode(key, value) == record
 
 
+@pytest.mark.row("5.3/offset", "5.3/expiry-none")
 @pytest.mark.parametrize(
     ("value", "leader_epoch", "expire"),
     [
@@ -91,6 +109,7 @@ def test_reads_every_version_of_a_committed_offset(value: str, leader_epoch: int
     assert decode(OFFSET_KEY, bytes.fromhex(value)) == expected
 
 
+@pytest.mark.row("5.2/0-1")
 def test_an_old_key_of_type_0_is_an_offset_too() -> None:
     assert decode(b"\x00\x00" + OFFSET_KEY[2:], None) == OffsetDeleted("g", "t", 3)
 
@@ -116,6 +135,7 @@ def group_value(version: int) -> bytes:
     return out + (b"\x00\x00" if version == 4 else b"")
 
 
+@pytest.mark.row("5.3/group", "1.2/state-time")
 @pytest.mark.parametrize("version", range(5))
 def test_reads_every_version_of_a_group(version: int) -> None:
     rebalance_timeout_ms = 300000 if version >= 1 else 45000
@@ -131,6 +151,7 @@ def test_reads_every_version_of_a_group(version: int) -> None:
     assert decode(GROUP_KEY, group_value(version)) == expected
 
 
+@pytest.mark.row("5.3/rebalance-timeout")
 def test_a_rebalance_timeout_of_minus_one_is_the_session_timeout() -> None:
     record = GroupStored(
         "g", "consumer", 1, "range", "c-1", 1000, (MEMBER._replace(rebalance_timeout_ms=-1),)
@@ -141,6 +162,7 @@ def test_a_rebalance_timeout_of_minus_one_is_the_session_timeout() -> None:
     assert decoded.members[0].rebalance_timeout_ms == 45000
 
 
+@pytest.mark.row("5.2/3-15")
 @pytest.mark.parametrize("record_type", [3, 5, 8, 15, 99])
 def test_a_record_of_an_unknown_type_is_kept_as_it_is(record_type: int) -> None:
     key = struct.pack(">h", record_type) + b"whatever"

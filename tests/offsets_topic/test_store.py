@@ -1,4 +1,4 @@
-"""The store of the offsets topic: batches in, batches out, nothing skipped."""
+"""The store of the offsets topic: batches in, batches out, what is damaged told in its place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kohort.offsets_topic import (
     UnknownRecord,
     decode,
 )
-from kohort.protocol import CorruptBatchError, ErrorCode, KafkaError, build_batch
+from kohort.protocol import ErrorCode, KafkaError, build_batch
 
 NOW_MS = 1_800_000_000_000
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
@@ -59,14 +59,9 @@ def test_an_append_is_one_batch_of_its_records(tmp_path: Path) -> None:
 def test_a_batch_unpacks_in_the_order_of_its_fields(tmp_path: Path) -> None:
     store, _ = open_store(tmp_path, 0)
     store.append(0, [(b"k", b"v")], NOW_MS)
-    for base_offset, records, producer_id, transactional, control in store.load(0):
-        assert (base_offset, records, producer_id, transactional, control) == (
-            0,
-            [(0, NOW_MS, b"k", b"v")],
-            -1,
-            False,
-            False,
-        )
+    for base_offset, records, producer_id, transactional, control, damage in store.load(0):
+        assert (base_offset, records, producer_id) == (0, [(0, NOW_MS, b"k", b"v")], -1)
+        assert (transactional, control, damage) == (False, False, "")
 
 
 def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
@@ -92,6 +87,7 @@ def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
         store.append(0, [(b"k", b"v")], NOW_MS, producer_id=9, producer_epoch=1, transactional=True)
 
 
+@pytest.mark.row("5.7/order")
 def test_a_load_goes_on_beyond_the_high_watermark(tmp_path: Path) -> None:
     store, logs = open_store(tmp_path, 0)
     store.append(0, [(b"k", b"v")], NOW_MS)
@@ -130,23 +126,69 @@ def test_a_record_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
     assert list(store.load(0)) == []
 
 
-@pytest.mark.parametrize("position", [3, 25, 61, 70])
-def test_a_corrupt_batch_is_an_error_with_file_and_position(tmp_path: Path, position: int) -> None:
+@pytest.mark.row("5.7/bad-batch")
+@pytest.mark.parametrize("position", [3, 9, 16, 25, 61, 70])
+def test_a_damaged_batch_is_told_with_file_and_position_and_the_rest_is_loaded(
+    tmp_path: Path, position: int
+) -> None:
     store, logs = open_store(tmp_path, 0)
-    for _ in range(3):
-        store.append(0, [(b"key", b"value")], NOW_MS)
-    size = logs[0].size_bytes // 3
+    for number in range(4):
+        store.append(0, [(b"key", b"value %d" % number)], NOW_MS)
+    size = logs[0].size_bytes // 4
     path = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
+    flip(path, size + position)
+    loaded = list(store.load(0))
+    assert [batch.records for batch in loaded if not batch.damage] == [
+        [(offset, NOW_MS, b"key", b"value %d" % offset)] for offset in (0, 2, 3)
+    ]
+    (damaged,) = [batch for batch in loaded if batch.damage]
+    assert damaged.base_offset == 1
+    assert f"{path}, position {size}: " in damaged.damage
+
+
+@pytest.mark.row("5.7/bad-batch")
+def test_of_a_segment_whose_rest_is_no_batch_the_next_segment_is_loaded(tmp_path: Path) -> None:
+    log = open_log(tmp_path, segment_bytes=200)
+    store = OffsetsStore({0: log})
+    for number in range(6):
+        store.append(0, [(b"key", b"value %d" % number)], NOW_MS)
+    first, *others = sorted((tmp_path / "__consumer_offsets-0").glob("*.log"))
+    assert others
+    first.write_bytes(b"\xff" * first.stat().st_size)
+    loaded = list(store.load(0))
+    assert loaded[0].damage
+    assert [row[0] for batch in loaded for row in batch.records] == list(range(int(others[0].stem), 6))
+
+
+def flip(path: Path, position: int) -> None:
     data = bytearray(path.read_bytes())
-    data[size + position] ^= 0xFF
+    data[position] ^= 0xFF
     path.write_bytes(data)
-    loaded: list[StoredBatch] = []
-    with pytest.raises(CorruptBatchError, match=r"0\.log") as caught:
-        loaded.extend(store.load(0))
-    assert caught.value.position == size
 
 
-def test_records_that_do_not_fill_their_batch_are_an_error(tmp_path: Path) -> None:
+@pytest.mark.row("4/offsets.load.buffer.size")
+def test_a_load_reads_as_much_at_a_time_as_it_is_told_and_more_for_a_larger_batch(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    sizes: list[int] = []
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(log, name)
+
+        def read(self, offset: int, max_bytes: int, *, to_log_end: bool) -> Any:
+            run = log.read(offset, max_bytes, to_log_end=to_log_end)
+            sizes.append(len(run.records))
+            return run
+
+    store = OffsetsStore({0: Counting()}, load_bytes=1_000)
+    for size in (100, 5_000, 100, 100):
+        store.append(0, [(b"k", bytes(size))], NOW_MS)
+    assert len(list(store.load(0))) == 4
+    assert [size > 1_000 for size in sizes] == [False, True, False, False]
+    assert sizes[-1] == 0, "the end"
+
+
+def test_records_that_do_not_fill_their_batch_are_told(tmp_path: Path) -> None:
     from kohort.protocol._batch import _write_crc
 
     store, logs = open_store(tmp_path, 0)
@@ -155,9 +197,9 @@ def test_records_that_do_not_fill_their_batch_are_an_error(tmp_path: Path) -> No
     data[61] += 2
     _write_crc(data, 0)
     logs[0].append(bytes(data), now_ms=NOW_MS, from_client=False)
-    with pytest.raises(CorruptBatchError, match=r"the batch at offset 1: records cannot be read") as caught:
-        list(store.load(0))
-    assert caught.value.position == logs[0].size_bytes // 2
+    whole, damaged = store.load(0)
+    assert (whole.base_offset, whole.damage) == (0, "")
+    assert "records cannot be read" in damaged.damage
 
 
 KEY = st.binary(min_size=0, max_size=300)

@@ -44,6 +44,7 @@ SUBSCRIPTIONS = [
 ]
 
 
+@pytest.mark.row("10/subscription")
 @pytest.mark.parametrize(("version", "subscription", "golden"), SUBSCRIPTIONS)
 def test_subscription_has_the_golden_bytes(version: int, subscription: Subscription, golden: str) -> None:
     data = bytes.fromhex(golden)
@@ -52,12 +53,14 @@ def test_subscription_has_the_golden_bytes(version: int, subscription: Subscript
     assert subscribed_topics(data) == frozenset({"t"})
 
 
+@pytest.mark.row("10/assignment")
 def test_assignment_has_the_golden_bytes() -> None:
     data = bytes.fromhex("0000 00000001 000174 00000002 00000000 00000001 ffffffff")
     assert encode_assignment([T0, T1], version=0) == data
     assert decode_assignment(data) == Assignment((T0, T1), None, 0)
 
 
+@pytest.mark.row("10/librdkafka")
 def test_librdkafkas_first_subscription_is_read() -> None:
     data = bytes.fromhex("0003 00000001 000174 00000000 00000000 ffffffff 0000")
     subscription = decode_subscription(data)

@@ -47,6 +47,7 @@ def test_a_state_has_one_target_for_a_trigger() -> None:
     assert len(TARGETS) == len(GROUP_TRANSITIONS)
 
 
+@pytest.mark.row("2.1/edges", "2.2/can-rebalance")
 @pytest.mark.parametrize(
     ("state", "predecessors"),
     [

@@ -39,6 +39,7 @@ def test_every_version_lists_what_is_served(wire: Wire, version: int) -> None:
     assert ApiKey.SASL_HANDSHAKE not in offered
 
 
+@pytest.mark.row("3.0/version")
 @pytest.mark.parametrize("version", [5, 99, -1])
 def test_an_unknown_version_is_answered_in_v0_with_our_range(wire: Wire, version: int) -> None:
     """franz-go opens with v5, and reads a closed connection as a broker of 2015."""

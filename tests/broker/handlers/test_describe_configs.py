@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kohort.broker._topic_config import TopicConfig
 from kohort.broker._validation import settings_of
+from kohort.coordinator import GroupSettings
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, create_topic, part
@@ -101,6 +104,17 @@ def test_the_broker(wire: Wire) -> None:
         ("0", STATIC_SOURCE),
         ("3000", DEFAULT_SOURCE),
     ]
+
+
+@pytest.mark.row("4/described")
+def test_every_setting_of_the_coordinator_is_told_and_is_in_the_documentation(wire: Wire) -> None:
+    told = {row.name: row for row in ask(wire, BROKER, "1", include_documentation=True).configs}
+    page = (Path(__file__).resolve().parents[3] / "docs" / "broker.md").read_text()
+    for field in fields(GroupSettings):
+        name = field.name.replace("_", ".")
+        assert told[name].value is not None
+        assert told[name].documentation
+        assert f"| `{name}` |" in page
 
 
 def test_nothing_is_set_for_all_brokers_together(wire: Wire) -> None:

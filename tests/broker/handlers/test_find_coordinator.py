@@ -11,6 +11,7 @@ from tests.broker.wire import Wire
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 
+@pytest.mark.row("3.2/endpoint", "3.1/FindCoordinator")
 @pytest.mark.parametrize("version", range(4))
 def test_one_group(broker: RunningBroker, wire: Wire, version: int) -> None:
     answer = wire.call(ApiKey.FIND_COORDINATOR, version, key="billing", key_type=GROUP)
@@ -18,12 +19,14 @@ def test_one_group(broker: RunningBroker, wire: Wire, version: int) -> None:
     assert (answer.host, answer.port) == (broker.host, broker.port)
 
 
+@pytest.mark.row("3.1/FindCoordinator-v1")
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_below_version_4_no_error_has_a_name(wire: Wire, version: int) -> None:
     answer = wire.call(ApiKey.FIND_COORDINATOR, version, key="billing", key_type=GROUP)
     assert answer.error_message == "NONE"
 
 
+@pytest.mark.row("3.2/empty", "3.1/FindCoordinator-v4", "3.1/FindCoordinator")
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_many_groups(broker: RunningBroker, wire: Wire, version: int) -> None:
     keys = ["billing", "", "shipping"]
@@ -33,6 +36,7 @@ def test_many_groups(broker: RunningBroker, wire: Wire, version: int) -> None:
     ]
 
 
+@pytest.mark.row("3.2/key-type")
 @pytest.mark.parametrize("key_type", [TRANSACTION, SHARE, 9])
 def test_other_coordinators_are_not_offered(wire: Wire, key_type: int) -> None:
     one = wire.call(ApiKey.FIND_COORDINATOR, 2, key="x", key_type=key_type)

@@ -1,0 +1,108 @@
+"""A broker while its groups are loaded, and one whose groups cannot all be loaded."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from kohort.broker import Broker
+from kohort.coordinator import LoadError
+from kohort.coordinator.runner import ShardRunner
+from kohort.offsets_topic import partition_for
+from kohort.protocol import ApiKey, ErrorCode
+from tests.broker.wire import Wire, create_topic, part
+
+
+@pytest.mark.row("3.0/loading")
+async def test_who_comes_while_groups_are_loaded_is_served_all_but_the_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reached, gate = asyncio.Event(), asyncio.Event()
+    load = ShardRunner.load
+
+    async def slowly(runner: ShardRunner) -> None:
+        reached.set()
+        await gate.wait()
+        await load(runner)
+
+    monkeypatch.setattr(ShardRunner, "load", slowly)
+    broker = Broker()
+    starting = asyncio.create_task(broker.start())
+    await reached.wait()
+    answers = await asyncio.to_thread(ask_while_loading, broker.bootstrap)
+    assert answers == {"Metadata": 1, "FindCoordinator": 0, "Heartbeat": 0, "DescribeGroups": 14}
+    assert not starting.done()
+    gate.set()
+    await starting
+    assert (await asyncio.to_thread(ask_while_loading, broker.bootstrap))["Heartbeat"] == 25
+    await broker.stop()
+
+
+def ask_while_loading(bootstrap: str) -> dict[str, int]:
+    with Wire(bootstrap) as wire:
+        found = wire.call(ApiKey.FIND_COORDINATOR, 2, key="g", key_type=0)
+        beat = wire.call(ApiKey.HEARTBEAT, 3, group_id="g", generation_id=1, member_id="m")
+        (group,) = wire.call(ApiKey.DESCRIBE_GROUPS, 5, groups=["g"]).groups
+        brokers = wire.call(ApiKey.METADATA, 8, topics=None).brokers
+    return {
+        "Metadata": len(brokers),
+        "FindCoordinator": found.error_code,
+        "Heartbeat": beat.error_code,
+        "DescribeGroups": group.error_code,
+    }
+
+
+@pytest.mark.row("5.7/unreadable", "5.7/strict")
+async def test_a_damaged_partition_of_the_offsets_topic_is_not_served_and_when_strict_nothing_is(
+    tmp_path: Path,
+) -> None:
+    async with Broker(data=tmp_path) as broker:
+        await asyncio.to_thread(commit_some, broker.bootstrap)
+    log = tmp_path / f"__consumer_offsets-{partition_for('g', 50)}" / "00000000000000000000.log"
+    content = bytearray(log.read_bytes())
+    content[70] ^= 0xFF
+    log.write_bytes(content)
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    for checkpoint in tmp_path.glob("recovery-point-*"):
+        checkpoint.unlink()
+    async with Broker(data=tmp_path) as broker:
+        assert await asyncio.to_thread(fetched, broker.bootstrap) == ErrorCode.NOT_COORDINATOR
+    with pytest.raises(LoadError, match="Restore the files"):
+        await Broker(data=tmp_path, settings={"kohort.offsets.load.strict": "true"}).start()
+    assert log.read_bytes() == content
+
+
+def commit_some(bootstrap: str) -> None:
+    with Wire(bootstrap) as wire:
+        create_topic(wire, "t")
+        for offset in (1, 2):
+            assert commit(wire, "g", "t", offset) == 0
+
+
+def fetched(bootstrap: str) -> int:
+    with Wire(bootstrap) as wire:
+        return int(wire.call(ApiKey.OFFSET_FETCH, 5, group_id="g", topics=None).error_code)
+
+
+def commit(wire: Wire, group: str, topic: str, offset: int) -> int:
+    one = part(
+        ApiKey.OFFSET_COMMIT,
+        5,
+        "OffsetCommitRequestTopic",
+        "OffsetCommitRequestPartition",
+        partition_index=0,
+        committed_offset=offset,
+        committed_metadata="",
+    )
+    answer = wire.call(
+        ApiKey.OFFSET_COMMIT,
+        5,
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[part(ApiKey.OFFSET_COMMIT, 5, "OffsetCommitRequestTopic", name=topic, partitions=[one])],
+    )
+    error: int = answer.topics[0].partitions[0].error_code
+    return error
