@@ -31,6 +31,9 @@ def check_invariants(shard: Shard) -> None:
         if group.state is GroupState.STABLE:
             stored = shard.durable.stored[group.group_id]
             assert stored.generation == group.generation, "Stable, but its generation is not durable"
+            if not shard.is_busy(group.group_id):
+                live = group.to_record()._replace(state_timestamp_ms=stored.state_timestamp_ms)
+                assert live == stored, "what a Stable group is in memory is not what a load would make of it"
     for key in shard.timers._by_key:
         if key[0] == "session":
             owner = shard.groups[key[1]]

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kohort.coordinator.rebalance import EMPTY_ASSIGNMENT
+from kohort.coordinator.replies import SyncReply
+from kohort.offsets_topic import GroupStored, decode
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
 from tests.coordinator.bodies import protocols, subscription
@@ -124,6 +128,7 @@ def generations(world: World) -> dict[str, int]:
     return {group_id: group.generation for group_id, group in world.shard.groups.items()}
 
 
+@pytest.mark.row("6.2/prefix")
 @settings(max_examples=150)
 @given(st.lists(STEP, max_size=60))
 def test_the_log_tells_what_is_durable_at_every_prefix(steps: list[tuple[Any, ...]]) -> None:
@@ -133,6 +138,7 @@ def test_the_log_tells_what_is_durable_at_every_prefix(steps: list[tuple[Any, ..
         assert world.reloaded() == world.shard.durable
 
 
+@pytest.mark.row("6.2/generations")
 @settings(max_examples=100)
 @given(st.lists(STEP, max_size=60))
 def test_generations_only_grow(steps: list[tuple[Any, ...]]) -> None:
@@ -145,6 +151,7 @@ def test_generations_only_grow(steps: list[tuple[Any, ...]]) -> None:
         before = after
 
 
+@pytest.mark.row("6.2/parked", "6.2/once")
 @settings(max_examples=100)
 @given(st.lists(STEP, max_size=60))
 def test_once_everybody_falls_silent_nobody_is_left_waiting(steps: list[tuple[Any, ...]]) -> None:
@@ -160,6 +167,7 @@ def test_once_everybody_falls_silent_nobody_is_left_waiting(steps: list[tuple[An
     assert len(world.shard.timers) == 1, "only the retention timer is left"
 
 
+@pytest.mark.row("6.2/prefix", "6.2/generations")
 @settings(max_examples=100)
 @given(st.lists(STEP, max_size=40), st.lists(STEP, max_size=20), st.integers(0, 60))
 def test_after_a_crash_anywhere_the_shard_goes_on_from_what_was_written(
@@ -180,6 +188,7 @@ def test_after_a_crash_anywhere_the_shard_goes_on_from_what_was_written(
         take(world, step)
 
 
+@pytest.mark.row("6.2/deterministic")
 @settings(max_examples=60)
 @given(st.lists(STEP, max_size=60))
 def test_the_same_inputs_give_the_same_answers_and_notes(steps: list[tuple[Any, ...]]) -> None:
@@ -191,3 +200,66 @@ def test_the_same_inputs_give_the_same_answers_and_notes(steps: list[tuple[Any, 
     assert [call.answers for call in one.calls] == [call.answers for call in other.calls]
     assert one.notes == other.notes
     assert one.log == other.log
+
+
+@pytest.mark.row("6.2/kth-append", "9/39")
+@settings(max_examples=120)
+@given(st.lists(STEP, max_size=60), st.integers(1, 6))
+def test_whichever_writes_fail_memory_and_log_agree_and_everybody_is_answered(
+    steps: list[tuple[Any, ...]], every: int
+) -> None:
+    world = World(group_max_size=4)
+    world.fail_every = every
+    for step in steps:
+        take(world, step)
+        # of groups in Stable the driver compares all there is
+        assert world.reloaded() == world.shard.durable
+    world.fail_every = 0
+    world.fail_next_write = None
+    world.hold_writes = False
+    world.write_all()
+    world.advance(1_200_000)
+    assert [call for call in world.calls if call.parked] == []
+
+
+@pytest.mark.row("6.2/one-owner", "1.6/6")
+@settings(max_examples=100)
+@given(st.lists(STEP, max_size=60), st.integers(0, 4))
+def test_a_share_is_the_logs_and_in_one_generation_nobody_else_has_it(
+    steps: list[tuple[Any, ...]], every: int
+) -> None:
+    world = World()
+    world.fail_every = every
+    for step in steps:
+        take(world, step)
+        for group in world.shard.groups.values():
+            if group.state is GroupState.STABLE:
+                shares = [m.assignment for m in group.members.values() if m.assignment != EMPTY_ASSIGNMENT]
+                assert len(set(shares)) == len(shares)
+    written: dict[tuple[str, int, str], set[bytes]] = {}
+    for pair in world.log:
+        record = decode(*pair)
+        if isinstance(record, GroupStored):
+            for member in record.members:
+                key = (record.group, record.generation, member.member_id)
+                written.setdefault(key, set()).add(member.assignment)
+    for call in world.calls:
+        if call.answers and isinstance(call.reply, SyncReply) and not call.reply.error_code:
+            body = call.body
+            assert call.reply.assignment in written[body.group_id, body.generation_id, body.member_id]
+
+
+@pytest.mark.row("1.6/1", "1.6/2", "1.6/3", "1.6/4", "1.6/5", "1.6/6", "1.6/7")
+@settings(max_examples=100)
+@given(st.lists(STEP, max_size=80), st.sampled_from([2, 3, 5_000]), st.sampled_from([0, 3_000]))
+def test_the_invariants_hold_whatever_the_limits(
+    steps: list[tuple[Any, ...]], max_size: int, delay_ms: int
+) -> None:
+    # the driver checks them after every step, and that nobody is answered twice
+    world = World(initial_delay_ms=delay_ms, group_max_size=max_size)
+    for step in steps:
+        take(world, step)
+    world.hold_writes = False
+    world.write_all()
+    world.unload()
+    assert all(len(call.answers) == 1 for call in world.calls)
