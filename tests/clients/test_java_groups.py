@@ -10,12 +10,14 @@ import kafka
 import pytest
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 
+from kohort.offsets_topic import partition_for
 from tests.clients.drivers import DRIVERS
 from tests.clients.java import CONSOLE_CONSUMER, GROUP_COMMAND, ToolServer, table
 from tests.clients.members import Member, wait_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
+OFFSETS_PARTITIONS = 50  # of __consumer_offsets, unless a cluster's settings say otherwise
 START_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z; a record a second from there
 
 #: Scenarios of --reset-offsets; partition 0 holds records 2-9 and 5 is committed, 1 holds 0-3 and 2 is.
@@ -218,9 +220,16 @@ def test_the_offsets_topic_is_read_by_the_formatters(
 ) -> None:
     with Member(DRIVERS["aiokafka"], offsets.bootstrap, offsets.group, offsets.topic) as member:
         wait_until(lambda: member.held == {0, 1}, "the member holds both", [member])
-    read = ("--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "1500")
+    # Of this group's partition only: a cluster that is in use has much to tell.
+    partition = str(partition_for(offsets.group, OFFSETS_PARTITIONS))
+    place = ("--topic", "__consumer_offsets", "--partition", partition, "--offset", "earliest")
     printed = run_tool.run(
-        CONSOLE_CONSUMER, *read, "--formatter", f"org.apache.kafka.tools.consumer.{formatter}"
+        CONSOLE_CONSUMER,
+        *place,
+        "--timeout-ms",
+        "1500",
+        "--formatter",
+        f"org.apache.kafka.tools.consumer.{formatter}",
     ).out
     records = [record for record in re.split(r"(?=\{\"key\")", printed) if f'"{offsets.group}"' in record]
     if formatter == "OffsetsMessageFormatter":
