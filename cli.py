@@ -106,7 +106,7 @@ def _broker(options: argparse.Namespace) -> int:
     import asyncio
     import logging
 
-    from .broker import Broker, LogHandler
+    from .broker import Broker, LogHandler, loop_factory
     from .protocol import KohortError
 
     handler = LogHandler(options.log_format)
@@ -116,7 +116,8 @@ def _broker(options: argparse.Namespace) -> int:
         broker = Broker(
             host=options.host, port=options.port, data=options.data, settings=dict(options.settings)
         )
-        asyncio.run(_serve(broker, handler))
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_serve(broker, handler))
     except KohortError as error:
         print(f"kohort broker: {error}", file=sys.stderr)
         return WRONG_USE

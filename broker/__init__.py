@@ -2,7 +2,8 @@
 
 from ._broker import Broker
 from ._log_handler import LogHandler
+from ._loop import loop_factory
 from ._settings import BrokerSettings
 from ._validation import SettingsError
 
-__all__ = ["Broker", "BrokerSettings", "LogHandler", "SettingsError"]
+__all__ = ["Broker", "BrokerSettings", "LogHandler", "SettingsError", "loop_factory"]

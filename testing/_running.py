@@ -95,8 +95,11 @@ class _BrokerThread:
     def _run(self) -> None:
         import asyncio
 
+        from ..broker import loop_factory
+
         try:
-            asyncio.run(self._serve())
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._serve())
         except BaseException as error:
             self._error = error
         finally:
