@@ -240,7 +240,7 @@ def _rejoin(shard: Shard, group: Group, member: Member, request: Request, now_ms
         prepare(shard, group, _cause(member, what, request, leads=leads), now_ms)
     else:
         # its first answer was lost: it gets it again
-        shard.reply(request, joined(group, member))
+        shard.reply(request, joined(group, member, request.version))
 
 
 def _cause(member: Member, what: str, request: Request, *, leads: bool = False) -> Cause:

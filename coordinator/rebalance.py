@@ -27,7 +27,7 @@ from .insight import (
 )
 from .members import answer_join, answer_sync, remove_member, restart_session
 from .model import CONSUMER, Group, Member
-from .replies import JoinReply, JoinReplyMember, SyncReply
+from .replies import JoinReply, JoinReplyMember, SyncReply, protocol_told
 from .timers import JOIN, SYNC
 
 if TYPE_CHECKING:
@@ -150,14 +150,14 @@ def fail_assignment(shard: Shard, group: Group, error: ErrorCode, now_ms: int) -
     prepare(shard, group, Cause(f"the assignment could not be written: {error.name}"), now_ms)
 
 
-def joined(group: Group, member: Member) -> JoinReply:
+def joined(group: Group, member: Member, version: int) -> JoinReply:
     """The answer to a member's JoinGroup in the current generation; the leader is told of everyone."""
     return JoinReply(
         0,
         member.member_id,
         group.generation,
         group.protocol_type,
-        group.protocol_name,
+        protocol_told(version, group.protocol_name),
         group.leader_id or "",
         members=member_list(group) if member.member_id == group.leader_id else [],
     )
@@ -259,7 +259,7 @@ def _answer_joins(shard: Shard, group: Group, now_ms: int) -> None:
         if member.parked_join is not None:
             # a static member that is away keeps its seat: nobody waits for its sync (KIP-345)
             group.pending_sync[member.member_id] = None
-            answer_join(shard, group, member, joined(group, member))
+            answer_join(shard, group, member, joined(group, member, member.parked_join.version))
         member.is_new = False
         restart_session(shard, group, member, now_ms)
     shard.timers.start((SYNC, group.group_id), now_ms + group.rebalance_timeout_ms)

@@ -41,9 +41,14 @@ class JoinReply:
     throttle_time_ms: int = 0
 
 
+def protocol_told(version: int, protocol_name: str | None) -> str | None:
+    """A protocol name as a JoinGroup answer has it: from v7 on none, and one without letters, is null."""
+    return protocol_name or (None if version >= 7 else "")
+
+
 def join_failed(version: int, error_code: int, member_id: str) -> JoinReply:
     """A JoinGroup answer that is an error; the protocol is null where the version can say so, else ""."""
-    return JoinReply(error_code, member_id, protocol_name=None if version >= 7 else "")
+    return JoinReply(error_code, member_id, protocol_name=protocol_told(version, None))
 
 
 @dataclass(slots=True)

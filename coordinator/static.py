@@ -25,7 +25,7 @@ from .members import (
 )
 from .model import CONSUMER, Group, Member, Protocols
 from .rebalance import maybe_complete_join, member_list, prepare
-from .replies import JoinReply, SyncReply
+from .replies import JoinReply, SyncReply, protocol_told
 from .timers import SESSION
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class AfterReplace:
             member.member_id,
             group.generation,
             group.protocol_type,
-            group.protocol_name,
+            protocol_told(self.request.version, group.protocol_name),
             self.former_leader,
         )
         if self.request.version >= _SKIP_ASSIGNMENT_VERSION:

@@ -63,6 +63,26 @@ def test_an_absent_protocol_is_empty_below_version_7_and_null_from_it_on(
     assert World().join("g", "x", version=version).reply.protocol_name == expected
 
 
+@pytest.mark.row("3.1/JoinGroup-v7")
+@pytest.mark.parametrize(("version", "expected"), [(6, ""), (7, None)])
+def test_a_protocol_without_letters_is_told_like_none(version: int, expected: str | None) -> None:
+    world = World()
+    a, parked = world.new_member(version=version, offers=protocols(**{"": b""}), type_="x")
+    world.advance(0)
+    assert (parked.error, parked.reply.protocol_name) == (0, expected)
+    again = world.join("g", a, version=version, offers=protocols(**{"": b""}), type_="x")
+    assert (again.error, again.reply.protocol_name) == (0, expected)
+    assert world.sync("g", a, type_="x", protocol="").error == 0
+
+
+def test_a_protocol_that_is_named_twice_counts_once_with_its_first_metadata() -> None:
+    world = World()
+    twice = [*protocols(range=b"first"), *protocols(range=b"second")]
+    _, parked = world.new_member(offers=twice, type_="x")
+    world.advance(0)
+    assert [m.metadata for m in parked.reply.members] == [b"first"]
+
+
 @pytest.mark.row("3.1/JoinGroup-v0", "9/31")
 def test_version_0_has_no_rebalance_timeout_and_means_the_session_timeout_kafka_8653() -> None:
     world = World()
