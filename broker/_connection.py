@@ -166,9 +166,10 @@ class Connection(asyncio.Protocol):
         while calls and (response := calls[0].response) is not None:
             calls.popleft()
             self._unsent += response
-        self._send()
-        if not calls:
-            _wake(self._settled)
+        if not self._collecting:
+            self._send()
+            if not calls:
+                _wake(self._settled)
 
     # the rest
 
@@ -292,9 +293,9 @@ class Connection(asyncio.Protocol):
         """Send answers, small ones to requests that arrived together in one piece: a write to a socket costs
         as much as a request.
         """
-        if len(self._unsent) >= MAX_JOINED_BYTES or not (self._waiting or self._calls or self._collecting):
+        if len(self._unsent) >= MAX_JOINED_BYTES or not (self._waiting or self._calls):
             self._flush()
-        elif not (self._collecting or self._flush_due):
+        elif not self._flush_due:
             # should the next request have to wait, this answer does not wait with it
             self._flush_due = True
             self._server.loop.call_soon(self._flush)

@@ -28,10 +28,6 @@ class HotCall:
 
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""
-        self.respond(self._codec.encode(self._correlation_id, body))
-
-    def respond(self, response: bytes) -> None:
-        """The answer as it is to be sent."""
         assert self.response is None, "a request is answered once"
-        self.response = response
+        self.response = self._codec.encode(self._correlation_id, body)
         self._connection.answered()

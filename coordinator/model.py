@@ -45,7 +45,10 @@ class Member:
 
     def metadata(self, protocol: str | None) -> bytes:
         """Its metadata for a protocol; empty if it does not offer that one."""
-        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        return b""
 
 
 @dataclass(slots=True, eq=False)
@@ -103,10 +106,10 @@ class Group:
         """Whether a member with these protocols can be in the group."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
-        everyone = len(self.members)
-        return protocol_type == self.protocol_type and any(
-            self.protocol_support.get(name) == everyone for name in names
-        )
+        if protocol_type != self.protocol_type:
+            return False
+        everyone, support = len(self.members), self.protocol_support
+        return any(support.get(name) == everyone for name in names)
 
     def add(self, member: Member, protocol_type: str) -> None:
         """Take a member in; the first one brings the protocol type and leads."""
@@ -176,8 +179,9 @@ class Group:
         if self.protocol_name is None:
             return None
         topics: set[str] = set()
-        for member in self.members.values():
-            subscribed = subscribed_topics(member.metadata(self.protocol_name))
+        # most members say the same
+        for metadata in {member.metadata(self.protocol_name) for member in self.members.values()}:
+            subscribed = subscribed_topics(metadata)
             if subscribed is None:
                 return None
             topics |= subscribed

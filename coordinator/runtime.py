@@ -188,10 +188,10 @@ class GroupCoordinator:
 
     def _submit(self, request: Request) -> None:
         runner = self._runner_of(request)
-        unready = self._unready(runner)
-        if runner is not None and unready is None:
+        if runner is not None and self._started and not runner.loading:
             runner.step(request)
         else:
+            unready = self._unready(runner)
             assert unready is not None
             request.handle.set(refuse(request, unready_error(request.api_key, unready)))
 

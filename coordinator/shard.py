@@ -14,7 +14,7 @@ is being deleted waits for the outcome.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from ..offsets_topic import NONE, Record
@@ -48,7 +48,7 @@ class Waiting(Protocol):
 class _Ticket:
     records: tuple[Record, ...]
     waiting: Waiting
-    held: list[tuple[Request, Any, Refusal]] = field(default_factory=list)
+    held: list[tuple[Request, Any, Refusal]] | None = None
 
 
 class Shard:
@@ -82,7 +82,7 @@ class Shard:
         """Take in a request; its Reply comes now, after a write, or when a round ends: exactly once."""
         if self._unloaded:
             self.reply(request, refuse(request, ErrorCode.NOT_COORDINATOR))
-        elif self._in_flight and self._must_wait(request):
+        elif self._in_flight and request.api_key != _HEARTBEAT and self._must_wait(request):
             self._deferred.setdefault(request.body.group_id, []).append(request)
         else:
             HANDLERS[request.api_key](self, request, now_ms)
@@ -92,11 +92,14 @@ class Shard:
         done = self._tickets.pop(ticket, None)
         if done is None:
             return
-        for index, record in enumerate(done.records):
-            self.replay(record, base_offset + index)
+        offset = base_offset
+        for record in done.records:
+            self.replay(record, offset)
+            offset += 1
         done.waiting.done(self, now_ms)
-        for request, body, _ in done.held:
-            self.reply(request, body)
+        if done.held is not None:
+            for request, body, _ in done.held:
+                self.reply(request, body)
         self._settle(done.waiting.group_id, now_ms)
 
     def append_failed(self, ticket: int, error: ErrorCode, now_ms: int) -> None:
@@ -105,7 +108,7 @@ class Shard:
         if failed is None:
             return
         failed.waiting.failed(self, error, now_ms)
-        for request, _, refusal in failed.held:
+        for request, _, refusal in failed.held or ():
             self.reply(request, refusal(request, append_error(error)))
         self._settle(failed.waiting.group_id, now_ms)
 
@@ -221,7 +224,8 @@ class Shard:
     def reply_after(self, ticket: int, request: Request, body: Any, refusal: Refusal) -> None:
         """Answer when all that was appended after ``ticket`` is durable: at once if nothing was."""
         if self.last_ticket > ticket:
-            self._tickets[self.last_ticket].held.append((request, body, refusal))
+            last = self._tickets[self.last_ticket]
+            last.held = [*(last.held or ()), (request, body, refusal)]
         else:
             self.reply(request, body)
 
@@ -251,7 +255,7 @@ class Shard:
     # --- inside -------------------------------------------------------------------------------------------
 
     def _must_wait(self, request: Request) -> bool:
-        if request.api_key == ApiKey.HEARTBEAT:
+        if not self._blocked and request.api_key not in _AFTER_WRITES:
             return False
         group_id = getattr(request.body, "group_id", None)
         if group_id not in self._in_flight:
@@ -313,6 +317,9 @@ _REFUSALS: Final[dict[int, Refusal]] = {
     ApiKey.LIST_GROUPS: _no_list,
     ApiKey.DELETE_GROUPS: admin.delete_refusal,
 }
+
+#: Promises nothing about data, and so waits for no write.
+_HEARTBEAT: Final = ApiKey.HEARTBEAT
 
 #: Reads and removals of offsets: they wait for writes of the group that are under way.
 _AFTER_WRITES: Final = frozenset({ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE, ApiKey.DELETE_GROUPS})
