@@ -142,6 +142,8 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
     import asyncio
     import signal
 
+    from .broker import settle_collector
+
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with broker:
@@ -150,5 +152,6 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
         if broker.temporary:
             print(f"kohort broker: data in {broker.data}, removed at the end", file=sys.stderr)
         print(_READY, broker.bootstrap, flush=True)
+        settle_collector()
         handler.open()
         await stop.wait()

@@ -1,9 +1,10 @@
 """The broker: sockets, request routing, topics, produce and fetch; hosts the group coordinator."""
 
 from ._broker import Broker
+from ._collector import settle_collector
 from ._log_handler import LogHandler
 from ._loop import loop_factory
 from ._settings import BrokerSettings
 from ._validation import SettingsError
 
-__all__ = ["Broker", "BrokerSettings", "LogHandler", "SettingsError", "loop_factory"]
+__all__ = ["Broker", "BrokerSettings", "LogHandler", "SettingsError", "loop_factory", "settle_collector"]

@@ -10,6 +10,7 @@ record is a *simple* one, used for storage only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -72,10 +73,24 @@ class Durable:
             partitions.update(dict.fromkeys(self.pending[producer_id].get(group_id, ())))
         return partitions
 
+    def apply_all(self, records: Iterable[Record], record_offset: int) -> None:
+        """Take in the records of a write, the first of them at ``record_offset``: ``apply`` of each."""
+        for record in records:
+            if type(record) is OffsetCommitted:
+                self._commit(self.offsets, record, record_offset)
+            else:
+                self.apply(record, record_offset)
+            record_offset += 1
+
     def apply(self, record: Record, record_offset: int, producer_id: int = NONE) -> None:
         """Take in one record. ``producer_id`` is that of a transactional batch, NONE for a plain one."""
         if type(record) is OffsetCommitted:
-            self._commit(record, record_offset, producer_id)
+            if producer_id == NONE:
+                self._commit(self.offsets, record, record_offset)
+            else:
+                since = self.open_producers.setdefault(record.group, {})
+                since.setdefault(producer_id, record.commit_timestamp_ms)
+                self._commit(self.pending.setdefault(producer_id, {}), record, record_offset)
         elif type(record) is OffsetDeleted:
             self._delete_offset(record.group, TopicPartition(record.topic, record.partition))
         elif type(record) is GroupStored:
@@ -97,28 +112,22 @@ class Durable:
                     if stored is None or entry.record_offset > stored.record_offset:
                         offsets[partition] = entry
 
-    def _commit(self, record: OffsetCommitted, record_offset: int, producer_id: int) -> None:
+    def _commit(
+        self,
+        by_group: dict[str, dict[TopicPartition, OffsetEntry]],
+        record: OffsetCommitted,
+        record_offset: int,
+    ) -> None:
+        group, topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms = record
+        offsets = by_group.get(group)
+        if offsets is None:
+            offsets = by_group[group] = {}
         # a plain tuple finds the same entry as the named one
-        key = self._keys.get((record.topic, record.partition))
+        key = self._keys.get((topic, partition))
         if key is None:
-            key = TopicPartition(record.topic, record.partition)
+            key = TopicPartition(topic, partition)
             self._keys[key] = key
-        fields = (
-            record.offset,
-            record.leader_epoch,
-            record.metadata,
-            record.commit_timestamp_ms,
-            record.expire_timestamp_ms,
-            record_offset,
-        )
-        if producer_id == NONE:
-            offsets = self.offsets.get(record.group)
-            if offsets is None:
-                offsets = self.offsets[record.group] = {}
-        else:
-            since = self.open_producers.setdefault(record.group, {})
-            since.setdefault(producer_id, record.commit_timestamp_ms)
-            offsets = self.pending.setdefault(producer_id, {}).setdefault(record.group, {})
+        fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
         offsets[key] = _new(OffsetEntry, fields)
 
     def _delete_offset(self, group_id: str, partition: TopicPartition) -> None:

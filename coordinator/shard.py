@@ -92,10 +92,7 @@ class Shard:
         done = self._tickets.pop(ticket, None)
         if done is None:
             return
-        offset = base_offset
-        for record in done.records:
-            self.replay(record, offset)
-            offset += 1
+        self.durable.apply_all(done.records, base_offset)
         done.waiting.done(self, now_ms)
         if done.held is not None:
             for request, body, _ in done.held:
