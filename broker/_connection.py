@@ -134,10 +134,12 @@ class Connection(asyncio.Protocol):
             self._waiting.append(error)
         self._collecting = False
         self._flush()
+        held = self.held_bytes
+        if held == before == 0 and self._reading:
+            return
         if self._reader.buffered and self.frame_since is None:
             self.frame_since = now
-        if self.held_bytes != before:
-            self._server.hold(self, self.held_bytes - before)
+        self._server.hold(self, held - before)
         if self._waiting:
             _wake(self._wakeup)
         self.regulate()

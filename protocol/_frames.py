@@ -40,6 +40,15 @@ class FrameReader:
         stream cannot be trusted after that. Frames are cut as the iterator is consumed.
         """
         buffer = self._buffer
+        size = len(data) - LENGTH_PREFIX
+        if (
+            not buffer
+            and 0 <= size <= self._max_frame_bytes
+            and data[:LENGTH_PREFIX] == size.to_bytes(4, "big")
+        ):
+            # one whole frame, as requests mostly come
+            yield bytes(data[LENGTH_PREFIX:])
+            return
         buffer += data
         start = 0
         try:
