@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
         self._collecting = False
         self._flush()
         held = self.held_bytes
-        if held == before == 0 and self._reading:
+        if held == before == 0 and self._reading and not self._waiting:
             return
         if self._reader.buffered and self.frame_since is None:
             self.frame_since = now
