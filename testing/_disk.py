@@ -1,0 +1,280 @@
+"""A disk in memory: what programs see of its files and folders, and what of it would outlive a crash.
+
+A change to a file is seen at once and durable once the file is synced; a change of names is durable once the
+folder is. Until then a crash may keep it or lose it: of a file each page for itself, also torn in the middle,
+of a folder the changes up to any one, or any of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from random import Random
+
+#: A change of a file: bytes at a position, or None where the file was given that size.
+Change = tuple[int, bytes | None]
+
+
+class FileNode:
+    """One file. ``content`` is what a program reads, ``durable`` what was there at the last sync."""
+
+    __slots__ = ("_lost", "_page_bytes", "content", "durable", "pending")
+
+    def __init__(self, page_bytes: int, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+        self.durable = bytes(content)
+        self.pending: list[Change] = []
+        self._page_bytes = page_bytes
+        # pages that a failed sync gave up: the cache has them as written, but nobody writes them again
+        self._lost: set[int] = set()
+
+    def write(self, position: int, data: bytes) -> None:
+        self.pending.append((position, data))
+        _apply(self.content, self.pending[-1])
+        self._lost -= set(self._pages(position, position + len(data)))
+
+    def truncate(self, size: int) -> None:
+        self.pending.append((size, None))
+        _apply(self.content, self.pending[-1])
+
+    def sync(self) -> None:
+        self.durable = self._synced()
+        self.pending.clear()
+
+    def sync_failed(self) -> None:
+        """As Linux does it: the pages count as clean, and what was written to them is on no disk."""
+        for position, data in self.pending:
+            if data is not None:
+                self._lost |= set(self._pages(position, position + len(data)))
+        self.pending.clear()
+
+    def survivor(self, rng: Random, *, flips: int = 0) -> bytes:
+        """What the disk might hold: any size and any version of each page that there was since the sync."""
+        kind = rng.randrange(4)
+        if kind == 0:
+            return self.durable
+        data = self._versions(rng) if kind > 1 else bytearray(self._synced())
+        for _ in range(flips):
+            self._flip(data, rng)
+        return bytes(data)
+
+    def _synced(self) -> bytes:
+        """What a sync makes durable."""
+        content = bytearray(self.content)
+        for page in self._lost:
+            start, end = self._bounds(page)
+            kept = self.durable[start:end].ljust(end - start, b"\0")
+            content[start:end] = kept[: max(len(content) - start, 0)]
+        return bytes(content)
+
+    def _versions(self, rng: Random) -> bytearray:
+        sizes, touched = [len(self.durable)], set()
+        for position, data in self.pending:
+            size = sizes[-1]
+            end = position if data is None else position + len(data)
+            touched.update(self._pages(min(position, size), max(end, size if data is None else end)))
+            sizes.append(end if data is None else max(end, size))
+        size = rng.choice(sizes)
+        found = bytearray(self.durable[:size].ljust(size, b"\0"))
+        for page in sorted(touched):
+            start, end = self._bounds(page)
+            found[start:end] = self._page(start, end, rng)[: max(size - start, 0)]
+        return found
+
+    def _page(self, start: int, end: int, rng: Random) -> bytes:
+        """A page after some of the changes to it, maybe torn within the last one."""
+        changes = [change for change in self.pending if change[1] is None or _overlaps(change, start, end)]
+        kept = changes[: rng.randint(0, len(changes))]
+        page = bytearray(self.durable[start:end].ljust(end - start, b"\0"))
+        torn = rng.randrange(2) == 0
+        for number, (position, data) in enumerate(kept):
+            if data is None:
+                cut = min(max(position - start, 0), len(page))
+                page[cut:] = bytes(len(page) - cut)
+                continue
+            first = max(position, start)
+            piece = data[first - position : end - position]
+            if torn and number == len(kept) - 1:
+                piece = piece[: rng.randint(0, len(piece))]
+            page[first - start : first - start + len(piece)] = piece
+        return bytes(page)
+
+    def _flip(self, data: bytearray, rng: Random) -> None:
+        """Flip a bit of something that was written and never synced."""
+        ranges = [(p, min(p + len(d), len(data))) for p, d in self.pending if d and p < len(data)]
+        if ranges:
+            data[rng.randrange(*rng.choice(ranges))] ^= 1 << rng.randrange(8)
+
+    def _pages(self, start: int, end: int) -> range:
+        return range(start // self._page_bytes, -(-end // self._page_bytes))
+
+    def _bounds(self, page: int) -> tuple[int, int]:
+        return page * self._page_bytes, (page + 1) * self._page_bytes
+
+
+class FolderNode:
+    """One folder. A change of it is a list of names with what they stand for since then, None for nothing."""
+
+    __slots__ = ("durable", "names", "pending")
+
+    def __init__(self) -> None:
+        self.names: dict[str, Node] = {}
+        self.durable: dict[str, Node] = {}
+        self.pending: list[list[tuple[str, Node | None]]] = []
+
+    def change(self, *entries: tuple[str, Node | None]) -> None:
+        self.pending.append(list(entries))
+        _rename(self.names, self.pending[-1])
+
+    def sync(self) -> None:
+        self.durable = dict(self.names)
+        self.pending.clear()
+
+    def survivor(self, rng: Random, *, ordered: bool) -> dict[str, Node]:
+        """The names that the disk might hold."""
+        if ordered:
+            kept = self.pending[: rng.randint(0, len(self.pending))]
+        else:
+            kept = [change for change in self.pending if rng.randrange(2)]
+        names = dict(self.durable)
+        for change in kept:
+            _rename(names, change)
+        return names
+
+
+Node = FileNode | FolderNode
+
+
+class Tree:
+    """Nodes by path. Every method raises the OSError that the operating system would."""
+
+    def __init__(self, page_bytes: int) -> None:
+        self.root = FolderNode()
+        self.page_bytes = page_bytes
+
+    def find(self, path: str) -> Node | None:
+        node: Node | None = self.root
+        for name in _parts(path):
+            if not isinstance(node, FolderNode):
+                return None
+            node = node.names.get(name)
+        return node
+
+    def file(self, path: str) -> FileNode:
+        node = self.find(path)
+        if node is None:
+            raise error(errno.ENOENT, path)
+        if isinstance(node, FolderNode):
+            raise error(errno.EISDIR, path)
+        return node
+
+    def folder(self, path: str) -> FolderNode:
+        node = self.find(path)
+        if node is None:
+            raise error(errno.ENOENT, path)
+        if not isinstance(node, FolderNode):
+            raise error(errno.ENOTDIR, path)
+        return node
+
+    def make_file(self, path: str) -> FileNode:
+        """The file, made if it is not there."""
+        parent, name = self.parent(path)
+        if name not in parent.names:
+            parent.change((name, FileNode(self.page_bytes)))
+        return self.file(path)
+
+    def make_folder(self, path: str) -> None:
+        parent, name = self.parent(path)
+        if name not in parent.names:
+            parent.change((name, FolderNode()))
+
+    def parent(self, path: str) -> tuple[FolderNode, str]:
+        parent, name = os.path.split(os.path.abspath(path))
+        return self.folder(parent), name
+
+    def walk(self) -> Iterator[tuple[str, FileNode]]:
+        """Every file, by path."""
+        return _walk("", self.root)
+
+    @property
+    def used_bytes(self) -> int:
+        return sum(len(node.content) for _, node in self.walk())
+
+    def survivor(self, rng: Random, *, ordered: bool, flips: int) -> Tree:
+        """A disk as a crash might leave it, all of it durable."""
+        tree = Tree(self.page_bytes)
+        tree.root = _survivor(self.root, rng, ordered, flips, self.page_bytes)
+        return tree
+
+    def copy(self, *, durable: bool = False) -> Tree:
+        """The same disk as programs see it, or as it was synced; all of it durable."""
+        tree = Tree(self.page_bytes)
+        tree.root = _copy(self.root, durable, self.page_bytes)
+        return tree
+
+
+def error(number: int, path: str) -> OSError:
+    """The OSError of an error number; of the subclass that Python has for it."""
+    return OSError(number, os.strerror(number), path)
+
+
+def _parts(path: str) -> list[str]:
+    return [name for name in os.path.abspath(path).split(os.sep) if name]
+
+
+def _overlaps(change: Change, start: int, end: int) -> bool:
+    position, data = change
+    return data is not None and position < end and position + len(data) > start
+
+
+def _apply(content: bytearray, change: Change) -> None:
+    position, data = change
+    if data is None:
+        del content[position:]
+        data = b""
+    if len(content) < position:
+        content.extend(bytes(position - len(content)))
+    content[position : position + len(data)] = data
+
+
+def _rename(names: dict[str, Node], change: list[tuple[str, Node | None]]) -> None:
+    for name, node in change:
+        if node is None:
+            names.pop(name, None)
+        else:
+            names[name] = node
+
+
+def _walk(path: str, folder: FolderNode) -> Iterator[tuple[str, FileNode]]:
+    for name, node in sorted(folder.names.items()):
+        if isinstance(node, FolderNode):
+            yield from _walk(f"{path}/{name}", node)
+        else:
+            yield f"{path}/{name}", node
+
+
+def _settled(names: dict[str, Node]) -> FolderNode:
+    folder = FolderNode()
+    folder.names, folder.durable = names, dict(names)
+    return folder
+
+
+def _survivor(folder: FolderNode, rng: Random, ordered: bool, flips: int, page_bytes: int) -> FolderNode:
+    names: dict[str, Node] = {}
+    for name, node in sorted(folder.survivor(rng, ordered=ordered).items()):
+        if isinstance(node, FolderNode):
+            names[name] = _survivor(node, rng, ordered, flips, page_bytes)
+        else:
+            names[name] = FileNode(page_bytes, node.survivor(rng, flips=flips))
+    return _settled(names)
+
+
+def _copy(folder: FolderNode, durable: bool, page_bytes: int) -> FolderNode:
+    names: dict[str, Node] = {}
+    for name, node in (folder.durable if durable else folder.names).items():
+        if isinstance(node, FolderNode):
+            names[name] = _copy(node, durable, page_bytes)
+        else:
+            names[name] = FileNode(page_bytes, node.durable if durable else bytes(node.content))
+    return _settled(names)

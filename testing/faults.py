@@ -1,0 +1,356 @@
+"""A disk that fails on command: a file system in memory for tests of what must outlive a crash.
+
+``FaultyFileSystem`` has the methods of ``kohort.log.FileSystem``. It can stop the program at any operation or
+in the middle of a write, answer any operation with an error, run full, and give the disk as a crash would
+leave it. Everything it draws comes from a seed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ._disk import FileNode, FolderNode, Tree, error
+
+if TYPE_CHECKING:
+    from ..log import File, FileSystem, Lock
+
+Kind = Literal[
+    "read", "write", "extend", "cut", "sync", "rename", "remove", "make_dirs", "remove_tree", "sync_dir"
+]
+
+#: Operations that change the disk: those that faults count. ``extend`` and ``cut`` are truncate.
+CHANGES: frozenset[Kind] = frozenset(
+    ("write", "extend", "cut", "sync", "rename", "remove", "make_dirs", "remove_tree", "sync_dir")
+)
+
+#: Operations that need room: all that ENOSPC may meet.
+TAKES_SPACE: frozenset[Kind] = frozenset(("write", "extend", "sync", "rename", "make_dirs", "sync_dir"))
+
+
+class SimulatedCrash(BaseException):
+    """The machine stopped here; the file system answers nothing else from now on.
+
+    No Exception: nothing that handles errors may go on after it.
+    """
+
+
+class Operation(NamedTuple):
+    """One operation as it was asked for; ``size`` is in bytes, 0 where there is none."""
+
+    kind: Kind
+    path: str
+    position: int = 0
+    size: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.path}"
+
+
+@dataclass(slots=True)
+class _Fault:
+    """Meets the ``number``-th operation from now on, if ``sticky`` every later one too."""
+
+    number: int
+    error: int | None
+    sticky: bool
+    kinds: Collection[Kind]
+    path: str
+    byte: int | None = None
+
+    def meets(self, operation: Operation) -> bool:
+        if operation.kind not in self.kinds or self.path not in operation.path:
+            return False
+        self.number -= 1
+        return self.number == 0 or (self.sticky and self.number < 0)
+
+
+class FaultyFileSystem:
+    """Starts empty and without faults; ``operations`` records what changed it, ``failed`` what met a fault.
+
+    ``page_bytes`` is the unit in which unsynced data outlives a crash. With ``capacity_bytes`` files may hold
+    that much together: a write that has no room leaves what fits and raises ENOSPC. Set it to None, and there
+    is room again.
+    """
+
+    def __init__(self, *, page_bytes: int = 4096, capacity_bytes: int | None = None) -> None:
+        self.operations: list[Operation] = []
+        self.failed: list[Operation] = []
+        self.capacity_bytes = capacity_bytes
+        self.crashed = False
+        self._tree = Tree(page_bytes)
+        self._faults: list[_Fault] = []
+        self._locks: set[str] = set()
+
+    def __repr__(self) -> str:
+        state = "crashed, " if self.crashed else ""
+        return f"FaultyFileSystem({state}{len(self.operations)} operations, {len(self._faults)} faults)"
+
+    # -- faults ----------------------------------------------------------------------------------------------
+
+    def fail_at(
+        self,
+        number: int,
+        error: int = errno.EIO,
+        *,
+        sticky: bool = False,
+        kinds: Collection[Kind] | None = None,
+        path: str = "",
+    ) -> None:
+        """Let the ``number``-th operation from now on, counted from 1, raise OSError ``error``.
+
+        Counted are ``kinds`` on paths that contain ``path``; by default all that can meet this error. A write
+        that fails leaves half of its bytes, a sync that fails loses what was to be synced, all else changes
+        nothing. ``sticky``: every later one fails too, until ``heal``.
+        """
+        counted = kinds if kinds is not None else TAKES_SPACE if error == errno.ENOSPC else CHANGES
+        self._faults.append(_Fault(number, error, sticky, counted, path))
+
+    def crash_at(self, number: int, *, byte: int | None = None, path: str = "") -> None:
+        """Stop at the ``number``-th change from now on, counted from 1: it is not done, SimulatedCrash is
+        raised. ``byte``: if it is a write, its first ``byte`` bytes are written.
+        """
+        self._faults.append(_Fault(number, None, False, CHANGES, path, byte))
+
+    def heal(self) -> None:
+        """Forget the faults that were ordered."""
+        self._faults.clear()
+
+    # -- the disk afterwards ---------------------------------------------------------------------------------
+
+    def after_crash(self, seed: int, *, ordered: bool = True, flips: int = 0) -> FaultyFileSystem:
+        """The disk as it might be if the machine lost power now, as a file system of its own.
+
+        What was synced is there. Of what was not each page of a file is there in any version it had, or torn,
+        and the file has any size it had; ``flips`` bits of that are wrong in each file. Of the names in a
+        folder that was not synced the changes up to any one are there, as journaling file systems do it;
+        not ``ordered``: any of them.
+        """
+        return self._with(self._tree.survivor(Random(seed), ordered=ordered, flips=flips))
+
+    def after_kill(self) -> FaultyFileSystem:
+        """The disk if only the program was stopped: everything that it had written is there."""
+        return self._with(self._tree.copy())
+
+    def only_synced(self) -> FaultyFileSystem:
+        """The disk after the worst of crashes: nothing is there but what was synced."""
+        return self._with(self._tree.copy(durable=True))
+
+    def _with(self, tree: Tree) -> FaultyFileSystem:
+        made = FaultyFileSystem(page_bytes=tree.page_bytes, capacity_bytes=self.capacity_bytes)
+        made._tree = tree
+        return made
+
+    # -- from outside: no operation, no fault ----------------------------------------------------------------
+
+    def paths(self) -> list[str]:
+        """Every file, sorted."""
+        return [path for path, _ in self._tree.walk()]
+
+    def content(self, path: str) -> bytes:
+        """What a file holds. Raises FileNotFoundError."""
+        return bytes(self._tree.file(path).content)
+
+    def put(self, path: str, content: bytes) -> None:
+        """Let a file hold this, durably; its folder has to be there."""
+        parent, name = self._tree.parent(path)
+        node = FileNode(self._tree.page_bytes, content)
+        parent.names[name] = parent.durable[name] = node
+
+    def flip(self, path: str, position: int, bit: int = 0) -> None:
+        """Turn one bit of a file over."""
+        content = bytearray(self.content(path))
+        content[position] ^= 1 << bit
+        self.put(path, bytes(content))
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes in all files."""
+        return self._tree.used_bytes
+
+    # -- FileSystem ------------------------------------------------------------------------------------------
+
+    def file(self, path: str) -> File:
+        return FaultyFile(self, os.path.abspath(path))
+
+    def exists(self, path: str) -> bool:
+        self._require_power()
+        return self._tree.find(path) is not None
+
+    def list(self, path: str) -> list[str]:
+        self._require_power()
+        return list(self._tree.folder(path).names)
+
+    def make_dirs(self, path: str) -> None:
+        path = os.path.abspath(path)
+        missing = []
+        while not self.exists(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        for folder in reversed(missing):
+            self._meet(Operation("make_dirs", folder))
+            self._tree.make_folder(folder)
+
+    def rename(self, old: str, new: str) -> None:
+        self._meet(Operation("rename", old))
+        source, old_name = self._tree.parent(old)
+        target, new_name = self._tree.parent(new)
+        if old_name not in source.names:
+            raise error(errno.ENOENT, old)
+        if source is not target:
+            raise error(errno.EXDEV, new)
+        source.change((old_name, None), (new_name, source.names[old_name]))
+
+    def remove(self, path: str) -> None:
+        if self.exists(path):
+            self._meet(Operation("remove", path))
+            self._tree.file(path)
+            parent, name = self._tree.parent(path)
+            parent.change((name, None))
+
+    def remove_tree(self, path: str) -> None:
+        for name in sorted(self._tree.folder(path).names):
+            inner = os.path.join(path, name)
+            if isinstance(self._tree.find(inner), FolderNode):
+                self.remove_tree(inner)
+            else:
+                self.remove(inner)
+        self._meet(Operation("remove_tree", path))
+        parent, name = self._tree.parent(path)
+        parent.change((name, None))
+
+    def sync_dir(self, path: str) -> None:
+        self._meet(Operation("sync_dir", path))
+        self._tree.folder(path).sync()
+
+    def lock(self, path: str) -> Lock | None:
+        self._require_power()
+        path = os.path.abspath(path)
+        if path in self._locks:
+            return None
+        self._tree.make_file(path)
+        self._locks.add(path)
+        return _Lock(self._locks, path)
+
+    # -- for FaultyFile --------------------------------------------------------------------------------------
+
+    def _node(self, path: str) -> FileNode | None:
+        self._require_power()
+        return self._tree.file(path) if self._tree.find(path) is not None else None
+
+    def _read(self, path: str, position: int, size: int) -> bytes:
+        self._meet(Operation("read", path, position, size))
+        return bytes(self._tree.file(path).content[position : position + size])
+
+    def _write(self, path: str, position: int, data: bytes) -> None:
+        operation = Operation("write", path, position, len(data))
+        fault = self._fault(operation)
+        node = self._tree.make_file(path)
+        if fault is not None:
+            part = fault.byte if fault.error is None else len(data) // 2
+            if part:
+                node.write(position, data[:part])
+            self._strike(fault, operation)
+        if self.capacity_bytes is not None:
+            growth = position + len(data) - len(node.content)
+            over = self.used_bytes + max(growth, 0) - self.capacity_bytes
+            if growth > 0 and over > 0:
+                node.write(position, data[: max(len(data) - over, 0)])
+                self.failed.append(operation)
+                raise error(errno.ENOSPC, path)
+        node.write(position, data)
+
+    def _truncate(self, path: str, size: int) -> None:
+        node = self._node(path)
+        kind: Kind = "cut" if node is not None and size < len(node.content) else "extend"
+        self._meet(Operation(kind, path, size))
+        self._tree.make_file(path).truncate(size)
+
+    def _sync(self, path: str) -> None:
+        operation = Operation("sync", path)
+        fault = self._fault(operation)
+        node = self._tree.file(path)
+        if fault is not None:
+            if fault.error is not None:
+                node.sync_failed()
+            self._strike(fault, operation)
+        node.sync()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _require_power(self) -> None:
+        if self.crashed:
+            raise SimulatedCrash("the file system has crashed: go on with after_crash()")
+
+    def _fault(self, operation: Operation) -> _Fault | None:
+        """Record an operation; the fault that it meets."""
+        self._require_power()
+        if operation.kind != "read":
+            self.operations.append(operation)
+        met = [fault for fault in self._faults if fault.meets(operation)]
+        return met[0] if met else None
+
+    def _meet(self, operation: Operation) -> None:
+        fault = self._fault(operation)
+        if fault is not None:
+            self._strike(fault, operation)
+
+    def _strike(self, fault: _Fault, operation: Operation) -> None:
+        self.failed.append(operation)
+        if fault.error is None:
+            self.crashed = True
+            raise SimulatedCrash(str(operation))
+        raise error(fault.error, operation.path)
+
+
+class FaultyFile:
+    """A file of a ``FaultyFileSystem``; ``close`` has nothing to give back."""
+
+    __slots__ = ("_fs", "path")
+
+    def __init__(self, fs: FaultyFileSystem, path: str) -> None:
+        self._fs = fs
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"FaultyFile({self.path!r})"
+
+    def size(self) -> int:
+        node = self._fs._node(self.path)
+        return 0 if node is None else len(node.content)
+
+    def read(self, position: int, size: int) -> bytes:
+        return self._fs._read(self.path, position, size)
+
+    def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        self._fs._write(self.path, position, bytes(data))
+
+    def truncate(self, size: int) -> None:
+        self._fs._truncate(self.path, size)
+
+    def sync(self) -> None:
+        self._fs._sync(self.path)
+
+    def close(self) -> None:
+        pass
+
+
+class _Lock:
+    __slots__ = ("_locks", "_path")
+
+    def __init__(self, locks: set[str], path: str) -> None:
+        self._locks = locks
+        self._path = path
+
+    def release(self) -> None:
+        self._locks.discard(self._path)
+
+
+if TYPE_CHECKING:
+
+    def _is_a_file_system(files: FaultyFileSystem) -> FileSystem:
+        return files
