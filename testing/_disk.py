@@ -69,7 +69,8 @@ class FileNode:
         return bytes(content)
 
     def _versions(self, rng: Random) -> bytearray:
-        sizes, touched = [len(self.durable)], set()
+        sizes = [len(self.durable)]
+        touched: set[int] = set()
         for position, data in self.pending:
             size = sizes[-1]
             end = position if data is None else position + len(data)

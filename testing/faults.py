@@ -12,24 +12,21 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._disk import FileNode, FolderNode, Tree, error
 
 if TYPE_CHECKING:
     from ..log import File, FileSystem, Lock
 
-Kind = Literal[
-    "read", "write", "extend", "cut", "sync", "rename", "remove", "make_dirs", "remove_tree", "sync_dir"
-]
-
-#: Operations that change the disk: those that faults count. ``extend`` and ``cut`` are truncate.
-CHANGES: frozenset[Kind] = frozenset(
+#: Operations that change the disk: those that faults count, ``read`` being the only other one. ``extend`` and
+#: ``cut`` are both truncate.
+CHANGES: frozenset[str] = frozenset(
     ("write", "extend", "cut", "sync", "rename", "remove", "make_dirs", "remove_tree", "sync_dir")
 )
 
 #: Operations that need room: all that ENOSPC may meet.
-TAKES_SPACE: frozenset[Kind] = frozenset(("write", "extend", "sync", "rename", "make_dirs", "sync_dir"))
+TAKES_SPACE: frozenset[str] = frozenset(("write", "extend", "sync", "rename", "make_dirs", "sync_dir"))
 
 
 class SimulatedCrash(BaseException):
@@ -42,7 +39,7 @@ class SimulatedCrash(BaseException):
 class Operation(NamedTuple):
     """One operation as it was asked for; ``size`` is in bytes, 0 where there is none."""
 
-    kind: Kind
+    kind: str
     path: str
     position: int = 0
     size: int = 0
@@ -58,7 +55,7 @@ class _Fault:
     number: int
     error: int | None
     sticky: bool
-    kinds: Collection[Kind]
+    kinds: Collection[str]
     path: str
     byte: int | None = None
 
@@ -98,7 +95,7 @@ class FaultyFileSystem:
         error: int = errno.EIO,
         *,
         sticky: bool = False,
-        kinds: Collection[Kind] | None = None,
+        kinds: Collection[str] | None = None,
         path: str = "",
     ) -> None:
         """Let the ``number``-th operation from now on, counted from 1, raise OSError ``error``.
@@ -266,7 +263,7 @@ class FaultyFileSystem:
 
     def _truncate(self, path: str, size: int) -> None:
         node = self._node(path)
-        kind: Kind = "cut" if node is not None and size < len(node.content) else "extend"
+        kind: str = "cut" if node is not None and size < len(node.content) else "extend"
         self._meet(Operation(kind, path, size))
         self._tree.make_file(path).truncate(size)
 
