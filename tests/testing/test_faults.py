@@ -59,6 +59,7 @@ def test_names_are_those_of_an_operating_system() -> None:
         fs.file("/none/a").write(0, b"")
     with pytest.raises(IsADirectoryError):
         fs.file("/d").read(0, 1)
+    fs.put("/d/a", b"")
     with pytest.raises(NotADirectoryError):
         fs.list("/d/a")
 
