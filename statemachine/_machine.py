@@ -1,8 +1,8 @@
 """The machine behind both life cycles, made from a table of legal moves.
 
 One machine serves every model of its kind: it keeps no model of its own, so it costs nothing per group or
-member. It checks the table once, when it is built; its moves have neither conditions nor callbacks, so each is
-then only a look into where it says they lead.
+member. It checks the table once, when it is built; its moves have neither conditions nor callbacks, so each
+is then only a look into where it says they lead.
 """
 
 from __future__ import annotations
