@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..offsets_topic import NONE, OffsetCommitted
-from ..protocol import ErrorCode
+from ..protocol import CommitBodyPartition, ErrorCode
 from ..statemachine import GroupState
 from .errors import append_error
 from .insight import CommitRefused, append_refused, fenced
@@ -46,13 +46,11 @@ _new: Final = tuple.__new__
 
 
 class CommitTopic(NamedTuple):
-    """A topic of a commit. ``partitions`` are those of the request (schema's field names), ``errors`` what is
-    wrong with each, 0 for nothing.
-    """
+    """A topic of a commit; ``errors`` is what is wrong with each of its partitions, 0 for nothing."""
 
     name: str
     topic_id: uuid.UUID
-    partitions: Sequence[Any]
+    partitions: list[CommitBodyPartition]
     errors: list[int]
 
 
@@ -77,9 +75,9 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory) -> Commit
     total = 0
     bad = False
     for topic in body.topics:
-        partitions = topic.partitions
-        if not partitions:
+        if not topic.partitions:
             continue
+        partitions = _partitions(topic.partitions)
         total += len(partitions)
         if version >= _TOPIC_ID_VERSION:
             name, topic_id = directory.topic_of_id(topic.topic_id), topic.topic_id
@@ -171,9 +169,23 @@ class AfterCommit:
         shard.reply(self.request, refusal(self.request, append_error(error)))
 
 
+def _partitions(partitions: Sequence[Any]) -> list[CommitBodyPartition]:
+    if isinstance(partitions[0], CommitBodyPartition):
+        return list(partitions)
+    return [
+        CommitBodyPartition(
+            part.partition_index,
+            part.committed_offset,
+            part.committed_leader_epoch,
+            part.committed_metadata,
+        )
+        for part in partitions
+    ]
+
+
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
     """Kafka's order of an answer in which something does not exist: that first, each topic once."""
-    merged: dict[tuple[str, uuid.UUID], list[tuple[Any, int]]] = {}
+    merged: dict[tuple[str, uuid.UUID], list[tuple[CommitBodyPartition, int]]] = {}
     for wanted in (True, False):
         for topic in topics:
             pairs = zip(topic.partitions, topic.errors, strict=True)
@@ -235,23 +247,13 @@ def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[Of
     records = []
     for topic in commit.topics:
         name, errors = topic.name, topic.errors
-        for index, part in enumerate(topic.partitions):
+        for index, (number, offset, leader_epoch, metadata) in enumerate(topic.partitions):
             if errors[index]:
                 continue
-            metadata = part.committed_metadata or ""
             if metadata and _utf16_length(metadata, metadata_limit) > metadata_limit:
                 errors[index] = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
-            fields = (
-                group_id,
-                name,
-                part.partition_index,
-                part.committed_offset,
-                part.committed_leader_epoch,
-                metadata,
-                now_ms,
-                expire_ms,
-            )
+            fields = (group_id, name, number, offset, leader_epoch, metadata or "", now_ms, expire_ms)
             records.append(_new(OffsetCommitted, fields))
     return records
 

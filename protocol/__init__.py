@@ -15,7 +15,7 @@ from ._batch import (
     stamp_batch,
     verify_batch,
 )
-from ._compression import decompress, decompressed_limit
+from ._compression import compress, decompress, decompressed_limit
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
     CorruptBatchError,
@@ -31,6 +31,7 @@ from ._errors import (
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader
 from ._hot import HotCodec, hot_codec, hot_header
 from ._hot_fields import UNREADABLE
+from ._hot_requests import CommitBodyPartition
 from ._messages import (
     RequestHeader,
     decode_request,
@@ -69,6 +70,7 @@ __all__ = [
     "Assignment",
     "BatchHeader",
     "Codec",
+    "CommitBodyPartition",
     "CorruptBatchError",
     "ErrorCode",
     "FrameReader",
@@ -87,6 +89,7 @@ __all__ = [
     "WireReader",
     "api_for",
     "build_batch",
+    "compress",
     "decode_assignment",
     "decode_request",
     "decode_request_header",
