@@ -5,10 +5,10 @@ time go in as arguments; what is to be done comes out of :meth:`Shard.take_effec
 give the same outputs.
 
 What must survive is a record first: a handler builds records, the shard hands them out as an Append under a
-ticket, and only when told ``appended`` does it take them in (:meth:`Shard.replay`, the way in for loaded
-records too) and let go of the answers that depend on them. Two rules keep readers right while a write is
-under way: a read or a removal of offsets waits for the writes of its group, and whoever asks for a group that
-is being deleted waits for the outcome.
+ticket, and only when told ``appended`` does it take them in (``Durable``, the way in for loaded records too)
+and let go of the answers that depend on them. Two rules keep readers right while a write is under way: a read
+or a removal of offsets waits for the writes of its group, and whoever asks for a group that is being deleted
+waits for the outcome.
 """
 
 from __future__ import annotations
