@@ -1,4 +1,6 @@
-"""Decompression of record batches, every codec, within limits: a few bytes must not become a full memory."""
+"""Compression and decompression of record batches, every codec, the latter within limits: a few bytes must not
+become a full memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,18 @@ _FIRST_GUESS_RATIO = 8
 #: Snappy data of Java clients comes in blocks, each behind its length, after this header (xerial's format).
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES = 16
+_XERIAL_VERSIONS = b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES = 32 << 10
 _BLOCK_LENGTH = struct.Struct(">i")
+
+#: An LZ4 frame of independent blocks of at most 64 KiB without checksums; Java clients take no linked blocks.
+_LZ4_FRAME_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK_BYTES = 64 << 10
+_LZ4_BLOCK_LENGTH = struct.Struct("<I")
+_LZ4_NOT_COMPRESSED = 1 << 31
+
+#: As Kafka's default for compression.zstd.level.
+_ZSTD_LEVEL = 3
 
 Bytes = bytes | memoryview
 
@@ -27,6 +40,42 @@ Bytes = bytes | memoryview
 def decompressed_limit(size: int) -> int:
     """Most bytes that may come out of ``size`` compressed ones."""
     return min(MAX_DECOMPRESSED_BYTES, max(size * MAX_COMPRESSION_RATIO, _SMALLEST_LIMIT))
+
+
+def compress(codec: int, records: bytes) -> bytes:
+    """The records of a batch, packed with a codec of :class:`Codec` as Java clients can read them."""
+    if codec == Codec.NONE:
+        return records
+    if codec == Codec.GZIP:
+        deflate = zlib.compressobj(wbits=31)
+        return deflate.compress(records) + deflate.flush()
+    import cramjam
+
+    if codec == Codec.LZ4:
+        return _lz4_frame(records)
+    if codec == Codec.ZSTD:
+        return bytes(cramjam.zstd.compress(records, level=_ZSTD_LEVEL))
+    if codec == Codec.SNAPPY:
+        out = bytearray(_XERIAL_MAGIC + _XERIAL_VERSIONS)
+        for start in range(0, len(records), _XERIAL_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(records[start : start + _XERIAL_BLOCK_BYTES]))
+            out += _BLOCK_LENGTH.pack(len(block)) + block
+        return bytes(out)
+    raise ValueError(f"codec {codec} is not assigned")
+
+
+def _lz4_frame(records: bytes) -> bytes:
+    import cramjam
+
+    out = bytearray(_LZ4_FRAME_HEADER)
+    for start in range(0, len(records), _LZ4_BLOCK_BYTES):
+        plain = records[start : start + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            out += _LZ4_BLOCK_LENGTH.pack(len(block)) + block
+        else:
+            out += _LZ4_BLOCK_LENGTH.pack(len(plain) | _LZ4_NOT_COMPRESSED) + plain
+    return bytes(out + _LZ4_BLOCK_LENGTH.pack(0))
 
 
 def decompress(codec: int, payload: Bytes) -> Bytes:

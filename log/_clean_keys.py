@@ -1,0 +1,144 @@
+"""The newest offset of each key: what a compaction has to know before it can drop anything."""
+
+from __future__ import annotations
+
+from ..protocol import BATCH_OVERHEAD, CorruptBatchError
+from ._clean_batch import (
+    CODEC,
+    CONTROL,
+    CRC_END,
+    HEADER,
+    LENGTH_END,
+    MAGIC,
+    TRANSACTIONAL,
+    crc32c_function,
+    plain_records,
+    read_varint,
+)
+from ._clean_txn import TransactionState
+
+#: Bytes that a key takes beside its own: two objects, and its share of a dict that is being made larger.
+KEY_OVERHEAD_BYTES = 165
+
+
+class KeyMap:
+    """Filled from the dirty part of a log, batch by batch, until ``memory_bytes`` are taken.
+
+    ``first_offset`` is where the dirty part begins. What lies behind ``next_offset`` is not in the map; it
+    takes another pass. Records of aborted transactions are left out, and so are control batches.
+    """
+
+    __slots__ = (
+        "_key_bytes",
+        "_memory_bytes",
+        "_transactions",
+        "first_offset",
+        "newest",
+        "next_offset",
+        "records",
+        "tombstones",
+    )
+
+    def __init__(self, first_offset: int, memory_bytes: int, transactions: TransactionState) -> None:
+        self.first_offset = first_offset
+        self.next_offset = first_offset
+        self.newest: dict[bytes, int] = {}
+        #: Offsets of records without a value, of superseded ones too.
+        self.tombstones: set[int] = set()
+        #: How many records were looked at.
+        self.records = 0
+        self._memory_bytes = memory_bytes
+        self._key_bytes = 0
+        self._transactions = transactions
+
+    def __repr__(self) -> str:
+        return f"KeyMap({len(self.newest)} keys of {self.first_offset}..{self.next_offset})"
+
+    @property
+    def full(self) -> bool:
+        taken = self._key_bytes + (len(self.newest) + len(self.tombstones)) * KEY_OVERHEAD_BYTES
+        return taken >= self._memory_bytes
+
+    def add(self, data: bytes) -> bool:
+        """Take in whole batches, each one checked; False once the map is full.
+
+        Raises CorruptBatchError with the position of a batch that is damaged.
+        """
+        position, size = 0, len(data)
+        crc32c = crc32c_function()
+        with memoryview(data) as view:
+            while position < size:
+                try:
+                    fields = HEADER.unpack_from(data, position)
+                except Exception as error:
+                    raise CorruptBatchError(f"batch header cut short: {error}", position) from error
+                base, length, _, magic, crc, attributes, delta, _, _, producer_id, _, _, count = fields
+                end = position + LENGTH_END + length
+                if magic != MAGIC or end > size or length < BATCH_OVERHEAD - LENGTH_END or delta < 0:
+                    raise CorruptBatchError(f"no batch: magic {magic}, {length} bytes", position)
+                if base + delta >= self.first_offset:
+                    if crc32c(view[position + CRC_END : end]) != crc:
+                        raise CorruptBatchError("the checksum is wrong", position)
+                    if count and self._counts(attributes, producer_id, base + delta):
+                        try:
+                            if attributes & CODEC:
+                                self._take(plain_records(data, position, end, attributes), base, count)
+                            else:
+                                self._take(data[position + BATCH_OVERHEAD : end], base, count)
+                        except (CorruptBatchError, IndexError, ValueError) as error:
+                            raise CorruptBatchError(f"records cannot be read: {error}", position) from error
+                    self.next_offset = base + delta + 1
+                    if self.full:
+                        return False
+                position = end
+        return True
+
+    def _counts(self, attributes: int, producer_id: int, last_offset: int) -> bool:
+        if attributes & CONTROL:
+            return False
+        return not (attributes & TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset))
+
+    def _take(self, records: bytes, base_offset: int, count: int) -> None:
+        """Most of a compaction's time goes by here: varints of one byte are read in place."""
+        newest = self.newest
+        known = len(newest)
+        position, size, found = 0, len(records), 0
+        while position < size:
+            length = records[position]
+            if length < 0x80:
+                end = position + 1 + (length >> 1)
+                position += 2
+            else:
+                length, position = read_varint(records, position)
+                end = position + length
+                position += 1
+            if end > size:
+                raise ValueError("a record that ends behind its batch")
+            while records[position] >= 0x80:  # the timestamp delta
+                position += 1
+            delta = records[position + 1]
+            if delta < 0x80:
+                delta >>= 1
+                position += 2
+            else:
+                delta, position = read_varint(records, position + 1)
+            length = records[position]
+            if length < 0x80:
+                position += 1
+                length = -1 if length & 1 else length >> 1
+            else:
+                length, position = read_varint(records, position)
+            found += 1
+            if length >= 0:
+                key_end = position + length
+                newest[records[position:key_end]] = base_offset + delta
+                if records[key_end] & 1 and read_varint(records, key_end)[0] < 0:
+                    self.tombstones.add(base_offset + delta)
+                if key_end >= end:
+                    raise ValueError("a record shorter than its fields")
+            position = end
+        if found != count:
+            raise ValueError(f"{found} records, the header says {count}")
+        self.records += count
+        if len(newest) != known:
+            self._key_bytes += (len(newest) - known) * min(size // count, size)

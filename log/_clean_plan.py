@@ -1,0 +1,119 @@
+"""What of a log can be compacted, whether it is worth it, and which segments become one.
+
+Plain numbers in, plain numbers out; Apache Kafka's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ._config import LogConfig
+from ._segment import MAX_RELATIVE_OFFSET
+
+
+class SegmentInfo(NamedTuple):
+    """A segment as the planner sees it: offsets ``base_offset`` .. ``end_offset`` - 1, sizes in bytes, times
+    in milliseconds (-1: no batch has one).
+    """
+
+    base_offset: int
+    end_offset: int
+    size: int
+    index_bytes: int
+    time_index_bytes: int
+    first_timestamp_ms: int
+    max_timestamp_ms: int
+
+
+class Cleanable(NamedTuple):
+    """Offsets ``first_dirty_offset`` .. ``end_offset`` - 1 are to be looked at for newer records of a key.
+
+    ``clean_bytes`` lie before them. ``forced``: the oldest dirty record has waited for max.compaction.lag.ms.
+    """
+
+    first_dirty_offset: int
+    end_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    forced: bool
+
+    @property
+    def ratio(self) -> float:
+        """Share of the dirty bytes in all that a compaction would read."""
+        total = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total if total else 0.0
+
+    def is_due(self, min_ratio: float) -> bool:
+        return self.dirty_bytes > 0 and (self.forced or self.ratio > min_ratio)
+
+
+def first_dirty_offset(checkpoint: int, log_start_offset: int, log_end_offset: int) -> int:
+    """Where the last compaction ended; the log start if that is not known or cannot be."""
+    return checkpoint if log_start_offset <= checkpoint <= log_end_offset else log_start_offset
+
+
+def find_cleanable(
+    segments: Sequence[SegmentInfo],
+    config: LogConfig,
+    *,
+    first_dirty: int,
+    last_stable_offset: int,
+    now_ms: int,
+) -> Cleanable:
+    """What may be compacted of ``segments``, the last of which is the active one.
+
+    Only whole segments: not the active one, none that reaches above the last stable offset (and so above the
+    high watermark or into an open transaction), none from the first on with a record younger than
+    min.compaction.lag.ms.
+    """
+    end = segments[0].base_offset
+    for segment in segments[:-1]:
+        young = segment.max_timestamp_ms > now_ms - config.min_compaction_lag_ms
+        dirty = segment.end_offset > first_dirty
+        if segment.end_offset > last_stable_offset or (dirty and young and config.min_compaction_lag_ms > 0):
+            break
+        end = segment.end_offset
+    clean = [s for s in segments[:-1] if s.end_offset <= min(first_dirty, end)]
+    dirties = [s for s in segments[:-1] if first_dirty < s.end_offset <= end]
+    return Cleanable(
+        first_dirty,
+        max(end, first_dirty),
+        sum(segment.size for segment in clean),
+        sum(segment.size for segment in dirties),
+        any(_has_waited(segment, config, now_ms) for segment in dirties),
+    )
+
+
+def _has_waited(segment: SegmentInfo, config: LogConfig, now_ms: int) -> bool:
+    lag_ms = max(config.max_compaction_lag_ms, config.min_compaction_lag_ms)
+    return 0 < segment.first_timestamp_ms < now_ms - lag_ms
+
+
+def group_segments(
+    segments: Sequence[SegmentInfo], end_offset: int, config: LogConfig
+) -> list[list[SegmentInfo]]:
+    """Runs of neighbours that become one segment each: all that begin below ``end_offset``.
+
+    Together they are no larger than segment.bytes, their indexes no larger than segment.index.bytes, and
+    their offsets within reach of an index entry.
+    """
+    groups: list[list[SegmentInfo]] = []
+    for segment in segments:
+        if segment.base_offset >= end_offset:
+            break
+        if groups and _fits(groups[-1], segment, config):
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+    return groups
+
+
+def _fits(group: Sequence[SegmentInfo], segment: SegmentInfo, config: LogConfig) -> bool:
+    together = (*group, segment)
+    return (
+        sum(one.size for one in together) <= config.segment_bytes
+        and sum(one.index_bytes for one in together) <= config.segment_index_bytes
+        and sum(one.time_index_bytes for one in together) <= config.segment_index_bytes
+        and segment.end_offset - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
+    )
