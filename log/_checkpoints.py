@@ -13,6 +13,8 @@ from ._files import FileSystem, read_whole, write_whole
 from ._names import PARTITION_METADATA
 
 _VERSION = "0"
+_MAX_INT = 2**31 - 1
+_MAX_LONG = 2**63 - 1
 
 
 def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
@@ -21,7 +23,8 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
     for line in _read_entries(fs, path):
         try:
             topic, partition, offset = line.split(" ")
-            offsets[TopicPartition(topic, int(partition))] = int(offset)
+            key = TopicPartition(topic, _number(partition, _MAX_INT))
+            offsets[key] = _number(offset, _MAX_LONG)
         except ValueError:
             raise _unreadable(path, f"the line {line!r} is not 'topic partition offset'") from None
     return offsets
@@ -37,9 +40,11 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
     for line in _read_entries(fs, path):
         try:
             epoch, start = line.split(" ")
-            epochs.append((int(epoch), int(start)))
+            epochs.append((_number(epoch, _MAX_INT), _number(start, _MAX_LONG)))
         except ValueError:
             raise _unreadable(path, f"the line {line!r} is not 'epoch offset'") from None
+        if len(epochs) > 1 and (epochs[-1][0] <= epochs[-2][0] or epochs[-1][1] < epochs[-2][1]):
+            raise _unreadable(path, f"the line {line!r} does not rise")
     return epochs
 
 
@@ -107,6 +112,14 @@ def read_properties(fs: FileSystem, path: str) -> dict[str, str] | None:
 def write_properties(fs: FileSystem, path: str, properties: Mapping[str, str]) -> None:
     text = "".join(f"{key}={value}\n" for key, value in properties.items())
     write_whole(fs, path, text.encode())
+
+
+def _number(text: str, most: int) -> int:
+    """A number as Kafka writes it. Raises ValueError."""
+    number = int(text)
+    if text != str(number) or not 0 <= number <= most:
+        raise ValueError(text)
+    return number
 
 
 def _read_entries(fs: FileSystem, path: str) -> list[str]:

@@ -52,6 +52,13 @@ class LeaderEpochs:
         after = bisect_right(self._entries, offset, key=lambda entry: entry[1])
         return self._entries[after - 1][0] if after else UNDEFINED
 
+    def may_have_written(self, epoch: int, offset: int) -> bool:
+        """Whether ``epoch`` can be that of a batch at ``offset``: it is the one that is known to have written
+        there, or the one after the newest, which is not noted yet.
+        """
+        due = self.epoch_at(offset)
+        return due in (UNDEFINED, epoch) or (due == self.latest and epoch == due + 1)
+
     def cut_start(self, log_start_offset: int) -> None:
         """Forget epochs that end at or before ``log_start_offset``. Raises OSError."""
         after = bisect_right(self._entries, log_start_offset, key=lambda entry: entry[1])

@@ -3,26 +3,27 @@
 Below the recovery point everything was flushed and is trusted; from the segment that holds it on, every batch
 is verified and the indexes are made anew. A torn tail, all that can be left of an append that was never
 answered, is cut at the last whole batch. Damage that whole batches follow is no torn tail: it is an error,
-for cutting there would lose records that were acknowledged.
+for cutting there would lose records that were acknowledged; or it is left where it is and noted, for logs
+whose reader steps over damage.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..protocol import BatchHeader, CorruptBatchError
 from ._config import LogConfig
 from ._control import parse_marker
-from ._epochs import LeaderEpochs
-from ._errors import CorruptLogError
+from ._epochs import UNDEFINED, LeaderEpochs
+from ._errors import CorruptLogError, DataFolderError
 from ._files import FileSystem
 from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offset_of
 from ._producers import Producers
-from ._scan import Damage, batch_follows, follows, verify_segment
+from ._scan import Chain, Damage, batch_follows, verify_segment
 from ._segment import Segment
 from ._snapshot import read_snapshot, snapshot_offsets
 from ._tidy import tidy
@@ -37,12 +38,22 @@ class Cut(NamedTuple):
     reason: str
 
 
+class Damaged(NamedTuple):
+    """Damage that was left in the middle of a log: in which file, from where, up to the next whole batch."""
+
+    path: str
+    position: int
+    resume: int
+    reason: str
+
+
 @dataclass(slots=True)
 class RecoveryReport:
     """What opening a partition did. ``verified_bytes`` is 0 after a clean stop."""
 
     verified_bytes: int = 0
     cuts: list[Cut] = field(default_factory=list)
+    damaged: list[Damaged] = field(default_factory=list)
     rebuilt_indexes: list[str] = field(default_factory=list)
     removed_files: list[str] = field(default_factory=list)
     swapped_segments: list[str] = field(default_factory=list)
@@ -62,16 +73,26 @@ class _Opening:
     """The steps of one opening, in their order."""
 
     def __init__(
-        self, fs: FileSystem, folder: str, config: LogConfig, now_ms: int, log_start_offset: int
+        self,
+        fs: FileSystem,
+        folder: str,
+        config: LogConfig,
+        now_ms: int,
+        log_start_offset: int,
+        keep_damage: bool,
     ) -> None:
         self.fs = fs
         self.folder = folder
         self.config = config
         self.now_ms = now_ms
         self.log_start_offset = log_start_offset
+        self.keep_damage = keep_damage
         self.report = RecoveryReport()
         self.segments: list[Segment] = []
         self.next_offset = 0
+        self.epochs = self._open_epochs()
+        # offsets are missing between batches, as compaction leaves it: the log was compacted once
+        self.gaps = config.compacts
 
     def run(self, *, clean: bool, recovery_point: int) -> Opened:
         names = tidy(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)
@@ -82,10 +103,21 @@ class _Opening:
         self._verify_from(dirty)
         if self.next_offset < self.log_start_offset:
             dirty = self._start_over()
-        producers, epochs = self._replay(names, dirty)
+        producers = self._replay(names, dirty)
         for segment in self.segments:
             segment.close()
-        return Opened(self.segments, self.next_offset, producers, epochs, self.report)
+        if self.report.removed_files:
+            self.fs.sync_dir(self.folder)
+        return Opened(self.segments, self.next_offset, producers, self.epochs, self.report)
+
+    def _open_epochs(self) -> LeaderEpochs:
+        """The epochs as noted; a file that cannot be read is made anew from the batches."""
+        path = os.path.join(self.folder, LEADER_EPOCHS)
+        try:
+            return LeaderEpochs(self.fs, path)
+        except DataFolderError:
+            self._remove(LEADER_EPOCHS)
+            return LeaderEpochs(self.fs, path, [])
 
     def _find_segments(self, names: Sequence[str]) -> None:
         found = (offset_of(name) for name in names if name.endswith(LOG))
@@ -103,15 +135,33 @@ class _Opening:
             segment.time_index.open()
             last = number == len(self.segments) - 1
             try:
-                self.next_offset = segment.next_offset() if last else self.segments[number + 1].base_offset
+                self.next_offset = self._end_of(segment) if last else self.segments[number + 1].base_offset
                 self._require_indexes(segment, self.next_offset)
             except CorruptBatchError:
-                self._index_again(segment)
-                if last:
-                    self.next_offset = segment.next_offset()
+                if self._verify(number, segment.base_offset):
+                    return len(self.segments)
             if not segment.txn_index.open():
                 return number  # only a replay can make it again
         return dirty
+
+    def _end_of(self, segment: Segment) -> int:
+        """The end of a segment that needs no check. Raises CorruptLogError if the batches behind its last
+        index entry do not follow each other.
+        """
+        last = segment.index.last()
+        end = segment.base_offset
+        steps = segment.steps(last[1] if last is not None else 0)
+        if last is not None:
+            first = next(steps, None)
+            if first is None or first.last_offset != last[0]:
+                raise CorruptLogError(segment.index.file.path, 0, "its last entry is not that of a batch")
+            end = first.last_offset + 1
+        for step in steps:
+            if step.base_offset != end:
+                reason = f"offset {step.base_offset} where {end} is due"
+                raise CorruptLogError(segment.file.path, step.position, reason)
+            end = step.last_offset + 1
+        return end
 
     def _require_indexes(self, segment: Segment, next_offset: int) -> None:
         """Raise CorruptLogError for an index that is missing or cannot be this segment's.
@@ -126,62 +176,86 @@ class _Opening:
         if not segment.time_index.fits(next_offset) or (empty and segment.first_timestamp_ms >= 0):
             raise CorruptLogError(path, 0, "not the time index of this segment")
 
-    def _index_again(self, segment: Segment) -> None:
-        """Make the indexes from the log; a log that is damaged itself is verified like after a crash."""
-        self.report.rebuilt_indexes.append(segment.index.file.path)
-        segment.begin_indexes()
-        next_offset = segment.base_offset
-        try:
-            for position, header in segment.headers():
-                if not follows(header, next_offset, segment.base_offset):
-                    reason = f"offset {header.base_offset} where {next_offset} is due"
-                    raise CorruptLogError(segment.file.path, position, reason)
-                segment.note_batch(header, position, self.config.index_interval_bytes)
-                next_offset = header.next_offset
-        except CorruptLogError:
-            self._verify(segment, segment.base_offset)
-        segment.end_indexes()
-
     def _verify_from(self, dirty: int) -> None:
         if dirty >= len(self.segments):
             return
         self.next_offset = self.segments[dirty].base_offset
         for number in range(dirty, len(self.segments)):
-            segment = self.segments[number]
-            if self._verify(segment, max(self.next_offset, segment.base_offset)):
-                self._drop_empty_after(number)
+            if self._verify(number, max(self.next_offset, self.segments[number].base_offset)):
                 return
 
-    def _verify(self, segment: Segment, next_offset: int) -> bool:
-        """Check a segment and make its indexes; True if its tail was cut."""
-        segment.begin_indexes()
-
-        def take(header: BatchHeader, position: int) -> None:
-            segment.note_batch(header, position, self.config.index_interval_bytes)
-
-        self.next_offset, damage = verify_segment(segment, next_offset, take)
-        if damage is not None:
-            self._cut(segment, damage)
+    def _verify(self, number: int, next_offset: int) -> bool:
+        """Check a segment and make its indexes; True if it is the last one now: its tail was cut, or nothing
+        is in those behind it.
+        """
+        segment = self.segments[number]
+        behind = next((s for s in self.segments[number + 1 :] if s.size), None)
+        bound = None if behind is None else behind.base_offset
+        chain = Chain(
+            segment.base_offset,
+            next_offset,
+            bound=bound,
+            epochs=self.epochs,
+            anchored=not self.config.compacts,
+        )
+        torn = self._walk(segment, chain, behind)
+        self.gaps = self.gaps or chain.gaps > 0
+        self.next_offset = chain.next_offset
+        if not self.gaps and bound is not None and chain.next_offset < bound:
+            reason = f"the records of the offsets {chain.next_offset} to {bound - 1} are missing"
+            if not self._keep(segment, segment.size, segment.size, reason):
+                raise CorruptLogError(segment.file.path, segment.size, reason + _ADVICE)
         self.report.verified_bytes += segment.size
         self.report.rebuilt_indexes.append(segment.index.file.path)
         segment.end_indexes()
-        return damage is not None
+        # an empty segment behind offsets that are not there was made for batches that are lost
+        last = torn or (behind is None and not self.gaps and self.next_offset < self.segments[-1].base_offset)
+        if last:
+            self._drop_after(number)
+        return last
+
+    def _walk(self, segment: Segment, chain: Chain, behind: Segment | None) -> bool:
+        """Check the batches of a segment and index them; True if its tail was cut."""
+        segment.begin_indexes()
+        interval = self.config.index_interval_bytes
+        resumed = -1
+
+        def take(header: BatchHeader, position: int) -> None:
+            # what lies behind damage has to be found without a walk over it
+            segment.note_batch(header, position, -1 if position == resumed else interval)
+
+        position = 0
+        while True:
+            damage = verify_segment(
+                segment, chain, take, position=position, gap_at_end=self.gaps or behind is not None
+            )
+            if damage is None:
+                return False
+            following = batch_follows(segment, damage, chain.next_offset)
+            if following is None and behind is None:
+                self._cut(segment, damage)
+                return True
+            resume = segment.size if following is None else following
+            if not self._keep(segment, damage.position, resume, damage.reason):
+                raise CorruptLogError(segment.file.path, damage.position, _why(damage, following, behind))
+            if following is None:
+                return False
+            position = resumed = resume
+
+    def _keep(self, segment: Segment, position: int, resume: int, reason: str) -> bool:
+        """Note damage that stays; False if it must not."""
+        if self.keep_damage:
+            self.report.damaged.append(Damaged(segment.file.path, position, resume, reason))
+        return self.keep_damage
 
     def _cut(self, segment: Segment, damage: Damage) -> None:
-        following = batch_follows(segment, damage, self.next_offset)
-        behind = [s for s in self.segments if s.base_offset > segment.base_offset and s.size]
-        if following is None and behind:
-            reason = f"{damage.reason}, and {behind[0].file.path} follows"
-            raise CorruptLogError(segment.file.path, damage.position, reason + _ADVICE)
-        if following is not None:
-            reason = f"{damage.reason}, and whole batches follow from byte {following} on"
-            raise CorruptLogError(segment.file.path, damage.position, reason + _ADVICE)
         cut = Cut(segment.file.path, damage.position, segment.size - damage.position, damage.reason)
         segment.truncate(damage.position)
         segment.file.sync()
         self.report.cuts.append(cut)
 
-    def _drop_empty_after(self, number: int) -> None:
+    def _drop_after(self, number: int) -> None:
+        """Remove the segments behind one: there is nothing in them."""
         for segment in self.segments[number + 1 :]:
             self._remove_segment(segment)
         del self.segments[number + 1 :]
@@ -202,26 +276,45 @@ class _Opening:
             self.fs.remove(path)
             self.report.removed_files.append(path)
 
-    def _replay(self, names: Sequence[str], dirty: int) -> tuple[Producers, LeaderEpochs]:
+    def _replay(self, names: Sequence[str], dirty: int) -> Producers:
         """Producers, epochs, and the transaction indexes of the segments from ``dirty`` on."""
         producers = Producers()
         limit = self.segments[dirty].base_offset if dirty < len(self.segments) else self.next_offset
         start = self._restore(producers, names, limit)
-        epochs = LeaderEpochs(self.fs, os.path.join(self.folder, LEADER_EPOCHS))
-        epochs.cut_end(self.next_offset)
+        self.epochs.cut_end(self.next_offset)
+        # without the checkpoint every batch has to be asked for its epoch
+        first = start if self.epochs.latest != UNDEFINED else self.segments[0].base_offset
         for segment in self.segments[dirty:]:
             segment.txn_index.open()
             if segment.txn_index.entries:
                 segment.txn_index.truncate(0)
         for number, segment in enumerate(self.segments):
             last = number == len(self.segments) - 1
-            if not last and self.segments[number + 1].base_offset <= start:
+            if not last and self.segments[number + 1].base_offset <= first:
                 continue
-            for position, header in segment.headers(segment.index.position_for(start)):
-                epochs.assign(header.leader_epoch, header.base_offset)
+            for position, header in self._batches(segment, segment.index.position_for(first)):
+                self.epochs.assign(header.leader_epoch, header.base_offset)
                 if header.base_offset >= start:
                     self._replay_batch(producers, segment, position, header, make_index=number >= dirty)
-        return producers, epochs
+        return producers
+
+    def _batches(self, segment: Segment, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """The batches from ``position`` on, without what is known to be damaged."""
+        resume = {d.position: d.resume for d in self.report.damaged if d.path == segment.file.path}
+        while position < segment.size:
+            try:
+                for at, header in segment.headers(position):
+                    position = at
+                    if at in resume:
+                        break
+                    yield at, header
+                else:
+                    return
+            except CorruptLogError as error:
+                if error.position not in resume:
+                    raise
+                position = error.position
+            position = resume[position]
 
     def _replay_batch(
         self, producers: Producers, segment: Segment, position: int, header: BatchHeader, *, make_index: bool
@@ -261,6 +354,13 @@ class _Opening:
 _ADVICE = ": restore the file from a copy, or cut it there by hand and lose what follows"
 
 
+def _why(damage: Damage, following: int | None, behind: Segment | None) -> str:
+    if following is not None:
+        return f"{damage.reason}, and whole batches follow from byte {following} on" + _ADVICE
+    assert behind is not None
+    return f"{damage.reason}, and {behind.file.path} follows" + _ADVICE
+
+
 def open_files(
     fs: FileSystem,
     folder: str,
@@ -270,10 +370,12 @@ def open_files(
     clean: bool,
     recovery_point: int,
     log_start_offset: int,
+    keep_damage: bool = False,
 ) -> Opened:
     """Read the partition in ``folder``, making its first segment if it has none.
 
-    Raises CorruptLogError for damage that is no torn tail, and OSError.
+    Raises OSError, and CorruptLogError for damage that is no torn tail; ``keep_damage``: that stays as it is,
+    and the log goes on behind it.
     """
-    opening = _Opening(fs, folder, config, now_ms, log_start_offset)
+    opening = _Opening(fs, folder, config, now_ms, log_start_offset, keep_damage)
     return opening.run(clean=clean, recovery_point=recovery_point)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
+from ._epochs import UNDEFINED, LeaderEpochs
 from ._segment import MAX_RELATIVE_OFFSET, Segment
 
 #: Bytes read at a time; a batch larger than that is read whole.
@@ -23,16 +24,86 @@ class Damage(NamedTuple):
     reason: str
 
 
-def verify_segment(
-    segment: Segment, next_offset: int, take: Callable[[BatchHeader, int], None]
-) -> tuple[int, Damage | None]:
-    """Check each batch of a segment: whole, its checksum, offsets that rise from ``next_offset`` on.
+class Chain:
+    """What the next batch of a segment has to be in what its checksum does not cover.
 
-    Each good one is given to ``take`` with its position. Returns the offset behind the last good one, and the
-    damage that ended the walk, if any.
+    Base offsets rise and lie within the reach of the indexes; no batch reaches into the segment that begins
+    at ``bound``. Leader epochs never fall and are those of the checkpoint, which is written before the first
+    batch of an epoch; one more than its newest is let pass: Apache Kafka writes the checkpoint afterwards.
+
+    ``gaps`` counts batches that leave offsets out, as compaction does; unless ``anchored`` the first one may
+    begin behind ``next_offset`` without counting.
     """
-    position = 0
-    while position < segment.size:
+
+    __slots__ = ("_anchored", "_base", "_bound", "_epoch", "_epochs", "gaps", "next_offset")
+
+    def __init__(
+        self,
+        segment_base: int,
+        next_offset: int,
+        *,
+        bound: int | None = None,
+        epochs: LeaderEpochs | None = None,
+        anchored: bool = True,
+    ) -> None:
+        self.next_offset = next_offset
+        self.gaps = 0
+        self._base = segment_base
+        self._bound = bound
+        self._epochs = epochs
+        self._anchored = anchored
+        self._epoch = UNDEFINED
+
+    def require(self, header: BatchHeader, position: int) -> None:
+        """Raise CorruptBatchError for a batch that cannot stand here."""
+        offset, epoch = header.base_offset, header.leader_epoch
+        if not follows(header, self.next_offset, self._base):
+            raise CorruptBatchError(f"offset {offset} where {self.next_offset} is due", position)
+        if self._bound is not None and header.last_offset >= self._bound:
+            reason = f"it ends at offset {header.last_offset}, the next file begins at {self._bound}"
+            raise CorruptBatchError(reason, position)
+        if epoch < self._epoch:
+            raise CorruptBatchError(f"leader epoch {epoch} behind {self._epoch}", position)
+        if self._epochs is not None and not self._epochs.may_have_written(epoch, offset):
+            due = self._epochs.epoch_at(offset)
+            raise CorruptBatchError(f"leader epoch {epoch} where leader-epoch-checkpoint has {due}", position)
+
+    def take(self, header: BatchHeader) -> bool:
+        """Go on behind a batch; whether it leaves offsets out."""
+        gap = self._anchored and header.base_offset != self.next_offset
+        self._anchored = True
+        self.gaps += gap
+        self.next_offset = header.next_offset
+        self._epoch = header.leader_epoch
+        return gap
+
+
+class _Held(NamedTuple):
+    """The last good batch: whether it may be taken depends on whether another one comes."""
+
+    header: BatchHeader
+    position: int
+    due: int
+    gap: bool
+
+
+def verify_segment(
+    segment: Segment,
+    chain: Chain,
+    take: Callable[[BatchHeader, int], None],
+    *,
+    position: int = 0,
+    gap_at_end: bool = True,
+) -> Damage | None:
+    """Check each batch of a segment from ``position`` on: whole, its checksum, and what ``chain`` asks for.
+
+    Each good one is given to ``take`` with its position, and ``chain`` ends behind the last. Returns the
+    damage that ended the walk, if any. Unless ``gap_at_end``, a last batch that alone leaves offsets out is
+    damage: its base offset is outside of its checksum, and no batch behind it shows that it is right.
+    """
+    held: _Held | None = None
+    damage: Damage | None = None
+    while position < segment.size and damage is None:
         data = segment.file.read(position, min(SCAN_BYTES, segment.size - position))
         at = 0
         try:
@@ -43,17 +114,23 @@ def verify_segment(
                 if at + header.size > len(data):
                     data = read_batch(segment, position, header)
                 verify_batch(data, header, at)
-                if not follows(header, next_offset, segment.base_offset):
-                    raise CorruptBatchError(f"offset {header.base_offset} where {next_offset} is due", at)
-                take(header, position + at)
-                next_offset = header.next_offset
+                chain.require(header, at)
+                if held is not None:
+                    take(held.header, held.position)
+                due = chain.next_offset
+                held = _Held(header, position + at, due, chain.take(header))
                 at += header.size
             if not at:
                 raise CorruptBatchError(f"{len(data)} bytes are too few for a batch", 0)
         except CorruptBatchError as error:
-            return next_offset, Damage(position + at, str(error))
+            damage = Damage(position + at, str(error))
         position += at
-    return next_offset, None
+    if held is not None and held.gap and chain.gaps == 1 and not gap_at_end:
+        chain.next_offset, chain.gaps = held.due, 0
+        return Damage(held.position, f"offset {held.header.base_offset} where {held.due} is due")
+    if held is not None:
+        take(held.header, held.position)
+    return damage
 
 
 def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | None:

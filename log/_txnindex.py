@@ -44,15 +44,19 @@ class TxnIndex:
         """The file, if there is one."""
         return self._file if self.entries else None
 
+    def use(self, file: File) -> None:
+        """Go on with the file under another name."""
+        self._file = file
+
     def open(self) -> bool:
-        """Read the entries; False if the file is not made of them."""
+        """Read the entries; False if the file is not made of them, or they cannot be those of a log."""
         size = self._file.size()
         data = self._file.read(0, size) if size else b""
         if len(data) % _ENTRY.size:
             return False
         raw = list(_ENTRY.iter_unpack(data))
         self.entries = [AbortedTransaction(*fields) for version, *fields in raw if version == _VERSION]
-        return len(self.entries) == len(raw)
+        return len(self.entries) == len(raw) and all(_fits(entry) for entry in self.entries)
 
     def append(self, aborted: AbortedTransaction) -> None:
         self._file.write(len(self.entries) * _ENTRY.size, _ENTRY.pack(_VERSION, *aborted))
@@ -62,3 +66,7 @@ class TxnIndex:
         """Keep the first ``count`` entries."""
         del self.entries[count:]
         self._file.truncate(count * _ENTRY.size)
+
+
+def _fits(entry: AbortedTransaction) -> bool:
+    return 0 <= entry.first_offset <= entry.last_offset and entry.last_stable_offset <= entry.last_offset + 1
