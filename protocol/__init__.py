@@ -15,7 +15,7 @@ from ._batch import (
     stamp_batch,
     verify_batch,
 )
-from ._compression import decompress, decompressed_limit
+from ._compression import compress, decompress, decompressed_limit
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
     CorruptBatchError,
@@ -89,6 +89,7 @@ __all__ = [
     "WireReader",
     "api_for",
     "build_batch",
+    "compress",
     "decode_assignment",
     "decode_request",
     "decode_request_header",
