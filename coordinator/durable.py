@@ -2,6 +2,7 @@
 
 :meth:`Durable.apply` is the only thing that changes it, one record at a time, whether the record was just
 appended or is read back at the start. So a shard that was loaded knows what the one that wrote knew.
+:meth:`Durable.apply_encoded` is the same for records that nobody has decoded yet.
 
 Order does not matter more than it must: after compaction an offset may stand before its group's record, or
 the group's tombstone may be gone. Offsets and groups are therefore kept apart; a group with offsets and no
@@ -10,11 +11,21 @@ record is a *simple* one, used for storage only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from ..offsets_topic import NONE, GroupDeleted, GroupStored, OffsetCommitted, OffsetDeleted, Record
+from ..offsets_topic import (
+    NONE,
+    EncodedCommit,
+    GroupDeleted,
+    GroupStored,
+    OffsetCommitted,
+    OffsetDeleted,
+    Record,
+    decode_commit_value,
+    decode_partition,
+)
 from ..protocol import TopicPartition
 
 # makes a named tuple in half the time of calling its class
@@ -32,6 +43,14 @@ class OffsetEntry(NamedTuple):
     record_offset: int
 
 
+#: By partition. An entry that was read back and that nobody has asked for is still the value of its record.
+Entries: TypeAlias = dict[TopicPartition, OffsetEntry | bytes]
+
+# the place of an entry that was read back encoded: before every transaction that is open now
+_UNPLACED: Final = -1
+_NO_OFFSETS: Final[Entries] = {}
+
+
 @dataclass(slots=True)
 class Durable:
     """``stored`` by group; ``offsets`` by group and partition; ``pending`` by producer id, group and
@@ -40,11 +59,13 @@ class Durable:
     """
 
     stored: dict[str, GroupStored] = field(default_factory=dict)
-    offsets: dict[str, dict[TopicPartition, OffsetEntry]] = field(default_factory=dict)
-    pending: dict[int, dict[str, dict[TopicPartition, OffsetEntry]]] = field(default_factory=dict)
+    offsets: dict[str, Entries] = field(default_factory=dict)
+    pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
     # one object for a partition, however many groups commit it
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
+    #: The same by their bytes in a record's key.
+    encoded_keys: dict[bytes, TopicPartition] = field(default_factory=dict, compare=False, repr=False)
 
     def knows(self, group_id: str) -> bool:
         """Whether the log has anything of this group."""
@@ -56,8 +77,13 @@ class Durable:
 
     def offset(self, group_id: str, partition: TopicPartition) -> OffsetEntry | None:
         """The committed offset of a partition."""
-        offsets = self.offsets.get(group_id)
-        return None if offsets is None else offsets.get(partition)
+        entry = self.offsets.get(group_id, _NO_OFFSETS).get(partition)
+        return _decoded(entry) if isinstance(entry, bytes) else entry
+
+    def committed(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetEntry]]:
+        """Every committed offset of a group."""
+        for partition, entry in self.offsets.get(group_id, _NO_OFFSETS).items():
+            yield partition, _decoded(entry) if isinstance(entry, bytes) else entry
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Whether an open transaction holds an offset for this partition."""
@@ -98,6 +124,24 @@ class Durable:
         elif type(record) is GroupDeleted:
             self.stored.pop(record.group, None)
 
+    def apply_encoded(self, commits: Iterable[EncodedCommit]) -> None:
+        """Take in plain commits of a load as they lie in the log; each is decoded when it is asked for.
+
+        Not while a transaction is open: what its marker does goes by where the records lie.
+        """
+        assert not self.pending
+        by_group, known = self.offsets, self.encoded_keys
+        for encoded_group, partition, value in commits:
+            group = encoded_group.decode()
+            key = known.get(partition)
+            if key is None:
+                key = known[partition] = decode_partition(partition)
+            offsets = by_group.get(group)
+            if offsets is None:
+                by_group[group] = {key: value}
+            else:
+                offsets[key] = value
+
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Take in a marker. A plain commit that lies later in the log than a pending one stays."""
         for group_id, entries in self.pending.pop(producer_id, {}).items():
@@ -109,12 +153,14 @@ class Durable:
                 offsets = self.offsets.setdefault(group_id, {})
                 for partition, entry in entries.items():
                     stored = offsets.get(partition)
-                    if stored is None or entry.record_offset > stored.record_offset:
+                    # one that is still encoded was read before any transaction of now was opened
+                    assert type(entry) is OffsetEntry, "pending ones are decoded"
+                    if type(stored) is not OffsetEntry or entry.record_offset > stored.record_offset:
                         offsets[partition] = entry
 
     def _commit(
         self,
-        by_group: dict[str, dict[TopicPartition, OffsetEntry]],
+        by_group: dict[str, Entries],
         record: OffsetCommitted,
         record_offset: int,
     ) -> None:
@@ -137,3 +183,8 @@ class Durable:
         for producer_id in self.open_producers.get(group_id, ()):
             # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
             self.pending[producer_id].get(group_id, {}).pop(partition, None)
+
+
+def _decoded(value: bytes) -> OffsetEntry:
+    offset, leader_epoch, metadata, commit_ms = decode_commit_value(value)
+    return OffsetEntry(offset, leader_epoch, metadata, commit_ms, NONE, _UNPLACED)

@@ -82,7 +82,7 @@ def _expire(shard: Shard, group: Group, now_ms: int) -> None:
     durable, group_id = shard.durable, group.group_id
     expired = [
         key
-        for key, entry in durable.offsets.get(group_id, {}).items()
+        for key, entry in durable.committed(group_id)
         if _is_expired(shard, group, key, entry, now_ms) and not durable.is_pending(group_id, key)
     ]
     everything = len(expired) == len(durable.offsets.get(group_id, ()))

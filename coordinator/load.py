@@ -7,11 +7,11 @@ so a single bad record must not take all groups with it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Protocol, cast
 
-from ..offsets_topic import NONE, CorruptRecordError, decode
-from ..protocol import KohortError
+from ..offsets_topic import NONE, CorruptRecordError, EncodedCommit, OtherRecord, decode
+from ..protocol import CorruptBatchError, KohortError, TopicPartition
 from .effects import Note
 from .insight import RecordSkipped
 from .shard import Shard
@@ -35,12 +35,16 @@ class LoadError(KohortError):
 class LoadedBatch(Protocol):
     """One batch of the log; ``records`` are (offset, timestamp in ms, key, value). If ``damage`` says what is
     wrong there is no batch, and no records, where ``base_offset`` was due.
+
+    ``pieces`` are the same records with the plain commits undecoded; both raise CorruptBatchError.
     """
 
     @property
     def base_offset(self) -> int: ...
     @property
     def records(self) -> Sequence[tuple[int, int, bytes | None, bytes | None]]: ...
+    @property
+    def record_count(self) -> int: ...
     @property
     def producer_id(self) -> int: ...
     @property
@@ -49,6 +53,9 @@ class LoadedBatch(Protocol):
     def control(self) -> bool: ...
     @property
     def damage(self) -> str: ...
+    def pieces(
+        self, known: MutableMapping[bytes, TopicPartition], /
+    ) -> Iterator[Iterable[EncodedCommit] | OtherRecord]: ...
 
 
 class Loader:
@@ -69,27 +76,51 @@ class Loader:
         try:
             for batch in batches:
                 offset = batch.base_offset
+                count = batch.record_count
                 if batch.damage:
                     self._skip(offset, batch.damage)
-                elif batch.control:
-                    self._marker(batch)
-                else:
-                    self._records(batch)
-                self.records += len(batch.records)
-                yield len(batch.records)
+                elif count:
+                    self._batch(batch)
+                self.records += count
+                yield count
         except KohortError as error:
             self.failed = True
             self._skip(offset, f"the partition is not served: {error}")
 
+    def _batch(self, batch: LoadedBatch) -> None:
+        """Take in a batch. One without records, left by compaction for its producer, never comes here."""
+        try:
+            if batch.control:
+                self._marker(batch)
+            elif batch.transactional or self._shard.durable.pending:
+                self._records(batch)
+            else:
+                self._encoded(batch)
+        except CorruptBatchError as error:
+            # its checksum is right: it was written so, and what could be read of it was
+            self._skip(batch.base_offset, str(error))
+
+    def _encoded(self, batch: LoadedBatch) -> None:
+        """The fast way, for records whose places in the log decide nothing."""
+        durable = self._shard.durable
+        for piece in batch.pieces(durable.encoded_keys):
+            if type(piece) is OtherRecord:
+                self._record(batch.base_offset + piece.delta, piece.key, piece.value, NONE)
+            else:
+                durable.apply_encoded(cast("Iterable[EncodedCommit]", piece))
+
     def _records(self, batch: LoadedBatch) -> None:
         producer_id = batch.producer_id if batch.transactional else NONE
         for offset, _, key, value in batch.records:
-            try:
-                record = decode(key, value)
-            except CorruptRecordError as error:
-                self._skip(offset, str(error))
-            else:
-                self._shard.replay(record, offset, producer_id)
+            self._record(offset, key, value, producer_id)
+
+    def _record(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+        try:
+            record = decode(key, value)
+        except CorruptRecordError as error:
+            self._skip(offset, str(error))
+        else:
+            self._shard.replay(record, offset, producer_id)
 
     def _marker(self, batch: LoadedBatch) -> None:
         for offset, _, key, _ in batch.records:

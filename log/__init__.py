@@ -11,7 +11,7 @@ from ._files import OS_FILES, File, FileSystem, Lock
 from ._folder import DataFolder
 from ._info import AppendInfo, ReadInfo
 from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
-from ._records import decode_records
+from ._records import decode_records, record_at
 from ._recovery import Cut, RecoveryReport
 from ._salvage import Salvaged
 
@@ -36,4 +36,5 @@ __all__ = [
     "Salvaged",
     "decode_records",
     "encode_uuid",
+    "record_at",
 ]

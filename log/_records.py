@@ -28,7 +28,6 @@ def decode_records(data: bytes | bytearray, header: BatchHeader, position: int =
 
 
 def _walk(data: bytes, header: BatchHeader) -> list[Record]:
-    """This is where a load of the offsets topic spends its time: varints of one byte are read in place."""
     records: list[Record] = []
     base_offset, base_timestamp = header.base_offset, header.base_timestamp_ms
     if header.log_append_time:
@@ -36,26 +35,33 @@ def _walk(data: bytes, header: BatchHeader) -> list[Record]:
     follows_delta = not header.log_append_time
     position, size = 0, len(data)
     while position < size:
-        length, position = _varint(data, position)
-        end = position + length
-        if length < 0 or end > size:
-            raise ValueError(f"a record of {length} bytes where {size - position} are left")
-        timestamp = base_timestamp
-        position += 1  # attributes
-        if data[position]:
-            delta, position = _varint(data, position)
-            if follows_delta:
-                timestamp += delta
-        else:
-            position += 1
-        delta, position = _varint(data, position)
-        key, position = _nullable(data, position)
-        value, position = _nullable(data, position)
-        if position >= end:
-            raise ValueError("a record shorter than its fields")
+        delta, later_ms, key, value, position = record_at(data, position)
+        timestamp = base_timestamp + later_ms if follows_delta else base_timestamp
         records.append((base_offset + delta, timestamp, key, value))
-        position = end
     return records
+
+
+def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, int]:
+    """One record of an uncompressed batch: the difference of its offset and of its time in milliseconds to
+    the batch's, its key, its value, and the position behind it.
+
+    Raises IndexError and ValueError where there is no record.
+    """
+    length, position = _varint(data, position)
+    end = position + length
+    if length < 0 or end > len(data):
+        raise ValueError(f"a record of {length} bytes where {len(data) - position} are left")
+    position += 1  # attributes
+    if data[position]:
+        later_ms, position = _varint(data, position)
+    else:
+        later_ms, position = 0, position + 1
+    delta, position = _varint(data, position)
+    key, position = _nullable(data, position)
+    value, position = _nullable(data, position)
+    if position >= end:
+        raise ValueError("a record shorter than its fields")
+    return delta, later_ms, key, value, end
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:

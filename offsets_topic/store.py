@@ -5,20 +5,26 @@ One append is one batch, so its records are in the log together or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..log import AppendInfo, CorruptLogError, ReadInfo, Salvaged, decode_records
 from ..protocol import (
+    BATCH_OVERHEAD,
     BatchHeader,
     CorruptBatchError,
     ErrorCode,
     KafkaError,
+    TopicPartition,
     build_batch,
+    decompress,
     iter_batches,
     parse_batch_header,
     verify_batch,
 )
+from ._encoded import EncodedCommit, OtherRecord, split_records
 
 #: Bytes read from a log at a time while it is loaded, and Kafka's default for that.
 LOAD_BYTES = 5 * 1024 * 1024
@@ -30,25 +36,63 @@ NO_PRODUCER = -1
 KeyValue = tuple[bytes, bytes | None]
 
 
-class StoredBatch(NamedTuple):
-    """One batch of the log.
+@dataclass(slots=True, eq=False)
+class StoredBatch:
+    """One batch of the log, its checksum right; its records are read when they are asked for.
 
-    ``records`` are (offset, timestamp in milliseconds, key, value); a control batch has one, whose key says
-    whether the transaction of ``producer_id`` was committed. Where ``damage`` says what is wrong there is no
-    batch to be read: then there are no records, and the offset is the one that was due.
+    A control batch has one record, whose key says whether the transaction of ``producer_id`` was committed.
+    Where ``damage`` says what is wrong there is no batch to be read: then there are no records, and the
+    offset is the one that was due.
     """
 
     base_offset: int
-    records: list[tuple[int, int, bytes | None, bytes | None]]
-    producer_id: int
-    transactional: bool
-    control: bool
+    file: str = ""
+    position: int = 0
     damage: str = ""
+    header: BatchHeader | None = None
+    data: bytes = field(default=b"", repr=False)
+    at: int = 0
 
     @property
-    def next_offset(self) -> int:
-        """The offset behind the last record; a batch emptied by compaction has none: its base offset."""
-        return self.records[-1][0] + 1 if self.records else self.base_offset
+    def producer_id(self) -> int:
+        return NO_PRODUCER if self.header is None else self.header.producer_id
+
+    @property
+    def transactional(self) -> bool:
+        return self.header is not None and self.header.transactional
+
+    @property
+    def control(self) -> bool:
+        return self.header is not None and self.header.control
+
+    @property
+    def record_count(self) -> int:
+        return 0 if self.header is None else self.header.record_count
+
+    @property
+    def records(self) -> list[tuple[int, int, bytes | None, bytes | None]]:
+        """(offset, timestamp in milliseconds, key, value) of each. Raises CorruptBatchError."""
+        if self.header is None:
+            return []
+        with self._located():
+            return decode_records(self.data, self.header, self.at)
+
+    def pieces(
+        self, known: MutableMapping[bytes, TopicPartition]
+    ) -> Iterator[Iterable[EncodedCommit] | OtherRecord]:
+        """The records, plain commits undecoded (``split_records``). Raises CorruptBatchError."""
+        if self.header is not None:
+            payload = self.data[self.at + BATCH_OVERHEAD : self.at + self.header.size]
+            with self._located():
+                plain = bytes(decompress(self.header.codec, payload))
+                yield from split_records(plain, self.header.record_count, known)
+
+    @contextmanager
+    def _located(self) -> Iterator[None]:
+        try:
+            yield
+        except CorruptBatchError as error:
+            raise CorruptLogError(self.file, self.position, str(error)) from error
 
 
 class Log(Protocol):
@@ -144,7 +188,14 @@ class OffsetsStore:
                     reason = f"a batch that ends at offset {header.last_offset} where {offset} is due"
                     raise CorruptLogError(run.file, run.position + position, reason)
                 offset = header.next_offset
-                yield _stored(run.records, position, header), offset
+                verify_batch(run.records, header, position)
+                place = run.position + position
+                yield (
+                    StoredBatch(
+                        header.base_offset, run.file, place, header=header, data=run.records, at=position
+                    ),
+                    offset,
+                )
 
     def flush(self, partition: int) -> None:
         """Return once the partition is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
@@ -159,18 +210,9 @@ class OffsetsStore:
             ) from None
 
 
-def _stored(data: bytes, position: int, header: BatchHeader) -> StoredBatch:
-    verify_batch(data, header, position)
-    records = decode_records(data, header, position)
-    return StoredBatch(header.base_offset, records, header.producer_id, header.transactional, header.control)
-
-
 def _salvaged(piece: Salvaged) -> StoredBatch:
-    damage = piece.damage
-    if not damage:
-        try:
-            return _stored(piece.records, 0, parse_batch_header(piece.records))
-        except CorruptBatchError as error:
-            damage = str(error)
-    where = f"{piece.file}, position {piece.position}: {damage}"
-    return StoredBatch(piece.offset, [], NO_PRODUCER, transactional=False, control=False, damage=where)
+    if piece.damage:
+        where = f"{piece.file}, position {piece.position}: {piece.damage}"
+        return StoredBatch(piece.offset, piece.file, piece.position, where)
+    header = parse_batch_header(piece.records)
+    return StoredBatch(piece.offset, piece.file, piece.position, header=header, data=piece.records)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kohort.coordinator import GroupCoordinator, GroupSettings, Note
+from kohort.offsets_topic import OtherRecord
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext
 from tests.coordinator.bodies import DIRECTORY, RANGE_T, commit_body
 
@@ -22,6 +23,14 @@ class Batch:
     transactional: bool = False
     control: bool = False
     damage: str = ""
+
+    @property
+    def record_count(self) -> int:
+        return len(self.records)
+
+    def pieces(self, _known: Any) -> Iterator[OtherRecord]:
+        for offset, _, key, value in self.records:
+            yield OtherRecord(offset - self.base_offset, key, value)
 
 
 @dataclass

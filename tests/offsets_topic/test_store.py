@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.log import DataFolder, LogConfig, PartitionLog
+from kohort.log import CorruptLogError, DataFolder, LogConfig, PartitionLog
 from kohort.offsets_topic import (
     GroupStored,
     OffsetCommitted,
     OffsetsStore,
-    StoredBatch,
     UnknownRecord,
     decode,
 )
@@ -47,21 +46,14 @@ def test_an_append_is_one_batch_of_its_records(tmp_path: Path) -> None:
     assert store.partition_count == 2
     assert store.append(1, [(b"k0", b"v0"), (b"k1", None)], NOW_MS) == 0
     assert store.append(1, [(b"k2", b"")], NOW_MS + 5) == 2
-    assert list(store.load(1)) == [
-        StoredBatch(0, [(0, NOW_MS, b"k0", b"v0"), (1, NOW_MS, b"k1", None)], -1, False, False),
-        StoredBatch(2, [(2, NOW_MS + 5, b"k2", b"")], -1, False, False),
-    ]
+    first, second = store.load(1)
+    assert (first.base_offset, first.producer_id, first.transactional, first.control) == (0, -1, False, False)
+    assert first.records == [(0, NOW_MS, b"k0", b"v0"), (1, NOW_MS, b"k1", None)]
+    assert (second.base_offset, second.record_count) == (2, 1)
+    assert second.records == [(2, NOW_MS + 5, b"k2", b"")]
     assert list(store.load(0)) == []
     store.flush(1)
     assert logs[1].recovery_point == 3
-
-
-def test_a_batch_unpacks_in_the_order_of_its_fields(tmp_path: Path) -> None:
-    store, _ = open_store(tmp_path, 0)
-    store.append(0, [(b"k", b"v")], NOW_MS)
-    for base_offset, records, producer_id, transactional, control, damage in store.load(0):
-        assert (base_offset, records, producer_id) == (0, [(0, NOW_MS, b"k", b"v")], -1)
-        assert (transactional, control, damage) == (False, False, "")
 
 
 def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
@@ -82,7 +74,8 @@ def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
     first, second, end = store.load(0)
     assert (first.producer_id, first.transactional, first.control) == (9, True, False)
     assert second.base_offset == 1
-    assert end == StoredBatch(2, [(2, NOW_MS, key, value)], 9, True, True)
+    assert (end.records, end.producer_id) == ([(2, NOW_MS, key, value)], 9)
+    assert (end.transactional, end.control) == (True, True)
     with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
         store.append(0, [(b"k", b"v")], NOW_MS, producer_id=9, producer_epoch=1, transactional=True)
 
@@ -198,8 +191,11 @@ def test_records_that_do_not_fill_their_batch_are_told(tmp_path: Path) -> None:
     _write_crc(data, 0)
     logs[0].append(bytes(data), now_ms=NOW_MS, from_client=False)
     whole, damaged = store.load(0)
-    assert (whole.base_offset, whole.damage) == (0, "")
-    assert "records cannot be read" in damaged.damage
+    assert (whole.base_offset, damaged.base_offset) == (0, 1)
+    for read in (lambda: damaged.records, lambda: list(damaged.pieces({}))):
+        with pytest.raises(CorruptLogError, match=r"0\.log: record.* cannot be read") as caught:
+            read()
+        assert caught.value.position == logs[0].size_bytes // 2
 
 
 KEY = st.binary(min_size=0, max_size=300)

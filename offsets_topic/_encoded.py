@@ -1,0 +1,225 @@
+"""Committed offsets as they lie in the log: found in a batch and cut out of it, but not decoded.
+
+A load meets millions of records, and nearly all are plain commits: key version 1, value version 3, no
+metadata. Such a one is cut into three pieces, the bytes of its group, of its partition and its value, each
+known to be well formed, so that whoever keeps them may decode them when they are asked for, which for most is
+never. Every other record comes as it is, in its place.
+
+Two ways lead through a batch. Where many records in a row have fields of the same lengths, the bytes that say
+so are compared column by column, and the records are cut by one struct; everywhere else they are read one by
+one. Both leave to the careful reader whatever they do not know.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, MutableMapping
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from ..log import record_at
+from ..protocol import CorruptBatchError, TopicPartition
+from .records import CorruptRecordError
+
+#: A plain commit: UTF-8 of the group, int16 length and UTF-8 of the topic and int32 partition, the value.
+EncodedCommit: TypeAlias = tuple[bytes, bytes, bytes]
+
+#: Bytes of a value of version 3 whose metadata is empty.
+_BARE_VALUE: Final = 24
+_HEAD = struct.Struct(">hqih")
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+
+_NOT_ASCII: Final = bytes(range(0x80, 0x100))
+
+# fewer records in a row are read one by one
+_SHORTEST_RUN: Final = 32
+#: Most commits that are handed out together.
+_MOST: Final = 2_000
+
+
+class OtherRecord(NamedTuple):
+    """A record that is no plain commit; ``delta`` is its offset less the batch's base offset."""
+
+    delta: int
+    key: bytes | None
+    value: bytes | None
+
+
+class CommitValue(NamedTuple):
+    """What a plain commit's value says."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+
+
+def decode_commit_value(value: bytes) -> CommitValue:
+    """The value of an :data:`EncodedCommit`."""
+    _, offset, leader_epoch, size = _HEAD.unpack_from(value)
+    end = _HEAD.size + size
+    return CommitValue(
+        offset, leader_epoch, value[_HEAD.size : end].decode(), _INT64.unpack_from(value, end)[0]
+    )
+
+
+def decode_partition(encoded: bytes) -> TopicPartition:
+    """The partition of an :data:`EncodedCommit`. Raises CorruptRecordError."""
+    try:
+        (size,) = _INT16.unpack_from(encoded)
+        if size < 0 or size != len(encoded) - 6:
+            raise CorruptRecordError(f"key: a topic of {size} bytes in {len(encoded)}")
+        return TopicPartition(encoded[2:-4].decode(), _INT32.unpack_from(encoded, 2 + size)[0])
+    except (struct.error, UnicodeDecodeError) as error:
+        raise CorruptRecordError(f"key: {error}") from error
+
+
+def split_records(
+    data: bytes, count: int, known: MutableMapping[bytes, TopicPartition]
+) -> Iterator[Iterable[EncodedCommit] | OtherRecord]:
+    """All records of an uncompressed batch without its header, in their order; ``count`` are due.
+
+    ``known`` remembers partitions that were found well formed. Raises CorruptBatchError where the bytes are
+    no records, or not as many as are due.
+    """
+    position, found, size = 0, 0, len(data)
+    # after a vain search for a run the next one is farther away
+    search_at, distance = 0, _SHORTEST_RUN
+    try:
+        while position < size:
+            if found >= search_at and count - found >= _SHORTEST_RUN:
+                commits, behind, number = _run(data, position, min(count - found, _MOST), known)
+                if number:
+                    yield commits
+                    position, found, distance = behind, found + number, _SHORTEST_RUN
+                    continue
+                search_at, distance = found + distance, distance * 2
+            rows, position = _one_by_one(data, position, max(search_at - found, _SHORTEST_RUN), known)
+            if rows:
+                found += len(rows)
+                yield rows
+            else:
+                delta, _, key, value, position = record_at(data, position)
+                found += 1
+                yield OtherRecord(delta, key, value)
+    except (IndexError, ValueError) as error:
+        raise CorruptBatchError(f"record {found} cannot be read: {error}", 0) from error
+    if found != count:
+        raise CorruptBatchError(f"{found} records, the header says {count}", 0)
+
+
+def _one_by_one(
+    data: bytes, position: int, most: int, known: MutableMapping[bytes, TopicPartition]
+) -> tuple[list[EncodedCommit], int]:
+    """Plain commits from ``position`` on, up to the first record that is none, and where that lies.
+
+    Everything is in one loop because a call costs as much as half of it.
+    """
+    rows: list[EncodedCommit] = []
+    size = len(data)
+    while position < size and len(rows) < most:
+        length, at = data[position], position + 1
+        if length >= 0x80:
+            length, at = length & 0x7F | data[at] << 7, at + 1
+        end = at + (length >> 1)
+        if length & 1 or length > 0x3FFF or end > size:
+            break
+        at += 1  # attributes
+        while data[at] >= 0x80:  # time
+            at += 1
+        at += 1
+        while data[at] >= 0x80:  # offset
+            at += 1
+        key_size, at = data[at + 1], at + 2
+        if key_size >= 0x80:
+            key_size, at = key_size & 0x7F | data[at] << 7, at + 1
+        key_end = at + (key_size >> 1)
+        group_end = at + 4 + data[at + 3]
+        partition = data[group_end:key_end]
+        # what is between: a length of 24, the version, an empty metadata, no headers
+        if (
+            end - key_end != _BARE_VALUE + 2
+            or data[key_end : key_end + 3] != b"\x30\x00\x03"
+            or data[at : at + 3] != b"\x00\x01\x00"
+            or key_size & 1
+            or data[end - 11 : end - 9] != b"\x00\x00"
+            or data[end - 1]
+            or (partition not in known and not _learn(partition, known))
+        ):
+            break
+        group = data[at + 4 : group_end]
+        if not group.isascii():
+            break
+        rows.append((group, partition, data[key_end + 1 : end - 1]))
+        position = end
+    return rows, position
+
+
+def _learn(partition: bytes, known: MutableMapping[bytes, TopicPartition]) -> bool:
+    try:
+        known[partition] = decode_partition(partition)
+    except CorruptRecordError:
+        return False
+    return True
+
+
+def _run(
+    data: bytes, position: int, most: int, known: MutableMapping[bytes, TopicPartition]
+) -> tuple[Iterable[EncodedCommit], int, int]:
+    """Plain commits from ``position`` on whose fields have the lengths of the first one's: they, the position
+    behind them, and how many they are; none where there are too few of them.
+    """
+    first, behind = _one_by_one(data, position, 1, known)
+    size = behind - position
+    if not first or (number := min(most, (len(data) - position) // size)) < _SHORTEST_RUN:
+        return (), position, 0
+    group, partition, _ = first[0]
+    delta_at = _delta_at(data, position)
+    key_at = size - 2 - _BARE_VALUE - len(group) - len(partition) - 4
+    lengths_at = key_at - (1 if len(group) + len(partition) + 4 < 64 else 2)
+    group_at, value_at = key_at + 4, size - 1 - _BARE_VALUE
+    # these bytes say where the fields are: they must be those of the first record
+    alike = (
+        *range(delta_at),
+        *range(lengths_at, group_at),
+        *(group_at + len(group) + i for i in (0, 1)),
+        *(value_at + i for i in (-1, 0, 1, 14, 15)),
+        size - 1,
+    )
+    record = data[position:behind]
+    for at in alike:
+        column = data[position + at : position + number * size : size]
+        number -= len(column.lstrip(record[at : at + 1]))
+        if number < _SHORTEST_RUN:
+            return (), position, 0
+    # offset deltas of as many bytes, and text of one byte a character
+    text = (*range(group_at, group_at + len(group)), *range(group_at + len(group) + 2, value_at - 5))
+    for at in (lengths_at - 1, *text):
+        if number and not data[position + at : position + number * size : size].isascii():
+            number = 0
+    for at in range(delta_at, lengths_at - 1):
+        number -= len(data[position + at : position + number * size : size].lstrip(_NOT_ASCII))
+    if number < _SHORTEST_RUN:
+        return (), position, 0
+    end = position + number * size
+    cut = _cutter(group_at, len(group), len(partition))
+    return cut.iter_unpack(memoryview(data)[position:end]), end, number
+
+
+@lru_cache(maxsize=1024)
+def _cutter(group_at: int, group_size: int, partition_size: int) -> struct.Struct:
+    """Group, partition and value of a record, which ends with the number of its headers."""
+    return struct.Struct(f"{group_at}x{group_size}s{partition_size}sx{_BARE_VALUE}sx")
+
+
+def _delta_at(data: bytes, position: int) -> int:
+    """Where a record's offset delta is, counted from the record's start."""
+    at = position
+    while data[at] >= 0x80:  # length
+        at += 1
+    at += 2  # and attributes
+    while data[at] >= 0x80:  # time
+        at += 1
+    return at + 1 - position
