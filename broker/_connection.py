@@ -31,7 +31,8 @@ MAX_WAITING_REQUESTS = 32
 #: Bytes of one connection's waiting requests; over it its reading pauses.
 MAX_WAITING_BYTES = 1_048_576
 
-#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write.
+#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write, unless
+#: they have MAX_WAITING_BYTES before.
 MAX_AHEAD = 1_024
 
 #: Bytes of answers that leave together; more than that are written at once.
@@ -69,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._waiting: deque[bytes | ProtocolError] = deque()
         self._waiting_bytes = 0
         self._calls: deque[HotCall] = deque()
+        self._ahead_bytes = 0
         self._unsent = bytearray()
         self._flush_due = False
         self._collecting = False
@@ -169,6 +171,7 @@ class Connection(asyncio.Protocol):
             calls.popleft()
             self._unsent += response
         if not self._collecting:
+            self.last_active = self._server.now()
             self._send()
             if not calls:
                 _wake(self._settled)
@@ -211,9 +214,12 @@ class Connection(asyncio.Protocol):
     def _take(self, frame: bytes) -> bool:
         """Hand a hot request to the coordinator; whether this was one, and there is room for its answer."""
         calls = self._calls
-        if not self._can_write or (calls and (calls[0].parks or len(calls) >= MAX_AHEAD)):
+        if not calls:
+            self._ahead_bytes = 0
+        elif calls[0].parks or len(calls) >= MAX_AHEAD or self._ahead_bytes >= MAX_WAITING_BYTES:
             return False
-        return self._server.router.take(frame, self.peer, self, calls)
+        self._ahead_bytes += len(frame)
+        return self._can_write and self._server.router.take(frame, self.peer, self, calls)
 
     async def _serve(self) -> None:
         try:
