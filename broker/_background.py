@@ -1,4 +1,4 @@
-"""What a broker does by itself: retention, syncing by time, recovery points."""
+"""What a broker does by itself: retention, recovery points."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from collections.abc import Callable
 from ..protocol import KafkaError
 from ._partition import Partition
 from ._settings import BrokerSettings
-from ._topic_config import MAX_LONG
 from ._topics import Topics
 
 log = logging.getLogger("kohort.broker")
 
-#: Shortest and longest time between two looks for records to sync, in seconds.
-_FLUSH_LOOK_S = (0.05, 1.0)
+#: Shortest time between two writings of the recovery points, in seconds.
+_SHORTEST_S = 0.05
 
 
 class Background:
-    """Three loops over the partitions. A partition whose disk fails is logged and tried again next time."""
+    """Two loops over the partitions. A partition whose disk fails is logged and tried again next time."""
 
     def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
         self._topics = topics
@@ -31,7 +30,6 @@ class Background:
         settings = self._settings
         self._tasks = [
             asyncio.create_task(self._each(settings.log_retention_check_interval_ms / 1000, self._retain)),
-            asyncio.create_task(self._flush()),
             asyncio.create_task(self._checkpoint(settings.log_flush_offset_checkpoint_interval_ms / 1000)),
         ]
 
@@ -57,22 +55,9 @@ class Background:
     def _retain(self, partition: Partition) -> None:
         partition.apply_retention(self._now_ms())
 
-    async def _flush(self) -> None:
-        least, most = _FLUSH_LOOK_S
-        while True:
-            shortest = min((topic.config.flush_ms for topic in self._topics.all()), default=MAX_LONG)
-            await asyncio.sleep(max(least, min(most, shortest / 2_000)))
-            if shortest < MAX_LONG:
-                await self._over_all(self._flush_one)
-
-    def _flush_one(self, partition: Partition) -> None:
-        since = partition.dirty_since_ms
-        if since is not None and self._now_ms() - since >= partition.topic.config.flush_ms:
-            partition.flush()
-
     async def _checkpoint(self, interval_s: float) -> None:
         while True:
-            await asyncio.sleep(max(interval_s, _FLUSH_LOOK_S[0]))
+            await asyncio.sleep(max(interval_s, _SHORTEST_S))
             try:
                 self._topics.write_checkpoints()
             except KafkaError:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo, Salvaged
 from ..protocol import ErrorCode, KafkaError
+from ._flusher import Flusher, deleted
+from ._topic_config import MAX_LONG
 
 if TYPE_CHECKING:
     from ._topics import Topic
@@ -32,7 +34,7 @@ class Partition:
     are, and nothing is read or written until somebody has seen to them and started the broker again.
     """
 
-    __slots__ = ("_create", "_log", "damage", "dirty_since_ms", "index", "leader_epoch", "topic", "waiters")
+    __slots__ = ("_create", "_flusher", "_log", "damage", "index", "leader_epoch", "topic", "waiters")
 
     def __init__(
         self,
@@ -48,9 +50,8 @@ class Partition:
         # each start is a new reign: clients that read ahead of a crash see that the log may have been cut
         self.leader_epoch = log.leader_epoch + 1 if log is not None and log.log_end_offset else 0
         self.waiters: set[asyncio.Future[None]] = set()
-        #: When the oldest record that is not yet synced was appended; None if all are.
-        self.dirty_since_ms: int | None = None
         self._log = log
+        self._flusher: Flusher | None = None
         self._create = create
 
     def __repr__(self) -> str:
@@ -90,20 +91,67 @@ class Partition:
         leader_epoch: int | None = None,
         from_client: bool = True,
     ) -> AppendInfo:
-        """Append batches and wake who waits for them. Raises KafkaError."""
+        """Append batches, wake who waits for them, and see to it that they are flushed when they have to be.
+
+        Of a client's batches that is for ``flush_before_answer``, or done later; others are flushed here if
+        ``flush.messages`` says so. Raises KafkaError.
+        """
         self.check_usable()
         if self._log is None:
             self._log = self._create(self)
+        seen = self._log.high_watermark
         info = self._log.append(
             records,
             now_ms=now_ms,
             leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
             from_client=from_client,
+            flush_when_due=not from_client,
         )
-        if self.dirty_since_ms is None:
-            self.dirty_since_ms = now_ms
-        self.wake()
+        if self._log.high_watermark > seen:
+            self.wake()
+        self._plan_flush(self._log)
         return info
+
+    def flush_before_answer(self, end_offset: int, *, all_replicas: bool) -> Awaitable[None] | None:
+        """What the answer to an append that ended at ``end_offset`` has to wait for; None: for nothing.
+
+        ``all_replicas`` says that it was asked for with acks=all. The wait raises KafkaError
+        (KAFKA_STORAGE_ERROR and others).
+        """
+        log = self._log
+        if log is None or log.recovery_point >= end_offset:
+            return None
+        if log.flush_is_due or (all_replicas and self.topic.config.kohort_ack_flush):
+            return self._flusher_of(log).flushed(end_offset)
+        return None
+
+    def _plan_flush(self, log: PartitionLog) -> None:
+        """Begin a flush or set an alarm for one, if there is something to flush and a config asks for it."""
+        config = self.topic.config
+        if log.recovery_point >= log.log_end_offset:
+            return
+        never = config.flush_ms == MAX_LONG
+        if log.flush_is_due or (never and config.flush_messages == MAX_LONG and log.config.shows_flushed):
+            self._flusher_of(log).start()
+        elif not never:
+            self._flusher_of(log).start_within(config.flush_ms / 1_000)
+
+    def _flusher_of(self, log: PartitionLog) -> Flusher:
+        if self._flusher is None:
+            self._flusher = Flusher(log, self._flushed, self._flush_failed)
+        return self._flusher
+
+    def _flushed(self) -> None:
+        if self._log is not None:
+            if self._log.config.shows_flushed:
+                self.wake()
+            self._plan_flush(self._log)
+
+    def _flush_failed(self, error: KafkaError) -> None:
+        """What the disk holds is not known: nothing is served until a start has looked at it."""
+        logger.error("%s-%d is offline, its disk failed: %s", self.topic.name, self.index, error)
+        self.damage = str(error)
+        self.wake()
 
     def read(
         self,
@@ -171,19 +219,35 @@ class Partition:
             self._log.apply_retention(now_ms)
 
     def flush(self) -> None:
+        """Return once everything is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
         if self._log is not None:
             self._log.flush()
-        self.dirty_since_ms = None
+            self._flushed()
+
+    def reconfigure(self) -> None:
+        """Go by what the topic's config says now."""
+        if self._log is not None:
+            self._log.reconfigure(self.topic.config.log_config())
+            self.wake()
+            self._plan_flush(self._log)
 
     def delete(self) -> None:
         """Remove the files; who waits finds the topic gone."""
+        if self._flusher is not None:
+            self._flusher.close(deleted(self.topic.name))
         if self._log is not None:
             self._log.delete()
         self.wake()
 
     def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
+        """Flush and give the files back. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        if self._log is None:
+            return
+        if self._log.offline and self.damage is None:
+            self.damage = f"{self.topic.name}-{self.index}: its disk failed"
+        if self._flusher is not None:
+            self._flusher.close(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the broker stops: ask the next"))
+        self._log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
         logger.error("%s-%d cannot be read: %s", self.topic.name, self.index, error)

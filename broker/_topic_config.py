@@ -65,6 +65,16 @@ class TopicConfig:
     index_interval_bytes: Annotated[
         int, Ge(0), Le(MAX_INT), Doc("bytes of log between two index entries")
     ] = 4_096
+    kohort_ack_flush: Annotated[
+        bool, Doc("acks=all answers once the records are on the disk (not a config of Kafka)")
+    ] = False
+    kohort_visibility: Annotated[
+        Literal["appended", "flushed"],
+        Doc(
+            "when consumers see a record: once it is appended, or once it is on the disk; then it is flushed "
+            "at once unless flush.ms or flush.messages is set (not a config of Kafka)"
+        ),
+    ] = "appended"
     leader_replication_throttled_replicas: Annotated[str, Doc("kept for tools; there are no followers")] = ""
     local_retention_bytes: Annotated[
         int, Ge(-2), Le(MAX_LONG), Doc("tiered storage, which is not offered")

@@ -186,7 +186,7 @@ class Topics:
     @property
     def damaged(self) -> bool:
         """Whether a partition was left as it was found: the next start must look at the files again."""
-        return bool(self._damaged)
+        return bool(self._damaged) or any(partition.damage for partition in self.partitions())
 
     def write_checkpoints(self) -> None:
         """Make recovery points and log starts durable. Raises KafkaError."""

@@ -8,6 +8,7 @@ from ._checkpoints import encode_uuid
 from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError
 from ._files import OS_FILES, File, FileSystem, Lock
+from ._flush import Flush
 from ._folder import DataFolder
 from ._info import AppendInfo, ReadInfo
 from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
@@ -28,6 +29,7 @@ __all__ = [
     "DataFolderInUseError",
     "File",
     "FileSystem",
+    "Flush",
     "Lock",
     "LogConfig",
     "PartitionLog",

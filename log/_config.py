@@ -11,13 +11,17 @@ _NEVER = 2**63 - 1
 CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 
+#: Values of ``kohort.visibility``: what readers see.
+APPENDED: Final = "appended"
+FLUSHED: Final = "flushed"
+
 
 @dataclass(slots=True)
 class LogConfig:
     """Sizes are in bytes, times in milliseconds; -1 stands for unlimited in both retention settings.
 
-    ``producer_id_expiration_ms`` is Kafka's broker setting ``producer.id.expiration.ms``; every other field
-    is the topic setting of the same name with dots.
+    ``producer_id_expiration_ms`` is Kafka's broker setting ``producer.id.expiration.ms``,
+    ``kohort_visibility`` kohort's own; every other field is Kafka's topic setting of the same name with dots.
     """
 
     segment_bytes: int = 1 << 30
@@ -38,6 +42,7 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     flush_messages: int = _NEVER
     producer_id_expiration_ms: int = _DAY_MS
+    kohort_visibility: Literal["appended", "flushed"] = APPENDED
 
     @property
     def deletes(self) -> bool:
@@ -53,6 +58,11 @@ class LogConfig:
     def stamps(self) -> bool:
         """Whether the log writes its own time into batches."""
         return self.message_timestamp_type == LOG_APPEND_TIME
+
+    @property
+    def shows_flushed(self) -> bool:
+        """Whether readers see only what is on the disk."""
+        return self.kohort_visibility == FLUSHED
 
     def _policies(self) -> set[str]:
         return {policy.strip() for policy in self.cleanup_policy.split(",")}

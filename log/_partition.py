@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..protocol import BatchHeader, ErrorCode, KafkaError
 from ._checkpoints import claim_folder
 from ._config import LogConfig
 from ._control import markers_of
-from ._epochs import UNDEFINED
 from ._errors import DataFolderError, UndoError, storage_error
 from ._files import OS_FILES, FileSystem
-from ._info import AppendInfo, ReadInfo
+from ._flush import Flush
+from ._info import AppendInfo
 from ._lifetime import expired_segments, roll_is_due
-from ._lookup import find_newest, find_timestamp
 from ._names import parse_partition_folder
-from ._recovery import Opened, RecoveryReport, open_files
-from ._salvage import Salvaged, salvage
+from ._readable import ReadableLog
+from ._recovery import open_files
 from ._segment import Segment
-from ._segments import EMPTY_RUN, Segments
 from ._snapshot import write_snapshot
 from ._stamp import stamp
 from ._tidy import remove_partition
@@ -30,42 +28,13 @@ from ._validation import validate
 UP_TO_HIGH_WATERMARK = -1
 
 
-class PartitionLog:
+class PartitionLog(ReadableLog):
     """One partition's records on disk, with one user at a time.
 
     Every method that meets a failing disk raises KafkaError KAFKA_STORAGE_ERROR. An append that does leaves
     the log as it was and may be tried again; where that cannot be promised the log goes ``offline`` and
     answers everything with that error until it is opened, and so read from the disk, again.
     """
-
-    def __init__(
-        self, path: str, config: LogConfig, topic_id: uuid.UUID, opened: Opened, fs: FileSystem
-    ) -> None:
-        name = parse_partition_folder(os.path.basename(path))
-        assert name is not None
-        self.path = path
-        self.config = config
-        self.topic_id = topic_id
-        self.topic, self.partition = name
-        #: What opening the files found and did; for the caller to tell.
-        self.recovery: RecoveryReport = opened.report
-        self.offline = False
-        self._fs = fs
-        self._segments = Segments(fs, path, opened.segments)
-        self._producers = opened.producers
-        self._epochs = opened.epochs
-        self.log_start_offset = self._segments.first.base_offset
-        self.log_end_offset = opened.log_end_offset
-        #: Offset below which records may be read. One replica is all there is: it follows the log's end.
-        self.high_watermark = opened.log_end_offset
-        #: Offset below which everything is on the disk.
-        self.recovery_point = opened.log_end_offset
-
-    def __repr__(self) -> str:
-        return (
-            f"PartitionLog({self.topic}-{self.partition}, {self.log_start_offset}..{self.log_end_offset}, "
-            f"{len(self._segments)} segments{', offline' if self.offline else ''})"
-        )
 
     @classmethod
     def open(
@@ -107,32 +76,33 @@ class PartitionLog:
             log._epochs.assign(0, log.log_start_offset)
         except OSError as error:
             raise storage_error(folder, error) from error
+        if config.shows_flushed and log.recovery_point < log.log_end_offset:
+            log.flush()  # what was recovered is read from the page cache
         return log
 
-    # -- what it holds ---------------------------------------------------------------------------------------
-
     @property
-    def last_stable_offset(self) -> int:
-        """Offset below which no transaction is open: where a reader of committed records has to stop."""
-        first_open = self._producers.first_open_offset
-        return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
+    def flush_is_due(self) -> bool:
+        """Whether ``flush.messages`` records or more are not on the disk."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
-    @property
-    def leader_epoch(self) -> int:
-        return max(self._epochs.latest, 0)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all batches, those below the log start that lie in a segment with live ones included."""
-        return self._segments.size_bytes
+    def reconfigure(self, config: LogConfig) -> None:
+        """Go by other settings from now on."""
+        self.config = config
+        self._show()
 
     # -- append ----------------------------------------------------------------------------------------------
 
     def append(
-        self, records: bytes | bytearray, *, now_ms: int, leader_epoch: int = 0, from_client: bool = True
+        self,
+        records: bytes | bytearray,
+        *,
+        now_ms: int,
+        leader_epoch: int = 0,
+        from_client: bool = True,
+        flush_when_due: bool = True,
     ) -> AppendInfo:
         """Add batches at the log's end. They are in the page cache when this returns, on the disk after
-        ``flush``.
+        ``flush``, which an append that finds it due does itself unless told not to.
 
         A client sends one data batch, and its sequence numbers are checked; others (a coordinator) may send
         several and control batches. A leader epoch older than the log's own newest counts as that one. Raises
@@ -164,8 +134,8 @@ class PartitionLog:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
         base_offset, self.log_end_offset = self.log_end_offset, headers[-1].next_offset
-        self.high_watermark = self.log_end_offset
-        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+        self._show()
+        if flush_when_due and self.flush_is_due:
             self.flush()
         time_ms = -1 if stamp_ms is None else stamp_ms
         return AppendInfo(base_offset, headers[-1].last_offset, time_ms, self.log_start_offset)
@@ -190,87 +160,6 @@ class PartitionLog:
         self._segments.active.seal()
         write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
         self._segments.add(Segment.create(self._fs, self.path, self.log_end_offset, created_ms=now_ms))
-
-    # -- read ------------------------------------------------------------------------------------------------
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        committed: bool = False,
-        to_log_end: bool = False,
-        at_least_one: bool = True,
-    ) -> ReadInfo:
-        """Whole batches from the one that holds ``offset`` on: up to ``max_bytes``, but the first one however
-        large it is, unless ``at_least_one`` is False.
-
-        They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
-        the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError.
-        """
-        self._require_online()
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} of {self.topic}-{self.partition}: it holds {self.log_start_offset} to "
-                f"{self.log_end_offset}",
-            )
-        limit = self.log_end_offset if to_log_end else self.high_watermark
-        if committed:
-            limit = self.last_stable_offset
-        run = EMPTY_RUN
-        try:
-            if offset < limit:
-                run = self._segments.read(
-                    offset, limit, self.log_end_offset, max_bytes, at_least_one=at_least_one
-                )
-        except OSError as error:
-            raise storage_error(self.path, error) from error
-        return ReadInfo(
-            run.records,
-            self.high_watermark,
-            self.last_stable_offset,
-            self.log_start_offset,
-            self._segments.aborted(offset, run.end_offset) if committed and run.records else [],
-            run.file,
-            run.position,
-        )
-
-    def salvage(self, offset: int) -> Iterator[Salvaged]:
-        """Every whole batch from ``offset`` to the log's end, and what is damaged between them: for logs in
-        which ``read`` met damage.
-        """
-        self._require_online()
-        try:
-            yield from salvage(self._segments.since(offset), offset)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        """Offset, timestamp and leader epoch of the first record that is not older; None if all are."""
-        self._require_online()
-        try:
-            return find_timestamp(self._segments.all, timestamp_ms, self.log_start_offset)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
-
-    def max_timestamp(self) -> tuple[int, int] | None:
-        """Offset and timestamp of the newest record; None if no record has a timestamp."""
-        self._require_online()
-        try:
-            return find_newest(self._segments.all)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
-
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """The newest leader epoch not after ``epoch`` and its end offset; (-1, -1) if that is not known."""
-        return self._epochs.end_offset_for(epoch, self.log_end_offset)
-
-    def epoch_for_offset(self, offset: int) -> int:
-        """The leader epoch that wrote ``offset``; -1 if unknown."""
-        epoch = self._epochs.epoch_at(offset)
-        return epoch if epoch != UNDEFINED else -1
 
     # -- delete ----------------------------------------------------------------------------------------------
 
@@ -329,16 +218,36 @@ class PartitionLog:
 
         A failure is a loss: the log goes offline, since what the disk holds is known only after reading it.
         """
+        flush = self.begin_flush()
+        flush.run()
+        self.end_flush(flush)
+
+    def begin_flush(self) -> Flush:
+        """A flush of all that was appended so far: to be run, in any thread, and given to ``end_flush``."""
         self._require_online()
-        end = self.log_end_offset
-        try:
-            for segment in self._segments.since(self.recovery_point):
-                segment.sync()
-            self._fs.sync_dir(self.path)
-        except OSError as error:
+        return self._flushing.begin(self._segments.since(self.recovery_point), self.log_end_offset)
+
+    def end_flush(self, flush: Flush) -> None:
+        """Take in what became of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log is
+        offline then.
+        """
+        self._require_online()
+        if flush.error is None and flush.missing:
+            # segments have gone or were replaced since it began: rare enough to be done here
+            flush = self.begin_flush()
+            flush.run()
+            flush.check_complete()
+        if flush.error is not None:
             self.offline = True
-            raise storage_error(self.path, error) from error
-        self.recovery_point = max(self.recovery_point, end)
+            raise storage_error(self.path, flush.error) from flush.error
+        self._flushing.end(flush)
+        self.recovery_point = max(self.recovery_point, flush.end_offset)
+        self._show()
+
+    def _show(self) -> None:
+        """Let readers see what they may."""
+        end = self.recovery_point if self.config.shows_flushed else self.log_end_offset
+        self.high_watermark = max(self.high_watermark, end)
 
     def close(self) -> None:
         """Flush, leave indexes and a producer snapshot that a clean start can trust, and give the files back.
@@ -363,10 +272,3 @@ class PartitionLog:
         self.offline = True
         self._segments.close()
         remove_partition(self._fs, self.path)
-
-    def _require_online(self) -> None:
-        if self.offline:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{self.path} is closed or its disk failed: look at the disk, then restart the broker",
-            )

@@ -5,6 +5,7 @@ acks=0 has no answer: an error closes the connection, as Apache Kafka does, so t
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,41 +42,68 @@ _WITHOUT_START = frozenset(
 )
 
 
+_ALL_REPLICAS = -1
+
+
 @dataclass(slots=True)
 class _Outcome:
+    """What is answered for a partition, once ``flush`` is over where there is one."""
+
     base_offset: int = -1
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     error: KafkaError | None = None
+    flush: Awaitable[None] | None = None
 
 
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
+    appended = [
+        (topic, [(data.index, _append(node, request, topic, data)) for data in topic.partition_data])
+        for topic in body.topic_data
+    ]
+    # everything is appended before the first flush is waited for: they go on side by side
+    responses = [(topic, [await _settled(*one) for one in partitions]) for topic, partitions in appended]
+    if body.acks == 0:
+        failed = [outcome.error for _, partitions in responses for _, outcome in partitions if outcome.error]
+        if failed:
+            raise ProtocolError(f"a Produce with acks=0 failed: {failed[0]}")
+        return None
+    return _answer(request, responses)
+
+
+async def _settled(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
+    if outcome.flush is not None:
+        try:
+            await outcome.flush
+        except KafkaError as error:
+            return index, _Outcome(error=error)
+    return index, outcome
+
+
+def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcome]]]]) -> Any:
     make_topic = request.part("TopicProduceResponse")
     make_partition = request.part("TopicProduceResponse", "PartitionProduceResponse")
-    responses = []
-    failed: KafkaError | None = None
-    for topic in body.topic_data:
-        partitions = []
-        for data in topic.partition_data:
-            outcome = _append(node, request, topic, data)
-            failed = failed or outcome.error
-            partitions.append(
-                make_partition(
-                    index=data.index,
-                    error_code=outcome.error.code if outcome.error else ErrorCode.NONE,
-                    error_message=None if outcome.error is None else outcome.error.message,
-                    base_offset=outcome.base_offset,
-                    log_append_time_ms=outcome.log_append_time_ms,
-                    log_start_offset=outcome.log_start_offset,
-                )
+    return request.answer(
+        responses=[
+            make_topic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    make_partition(
+                        index=index,
+                        error_code=outcome.error.code if outcome.error else ErrorCode.NONE,
+                        error_message=None if outcome.error is None else outcome.error.message,
+                        base_offset=outcome.base_offset,
+                        log_append_time_ms=outcome.log_append_time_ms,
+                        log_start_offset=outcome.log_start_offset,
+                    )
+                    for index, outcome in partitions
+                ],
             )
-        responses.append(make_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions))
-    if body.acks == 0:
-        if failed is not None:
-            raise ProtocolError(f"a Produce with acks=0 failed: {failed}")
-        return None
-    return request.answer(responses=responses)
+            for topic, partitions in responses
+        ]
+    )
 
 
 def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
@@ -96,7 +124,10 @@ def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
         return _Outcome(log_start_offset=start, error=error)
-    return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset)
+    flush = partition.flush_before_answer(
+        info.last_offset + 1, all_replicas=request.body.acks == _ALL_REPLICAS
+    )
+    return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
 
 
 def _check(request: Request, records: bytes | None) -> None:

@@ -1,0 +1,101 @@
+"""Group commit: one flush at a time for each partition, in a worker thread, shared by all that wait for it.
+
+A flush covers what was appended before it began. Who comes while one is under way waits for the next, which
+begins when that has ended: however many producers there are, the disk syncs as often as it can, not oftener,
+and the event loop never waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ..log import PartitionLog
+from ..protocol import ErrorCode, KafkaError
+
+
+class Flusher:
+    """Flushes of one log. ``on_flushed`` is called after each, ``on_failed`` when the log went offline."""
+
+    __slots__ = ("_log", "_on_failed", "_on_flushed", "_task", "_timer", "_waiting", "_wanted")
+
+    def __init__(
+        self, log: PartitionLog, on_flushed: Callable[[], None], on_failed: Callable[[KafkaError], None]
+    ) -> None:
+        self._log = log
+        self._on_flushed = on_flushed
+        self._on_failed = on_failed
+        self._wanted = False
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"Flusher({self._log}, {len(self._waiting)} waiting)"
+
+    def start(self) -> None:
+        """Flush what is appended by now: as soon as all that is ready to be appended has been."""
+        self._wanted = True
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def start_within(self, delay_s: float) -> None:
+        """Flush what is appended by now after ``delay_s`` at the latest."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self.start)
+
+    def flushed(self, end_offset: int) -> asyncio.Future[None]:
+        """Done once all records below ``end_offset`` are on the disk: the next flush begins for it.
+
+        It ends with KafkaError: KAFKA_STORAGE_ERROR if the flush failed, UNKNOWN_TOPIC_OR_PARTITION if the
+        topic was deleted meanwhile.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((end_offset, done))
+        self.start()
+        return done
+
+    def close(self, error: KafkaError) -> None:
+        """Give up: those who wait get the error. A sync that runs in its thread ends by itself."""
+        self._stop_timer()
+        if self._task is not None:
+            self._task.cancel()
+        self._release(error)
+
+    async def _run(self) -> None:
+        try:
+            while self._wanted:
+                self._wanted = False
+                self._stop_timer()
+                flush = self._log.begin_flush()
+                await asyncio.get_running_loop().run_in_executor(None, flush.run)
+                self._log.end_flush(flush)
+                self._release()
+                self._on_flushed()
+        except KafkaError as error:
+            self._release(error)
+            self._on_failed(error)
+        finally:
+            self._task = None
+
+    def _release(self, error: KafkaError | None = None) -> None:
+        waiting, self._waiting = self._waiting, []
+        for end_offset, done in waiting:
+            if done.done():
+                continue
+            if error is not None:
+                done.set_exception(error)
+            elif end_offset <= self._log.recovery_point:
+                done.set_result(None)
+            else:
+                self._waiting.append((end_offset, done))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def deleted(name: str) -> KafkaError:
+    """What those are told who wait for a flush of a partition that is deleted."""
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} was deleted")

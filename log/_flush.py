@@ -1,0 +1,112 @@
+"""Flushes: what has to reach the disk is noted by the log's owner, brought there by whoever has the time, and
+then noted as done.
+
+So an append never waits for the disk: while a thread syncs, the log grows, rolls and loses old segments, and
+what was added meanwhile is the next flush's.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Mapping
+
+from ._files import FileSystem
+from ._segment import Segment
+
+
+class Flush:
+    """One flush: ``run`` it, in any thread, and everything below ``end_offset`` is on the disk."""
+
+    __slots__ = ("_folder", "_fs", "end_offset", "error", "marks", "missing", "paths")
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        end_offset: int,
+        paths: Iterable[str],
+        folder: str | None,
+        marks: Mapping[str, int],
+    ) -> None:
+        self._fs = fs
+        self._folder = folder
+        self.end_offset = end_offset
+        self.paths = tuple(paths)
+        self.marks = marks
+        #: What went wrong, once it has run.
+        self.error: OSError | None = None
+        #: Paths that were gone when their turn came.
+        self.missing: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"Flush(up to {self.end_offset}, {len(self.paths)} files)"
+
+    def run(self) -> None:
+        """Sync the files, then the folder if it has new ones; ``error`` tells of a failure.
+
+        The files are opened anew: the log may close its own meanwhile. One that is gone is no failure here,
+        since retention and deletion go on too; the log looks at ``missing``.
+        """
+        try:
+            for path in self.paths:
+                self._sync(path)
+            if self._folder is not None:
+                self._sync_folder(self._folder)
+        except OSError as error:
+            self.error = error
+
+    def check_complete(self) -> None:
+        """Take a missing file for a failure: for a flush during which nobody can have taken one away."""
+        if self.missing and self.error is None:
+            self.error = FileNotFoundError(errno.ENOENT, "gone before it was synced", min(self.missing))
+
+    def _sync(self, path: str) -> None:
+        file = self._fs.file(path)
+        try:
+            file.sync()
+        except FileNotFoundError:
+            self.missing.add(path)
+        finally:
+            file.close()
+
+    def _sync_folder(self, folder: str) -> None:
+        try:
+            self._fs.sync_dir(folder)
+        except FileNotFoundError:
+            self.missing.add(folder)
+
+
+class Flushing:
+    """Which files of a partition have changed since they were last synced, and whether there are new ones.
+
+    A file is known by a mark: the bytes of a .log, the entries of an index. Files only grow, but for what an
+    append that failed takes back, so one with the same mark has the same content.
+    """
+
+    __slots__ = ("_folder", "_fs", "_marks")
+
+    def __init__(self, fs: FileSystem, folder: str) -> None:
+        self._fs = fs
+        self._folder = folder
+        self._marks: Mapping[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"Flushing({self._folder!r}, {len(self._marks)} files synced)"
+
+    def begin(self, segments: Iterable[Segment], end_offset: int) -> Flush:
+        """What has to be done for these segments."""
+        marks = {path: mark for segment in segments for path, mark in _marks(segment)}
+        changed = [path for path, mark in marks.items() if self._marks.get(path) != mark]
+        folder = None if marks.keys() <= self._marks.keys() else self._folder
+        return Flush(self._fs, end_offset, changed, folder, marks)
+
+    def end(self, flush: Flush) -> None:
+        """Note that a flush was done."""
+        self._marks = flush.marks
+
+
+def _marks(segment: Segment) -> Iterable[tuple[str, int]]:
+    yield segment.file.path, segment.size
+    yield segment.index.file.path, segment.index.count
+    yield segment.time_index.file.path, segment.time_index.count
+    if segment.txn_index.file is not None:
+        yield segment.txn_index.file.path, len(segment.txn_index.entries)

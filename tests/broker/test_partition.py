@@ -1,0 +1,225 @@
+"""When records are flushed, shown and acknowledged, as clients see it."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kohort.log._files import OsFile
+from kohort.protocol import ApiKey, ErrorCode
+from kohort.testing import RunningBroker, running_broker
+from tests.broker.wire import (
+    Wire,
+    batch,
+    create_topic,
+    fetch,
+    fetch_fields,
+    offset_at,
+    produce,
+    produce_fields,
+)
+
+LATEST = -1
+HOUR = "3600000"
+
+
+class Gate:
+    """The disk: syncs of .log files wait while it is shut, and fail while it is broken."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+        self.broken = False
+        self.entered = threading.Event()
+        self.syncs = 0
+
+    def pass_through(self, path: str) -> None:
+        if not path.endswith(".log"):
+            return
+        self.syncs += 1
+        self.entered.set()
+        assert self.open.wait(10)
+        if self.broken:
+            raise OSError(errno.EIO, "broken", path)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    made = Gate()
+    monkeypatch.setattr(OsFile, "sync", lambda file: made.pass_through(file.path))
+    yield made
+    made.broken = False
+    made.open.set()
+
+
+@pytest.fixture
+def own(gate: Gate) -> Iterator[RunningBroker]:
+    assert gate.open.is_set()
+    with running_broker() as running:
+        yield running
+        gate.open.set()
+
+
+@pytest.fixture
+def link(own: RunningBroker) -> Iterator[Wire]:
+    with Wire(own.bootstrap) as connection:
+        yield connection
+
+
+def high_watermark(wire: Wire, topic: str) -> int:
+    (result,) = fetch(wire, topic, 0)
+    assert result.error_code == 0
+    return int(result.high_watermark)
+
+
+def wait_for(wire: Wire, topic: str, offset: int) -> None:
+    deadline = time.monotonic() + 10
+    while offset_at(wire, topic, LATEST).offset != offset:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_records_that_are_not_on_the_disk_are_not_seen(link: Wire, gate: Gate) -> None:
+    create_topic(link, "shy", kohort_visibility="flushed")
+    gate.open.clear()
+    assert produce(link, "shy", batch(3)).base_offset == 0
+    (result,) = fetch(link, "shy", 0)
+    assert (result.high_watermark, result.last_stable_offset, result.records) == (0, 0, b"")
+    assert offset_at(link, "shy", LATEST).offset == 0
+    assert offset_at(link, "shy", 0).offset == -1
+    gate.open.set()
+    wait_for(link, "shy", 3)
+    (result,) = fetch(link, "shy", 0)
+    assert result.high_watermark == 3
+    assert result.records
+
+
+def test_a_fetch_waits_for_the_flush(link: Wire, own: RunningBroker, gate: Gate) -> None:
+    create_topic(link, "shy", kohort_visibility="flushed")
+    gate.open.clear()
+    produce(link, "shy", batch(3))
+    with Wire(own.bootstrap) as reader:
+        number = reader.send(ApiKey.FETCH, 12, **fetch_fields("shy", 0, max_wait_ms=8_000))
+        assert gate.entered.wait(10)
+        gate.open.set()
+        answer = reader.receive(ApiKey.FETCH, 12, number)
+    assert answer.responses[0].partitions[0].high_watermark == 3
+    assert answer.responses[0].partitions[0].records
+
+
+@pytest.mark.parametrize(
+    "configs", [{"flush_messages": "4"}, {"flush_messages": "4", "flush_ms": HOUR}], ids=lambda c: str(len(c))
+)
+def test_with_an_interval_records_are_seen_when_it_is_over(
+    link: Wire, gate: Gate, configs: dict[str, str]
+) -> None:
+    create_topic(link, "batches", 1, kohort_visibility="flushed", **configs)
+    produce(link, "batches", batch(3))
+    assert high_watermark(link, "batches") == 0
+    assert gate.syncs == 0
+    produce(link, "batches", batch(1))
+    assert high_watermark(link, "batches") == 4
+
+
+def test_flush_messages_is_exact(link: Wire, gate: Gate) -> None:
+    create_topic(link, "counted", flush_messages="3")
+    for count, syncs in ((2, 0), (1, 1), (2, 1), (2, 2), (5, 3)):
+        produce(link, "counted", batch(count), acks=1)
+        assert gate.syncs == syncs
+
+
+def test_a_flush_by_time_takes_what_is_old_enough(link: Wire, gate: Gate) -> None:
+    create_topic(link, "timed", kohort_visibility="flushed", flush_ms="150")
+    started = time.monotonic()
+    produce(link, "timed", batch(1))
+    produce(link, "timed", batch(1))
+    wait_for(link, "timed", 2)
+    assert time.monotonic() - started >= 0.15
+    assert gate.syncs == 1
+
+
+def test_acks_all_waits_for_the_disk_and_acks_1_does_not(link: Wire, own: RunningBroker, gate: Gate) -> None:
+    create_topic(link, "safe", kohort_ack_flush="true")
+    gate.open.clear()
+    assert produce(link, "safe", batch(), acks=1).base_offset == 0
+    with Wire(own.bootstrap) as second:
+        fields = produce_fields("safe", batch(2), acks=-1)
+        numbers = [(wire, wire.send(ApiKey.PRODUCE, 9, **fields)) for wire in (link, second)]
+        assert gate.entered.wait(10)
+        with Wire(own.bootstrap) as reader:  # appended is seen, and the loop is free
+            deadline = time.monotonic() + 10
+            while high_watermark(reader, "safe") < 5:
+                assert time.monotonic() < deadline
+        gate.open.set()
+        answers = [wire.receive(ApiKey.PRODUCE, 9, number) for wire, number in numbers]
+    offsets = {answer.responses[0].partition_responses[0].base_offset for answer in answers}
+    assert offsets == {1, 3}
+    assert gate.syncs <= 2
+
+
+def test_a_duplicate_waits_for_the_disk_as_the_first_did(link: Wire, own: RunningBroker, gate: Gate) -> None:
+    create_topic(link, "safe", kohort_ack_flush="true")
+    again = batch(2, producer_id=7, producer_epoch=0, base_sequence=0)
+    gate.open.clear()
+    with Wire(own.bootstrap) as second:
+        numbers = []
+        for wire in (link, second):
+            numbers.append(wire.send(ApiKey.PRODUCE, 9, **produce_fields("safe", again)))
+            assert gate.entered.wait(10)
+        gate.open.set()
+        answers = [
+            wire.receive(ApiKey.PRODUCE, 9, number).responses[0].partition_responses[0]
+            for wire, number in zip((link, second), numbers, strict=True)
+        ]
+    assert [(one.error_code, one.base_offset) for one in answers] == [(0, 0), (0, 0)]
+
+
+def test_a_disk_that_fails_takes_the_partition_offline(link: Wire, gate: Gate) -> None:
+    create_topic(link, "lost", partitions=2, kohort_ack_flush="true")
+    gate.broken = True
+    result = produce(link, "lost", batch())
+    assert (result.error_code, result.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    gate.broken = False
+    assert produce(link, "lost", batch()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert [one.error_code for one in fetch(link, "lost", 0, 0)] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    assert offset_at(link, "lost", LATEST).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert produce(link, "lost", batch(), partition=1).error_code == 0
+
+
+def test_a_failed_sync_makes_the_next_start_look_at_the_files(
+    gate: Gate, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    data = tmp_path_factory.mktemp("data")
+    with running_broker(data=data) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "lost", kohort_ack_flush="true")
+        gate.broken = True
+        assert produce(wire, "lost", batch()).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        gate.broken = False
+    assert not (data / ".kafka_cleanshutdown").exists()
+    with running_broker(data=data) as broker, Wire(broker.bootstrap) as wire:
+        assert produce(wire, "lost", batch()).error_code == 0
+
+
+def test_deleting_the_topic_ends_the_wait(link: Wire, own: RunningBroker, gate: Gate) -> None:
+    create_topic(link, "going", kohort_ack_flush="true")
+    gate.open.clear()
+    number = link.send(ApiKey.PRODUCE, 9, **produce_fields("going", batch()))
+    assert gate.entered.wait(10)
+    with Wire(own.bootstrap) as admin:
+        answer = admin.call(ApiKey.DELETE_TOPICS, 5, topic_names=["going"], timeout_ms=1_000)
+        assert answer.responses[0].error_code == 0
+    result = link.receive(ApiKey.PRODUCE, 9, number).responses[0].partition_responses[0]
+    assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    gate.open.set()
+
+
+def test_the_two_configs_are_described(link: Wire) -> None:
+    told = create_topic(link, "told", kohort_ack_flush="true", kohort_visibility="flushed")
+    shown = {row.name: row.value for row in told.configs}
+    assert (shown["kohort.ack.flush"], shown["kohort.visibility"]) == ("true", "flushed")
+    refused = create_topic(link, "odd", kohort_visibility="seen")
+    assert refused.error_code == ErrorCode.INVALID_CONFIG

@@ -1,0 +1,149 @@
+"""Flushes that are begun, run elsewhere, and ended while the log goes on."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from pathlib import Path
+
+import pytest
+
+from kohort.log import Flush, LogConfig, PartitionLog
+from kohort.protocol import KafkaError
+from tests.log.batches import NOW_MS, batch, open_log
+from tests.log.faulty import FaultyFiles
+
+FLUSHED = LogConfig(kohort_visibility="flushed")
+SMALL = LogConfig(segment_bytes=300, file_delete_delay_ms=0, retention_bytes=0)
+
+
+def filled(log: PartitionLog, *counts: int) -> PartitionLog:
+    for count in counts:
+        log.append(batch(count), now_ms=NOW_MS)
+    return log
+
+
+def in_a_thread(flush: Flush) -> None:
+    thread = threading.Thread(target=flush.run)
+    thread.start()
+    thread.join()
+
+
+def test_a_flush_covers_what_was_appended_before_it_began(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path), 2)
+    flush = log.begin_flush()
+    filled(log, 3)
+    in_a_thread(flush)
+    assert log.recovery_point == 0
+    log.end_flush(flush)
+    assert (flush.end_offset, log.recovery_point, log.log_end_offset) == (2, 2, 5)
+
+
+def test_the_log_rolls_while_it_is_flushed(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path, LogConfig(segment_bytes=300)), 1)
+    flush = log.begin_flush()
+    filled(log, *[1] * 10)
+    in_a_thread(flush)
+    log.end_flush(flush)
+    assert log.recovery_point == 1
+    log.flush()
+    assert log.recovery_point == 11
+
+
+def test_segments_that_retention_took_meanwhile_need_no_sync(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path, SMALL), *[1] * 10)
+    flush = log.begin_flush()
+    assert log.apply_retention(NOW_MS) > 0
+    in_a_thread(flush)
+    assert flush.missing
+    log.end_flush(flush)
+    assert log.recovery_point == 10
+
+
+def test_a_file_that_somebody_else_took_away_is_a_failure(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path), 1)
+    next(tmp_path.glob("*/*.log")).unlink()
+    with pytest.raises(KafkaError, match="gone before it was synced"):
+        log.flush()
+    assert log.offline
+
+
+def test_a_failed_flush_takes_the_log_offline_when_it_is_ended(tmp_path: Path) -> None:
+    fs = FaultyFiles(errno.EIO)
+    log = filled(open_log(tmp_path, fs=fs), 1)
+    flush = log.begin_flush()
+    fs.arm(1)
+    in_a_thread(flush)
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        log.end_flush(flush)
+    assert log.offline
+    assert log.recovery_point == 0
+
+
+def test_a_flush_that_ends_after_its_log_was_closed_or_deleted_says_so(tmp_path: Path) -> None:
+    for end in (PartitionLog.close, PartitionLog.delete):
+        log = filled(open_log(tmp_path), 1)
+        flush = log.begin_flush()
+        end(log)
+        in_a_thread(flush)
+        with pytest.raises(KafkaError, match="closed"):
+            log.end_flush(flush)
+
+
+def test_files_and_folder_are_synced_only_when_they_have_changed(tmp_path: Path) -> None:
+    fs = FaultyFiles()
+
+    def syncs(log: PartitionLog) -> int:
+        fs.count = 0
+        log.flush()
+        return fs.count
+
+    log = filled(open_log(tmp_path, fs=fs), 1)
+    assert syncs(log) == 4  # .log, two indexes, the folder
+    assert syncs(log) == 0
+    filled(log, 1)
+    assert syncs(log) == 1
+    log.append(batch(1, value=b"v" * 8_000), now_ms=NOW_MS)
+    log.append(batch(1), now_ms=NOW_MS)
+    assert syncs(log) == 3
+
+
+def test_with_flushed_visibility_the_high_watermark_follows_the_flush(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path, FLUSHED), 2)
+    assert (log.high_watermark, log.last_stable_offset) == (0, 0)
+    assert log.read(0, 1 << 20).records == b""
+    assert log.read(0, 1 << 20, to_log_end=True).records != b""
+    flush = log.begin_flush()
+    filled(log, 3)
+    flush.run()
+    log.end_flush(flush)
+    assert (log.high_watermark, log.last_stable_offset) == (2, 2)
+    with pytest.raises(KafkaError, match="high watermark is 2"):
+        log.delete_records(3)
+
+
+def test_what_was_recovered_is_on_the_disk_before_it_is_shown(tmp_path: Path) -> None:
+    filled(open_log(tmp_path, FLUSHED), 2)  # never closed
+    fs = FaultyFiles()
+    log = open_log(tmp_path, FLUSHED, clean=False, fs=fs)
+    assert (log.high_watermark, log.recovery_point) == (2, 2)
+    assert fs.count > 0
+
+
+def test_the_high_watermark_never_goes_back_when_the_visibility_changes(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path), 2)
+    log.reconfigure(FLUSHED)
+    filled(log, 1)
+    assert log.high_watermark == 2
+    log.reconfigure(LogConfig())
+    assert log.high_watermark == 3
+
+
+def test_a_caller_may_flush_what_is_due_itself(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(flush_messages=2))
+    log.append(batch(1), now_ms=NOW_MS, flush_when_due=False)
+    due = [log.flush_is_due]
+    log.append(batch(1), now_ms=NOW_MS, flush_when_due=False)
+    due.append(log.flush_is_due)
+    assert due == [False, True]
+    assert log.recovery_point == 0
