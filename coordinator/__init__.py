@@ -22,6 +22,7 @@ from .insight import (
     RecordSkipped,
     Refusal,
     ShardLoaded,
+    ShardLoading,
 )
 from .listeners import EventStream
 from .load import LoadError
@@ -66,6 +67,7 @@ __all__ = [
     "Request",
     "Shard",
     "ShardLoaded",
+    "ShardLoading",
     "TopicDirectory",
     "Unready",
     "append_error",

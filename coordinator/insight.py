@@ -247,6 +247,15 @@ class RecordSkipped(Note):
 
 
 @dataclass(slots=True)
+class ShardLoading(Note):
+    """A partition of the offsets topic is being read back, and that takes long."""
+
+    partition: int
+    records: int
+    duration_ms: int
+
+
+@dataclass(slots=True)
 class ShardLoaded(Note):
     """A partition of the offsets topic was read back."""
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from ..offsets_topic import encode_all
 from ..protocol import ErrorCode, KafkaError
 from .effects import Append, Note, Reply, Request
-from .insight import ShardLoaded
+from .insight import ShardLoaded, ShardLoading
 from .load import LoadedBatch, Loader
 from .shard import Shard
 from .timers import NEVER
@@ -26,6 +26,8 @@ _BATCH_BYTES: Final = 512 * 1024
 
 # records replayed before others may run
 _LOAD_SLICE: Final = 2_000
+# how often a long load says where it is
+_PROGRESS_MS: Final = 5_000
 
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 #: A ticket and how many records it has.
@@ -97,7 +99,7 @@ class ShardRunner:
         """Read the partition back, giving way to others now and then, and go to work."""
         started_ms = self.clock_ms()
         loader = Loader(self.shard, self.partition, self._tell)
-        count = 0
+        told_ms, count = started_ms, 0
         for records in loader.run(self.store.load(self.partition)):
             count += records
             if count >= _LOAD_SLICE:
@@ -105,6 +107,10 @@ class ShardRunner:
                 await asyncio.sleep(0)
                 if self._closed:
                     return
+                now_ms = self.clock_ms()
+                if now_ms - told_ms >= _PROGRESS_MS:
+                    told_ms = now_ms
+                    self._tell(ShardLoading("", self.partition, loader.records, now_ms - started_ms))
         now_ms = self.clock_ms()
         self.skipped = loader.skipped
         if loader.failed:

@@ -6,6 +6,7 @@ from a clock that never jumps: the wall clock of the start, carried on by the mo
 
 from __future__ import annotations
 
+import gc
 import time
 import uuid
 from collections.abc import Callable, Collection
@@ -87,8 +88,14 @@ class GroupCoordinator:
 
         Raises LoadError with ``kohort_offsets_load_strict`` if anything could not be read.
         """
-        for runner in list(self._runners.values()):
-            await runner.load()
+        collecting = gc.isenabled()
+        gc.disable()  # what is loaded stays: it would be looked through again and again for garbage
+        try:
+            for runner in list(self._runners.values()):
+                await runner.load()
+        finally:
+            if collecting:
+                gc.enable()
         bad = {runner.partition: runner.skipped for runner in self._runners.values() if runner.skipped}
         if bad and self._settings.kohort_offsets_load_strict:
             raise LoadError(bad)

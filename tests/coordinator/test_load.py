@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator import Note, RecordSkipped
+from kohort.coordinator import Note, RecordSkipped, ShardLoading
 from kohort.coordinator.durable import Durable
 from kohort.coordinator.load import Loader
 from kohort.coordinator.settings import GroupSettings
@@ -15,6 +16,7 @@ from kohort.coordinator.shard import Shard
 from kohort.offsets_topic import OffsetCommitted, OffsetDeleted, StoredBatch, encode
 from kohort.protocol import TopicPartition, build_batch, parse_batch_header
 from tests.coordinator.bodies import START_MS
+from tests.coordinator.memory_log import MemoryLog, coordinator
 
 Batches = list[tuple[list[tuple[bytes, bytes | None]], int]]
 
@@ -136,3 +138,16 @@ def test_an_encoded_offset_can_be_written_over_and_deleted() -> None:
     assert entry is not None
     assert (entry.offset, entry.leader_epoch, entry.record_offset) == (9, 4, 10)
     assert offsets(shard.durable) == {("g", 0): (9, "m")}
+
+
+async def test_a_load_that_takes_long_says_where_it_is() -> None:
+    log, notes = MemoryLog(partition_count=1), list[Note]()
+    for _ in range(5):
+        log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))] * 2_000, START_MS)
+    clock = itertools.count(START_MS, 1_500)
+    c = coordinator(log, notes, clock_ms=lambda: next(clock))
+    await c.start()
+    told = [note for note in notes if isinstance(note, ShardLoading)]
+    assert [(note.partition, note.records) for note in told] == [(0, 8_000)]
+    assert told[0].duration_ms >= 5_000
+    await c.stop()
