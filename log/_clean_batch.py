@@ -69,7 +69,7 @@ def plain_records(data: bytes, position: int, end: int, attributes: int) -> byte
 
 
 def raw_records(records: bytes, base_offset: int, count: int) -> list[RawRecord]:
-    """Every record of a batch. Raises CorruptBatchError if they are not ``count`` or do not fill the batch."""
+    """Every record of a batch. Raises CorruptBatchError if they are not ``count`` or do not fill it."""
     found: list[RawRecord] = []
     position = 0
     try:
@@ -132,7 +132,7 @@ def emptied(header: BatchHeader) -> bytes:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint and the position behind it. Raises IndexError at the end, ValueError for over 64 bits."""
+    """A zigzag varint and the position behind it. Raises IndexError at the end, ValueError over 64 bits."""
     byte = data[position]
     position += 1
     value = byte & 0x7F

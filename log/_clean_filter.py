@@ -27,6 +27,7 @@ from ._clean_batch import (
 from ._clean_keys import KeyMap
 from ._clean_txn import TransactionState
 from ._control import parse_marker
+from ._txnindex import AbortedTransaction
 
 #: Behind every offset.
 _NEVER = 2**63 - 1
@@ -42,10 +43,15 @@ class LastBatch(NamedTuple):
 
 
 class Filtered(NamedTuple):
-    """Batches that stay, one behind the other, and their headers."""
+    """Batches that stay, one behind the other, their headers, and how many bytes were filtered.
+
+    ``last`` is the last batch of those, without its records, if it does not stay; else empty.
+    """
 
     data: bytes
     headers: list[BatchHeader]
+    consumed: int
+    last: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -71,27 +77,29 @@ class BatchFilter:
         self._tombs = keys.tombstones.intersection(self._live)
         self._at = 0
 
-    def take(self, data: bytes, *, keep_last: bool = False) -> Filtered:
-        """Filter whole batches. ``keep_last``: the last one ends a new segment and stays, if only as a
-        header, so that the segment itself says which offsets it stands for.
+    def take(self, data: bytes) -> Filtered:
+        """Filter the whole batches at the front of ``data``.
 
         Raises CorruptBatchError with the position of a batch that is damaged.
         """
         out: list[bytes] = []
         headers: list[BatchHeader] = []
-        position, size, copied = 0, len(data), 0
-        while position < size:
+        position, size, copied, last = 0, len(data), 0, -1
+        while position + BATCH_OVERHEAD <= size:
             fields = HEADER.unpack_from(data, position)
             end = position + LENGTH_END + fields[1]
-            if end > size or end < position + BATCH_OVERHEAD:
+            if end < position + BATCH_OVERHEAD:
                 raise CorruptBatchError(f"a batch of {end - position} bytes", position)
+            if end > size:
+                break
             stays: bytes | bool | None = self._by_count(fields)
             if stays is None:
                 header = parse_batch_header(data, position)
                 stays = self._by_records(data, position, header)
-            if stays is False and self._holds_place(fields, keep_last and end == size):
+            if stays is False and self._holds_place(fields):
                 header = parse_batch_header(data, position)
                 stays = emptied(header) if header.record_count else True
+            last = position if stays is False else -1
             if stays is True:
                 headers.append(BatchHeader._make(fields))
             else:
@@ -101,8 +109,14 @@ class BatchFilter:
                     out.append(stays)
                     headers.append(parse_batch_header(stays))
             position = end
-        out.append(data[copied:])
-        return Filtered(b"".join(out), headers)
+        out.append(data[copied:position])
+        place = emptied(parse_batch_header(data, last)) if last >= 0 else b""
+        return Filtered(b"".join(out), headers, position, place)
+
+    def take_aborted(self) -> list[AbortedTransaction]:
+        """The aborted transactions whose markers were kept since the last call: the new segment's index."""
+        kept, self._transactions.kept = self._transactions.kept, []
+        return kept
 
     def _by_count(self, fields: tuple[int, ...]) -> bool | None:
         """True or False if the batch stays or goes whole, None if its records must tell."""
@@ -184,11 +198,9 @@ class BatchFilter:
     def _horizon_ms(self) -> int:
         return min(self._rules.now_ms + self._rules.delete_retention_ms, _NEVER)
 
-    def _holds_place(self, fields: tuple[int, ...], last_of_segment: bool) -> bool:
+    def _holds_place(self, fields: tuple[int, ...]) -> bool:
         """Whether a batch without records must stay."""
         base, _, _, _, _, attributes, delta, _, _, producer_id, epoch, _, _ = fields
-        if last_of_segment:
-            return True
         last = self._rules.producers.get(producer_id)
         if last is None or producer_id < 0:
             return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..protocol import BATCH_OVERHEAD, CorruptBatchError
 from ._clean_batch import (
-    CODEC,
     CONTROL,
     CRC_END,
     HEADER,
@@ -17,7 +16,7 @@ from ._clean_batch import (
 )
 from ._clean_txn import TransactionState
 
-#: Bytes that a key takes beside its own: two objects, and its share of a dict that is being made larger.
+#: Bytes that a key takes beside its record's: two objects, and its share of a dict that is being made larger.
 KEY_OVERHEAD_BYTES = 165
 
 
@@ -29,10 +28,12 @@ class KeyMap:
     """
 
     __slots__ = (
+        "_crc32c",
         "_key_bytes",
         "_memory_bytes",
         "_transactions",
         "first_offset",
+        "full",
         "newest",
         "next_offset",
         "records",
@@ -47,6 +48,9 @@ class KeyMap:
         self.tombstones: set[int] = set()
         #: How many records were looked at.
         self.records = 0
+        #: No room for another batch.
+        self.full = False
+        self._crc32c = crc32c_function()
         self._memory_bytes = memory_bytes
         self._key_bytes = 0
         self._transactions = transactions
@@ -54,44 +58,38 @@ class KeyMap:
     def __repr__(self) -> str:
         return f"KeyMap({len(self.newest)} keys of {self.first_offset}..{self.next_offset})"
 
-    @property
-    def full(self) -> bool:
-        taken = self._key_bytes + (len(self.newest) + len(self.tombstones)) * KEY_OVERHEAD_BYTES
-        return taken >= self._memory_bytes
-
-    def add(self, data: bytes) -> bool:
-        """Take in whole batches, each one checked; False once the map is full.
+    def add(self, data: bytes) -> int:
+        """Take in the whole batches at the front of ``data``, each one checked, until the map is ``full``;
+        how many bytes they are.
 
         Raises CorruptBatchError with the position of a batch that is damaged.
         """
         position, size = 0, len(data)
-        crc32c = crc32c_function()
         with memoryview(data) as view:
-            while position < size:
-                try:
-                    fields = HEADER.unpack_from(data, position)
-                except Exception as error:
-                    raise CorruptBatchError(f"batch header cut short: {error}", position) from error
+            while position + BATCH_OVERHEAD <= size:
+                fields = HEADER.unpack_from(data, position)
                 base, length, _, magic, crc, attributes, delta, _, _, producer_id, _, _, count = fields
-                end = position + LENGTH_END + length
-                if magic != MAGIC or end > size or length < BATCH_OVERHEAD - LENGTH_END or delta < 0:
-                    raise CorruptBatchError(f"no batch: magic {magic}, {length} bytes", position)
+                end: int = position + LENGTH_END + length
+                if magic != MAGIC or length < BATCH_OVERHEAD - LENGTH_END or delta < 0:
+                    raise CorruptBatchError(f"no batch: magic {magic}, length {length}", position)
+                if end > size:
+                    break
                 if base + delta >= self.first_offset:
-                    if crc32c(view[position + CRC_END : end]) != crc:
+                    if self._crc32c(view[position + CRC_END : end]) != crc:
                         raise CorruptBatchError("the checksum is wrong", position)
-                    if count and self._counts(attributes, producer_id, base + delta):
+                    if count and (
+                        not attributes & (TRANSACTIONAL | CONTROL)
+                        or self._counts(attributes, producer_id, base + delta)
+                    ):
                         try:
-                            if attributes & CODEC:
-                                self._take(plain_records(data, position, end, attributes), base, count)
-                            else:
-                                self._take(data[position + BATCH_OVERHEAD : end], base, count)
+                            self._take(plain_records(data, position, end, attributes), base, count)
                         except (CorruptBatchError, IndexError, ValueError) as error:
                             raise CorruptBatchError(f"records cannot be read: {error}", position) from error
                     self.next_offset = base + delta + 1
                     if self.full:
-                        return False
+                        return end
                 position = end
-        return True
+        return position
 
     def _counts(self, attributes: int, producer_id: int, last_offset: int) -> bool:
         if attributes & CONTROL:
@@ -141,4 +139,5 @@ class KeyMap:
             raise ValueError(f"{found} records, the header says {count}")
         self.records += count
         if len(newest) != known:
-            self._key_bytes += (len(newest) - known) * min(size // count, size)
+            self._key_bytes += (len(newest) - known) * (size // count + KEY_OVERHEAD_BYTES)
+            self.full = self._key_bytes >= self._memory_bytes

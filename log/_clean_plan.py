@@ -1,6 +1,6 @@
 """What of a log can be compacted, whether it is worth it, and which segments become one.
 
-Plain numbers in, plain numbers out; Apache Kafka's rules.
+Plain numbers in, plain numbers out.
 """
 
 from __future__ import annotations
@@ -90,30 +90,16 @@ def _has_waited(segment: SegmentInfo, config: LogConfig, now_ms: int) -> bool:
     return 0 < segment.first_timestamp_ms < now_ms - lag_ms
 
 
-def group_segments(
-    segments: Sequence[SegmentInfo], end_offset: int, config: LogConfig
-) -> list[list[SegmentInfo]]:
-    """Runs of neighbours that become one segment each: all that begin below ``end_offset``.
+def may_join(new: SegmentInfo, following: SegmentInfo, config: LogConfig) -> bool:
+    """Whether a segment that is being written, ``new``, can take in all of its ``following`` source too.
 
-    Together they are no larger than segment.bytes, their indexes no larger than segment.index.bytes, and
-    their offsets within reach of an index entry.
+    Together they must be no larger than segment.bytes, their indexes no larger than segment.index.bytes, and
+    their offsets within reach of an index entry. Apache Kafka judges by what the sources had before; by what
+    is left of them more are made one at a time.
     """
-    groups: list[list[SegmentInfo]] = []
-    for segment in segments:
-        if segment.base_offset >= end_offset:
-            break
-        if groups and _fits(groups[-1], segment, config):
-            groups[-1].append(segment)
-        else:
-            groups.append([segment])
-    return groups
-
-
-def _fits(group: Sequence[SegmentInfo], segment: SegmentInfo, config: LogConfig) -> bool:
-    together = (*group, segment)
     return (
-        sum(one.size for one in together) <= config.segment_bytes
-        and sum(one.index_bytes for one in together) <= config.segment_index_bytes
-        and sum(one.time_index_bytes for one in together) <= config.segment_index_bytes
-        and segment.end_offset - 1 - group[0].base_offset <= MAX_RELATIVE_OFFSET
+        new.size + following.size <= config.segment_bytes
+        and new.index_bytes + following.index_bytes <= config.segment_index_bytes
+        and new.time_index_bytes + following.time_index_bytes <= config.segment_index_bytes
+        and following.end_offset - 1 - new.base_offset <= MAX_RELATIVE_OFFSET
     )

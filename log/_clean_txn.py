@@ -28,7 +28,8 @@ class TransactionState:
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
         """Whether the transactional data batch that ends at ``last_offset`` belongs to an aborted one."""
         self._begin_up_to(last_offset)
-        if producer_id in self._aborting:
+        transaction = self._aborting.get(producer_id)
+        if transaction is not None and last_offset < transaction.last_offset:
             self._seen.add(producer_id)
             return True
         self._committing.add(producer_id)
@@ -51,4 +52,5 @@ class TransactionState:
     def _begin_up_to(self, offset: int) -> None:
         while self._pending and self._pending[-1].first_offset <= offset:
             transaction = self._pending.pop()
-            self._aborting.setdefault(transaction.producer_id, transaction)
+            # a walk that began behind the last one's marker has not met it
+            self._aborting[transaction.producer_id] = transaction

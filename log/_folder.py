@@ -23,6 +23,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
 #: Topic of Apache Kafka's own metadata log; its folder is left alone.
 _METADATA_TOPIC = "__cluster_metadata"
@@ -51,6 +52,7 @@ class DataFolder:
         self._recovery_points: dict[TopicPartition, int] = {}
         self._log_starts: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
+        self._cleaner_offsets: dict[TopicPartition, int] = {}
 
     def __repr__(self) -> str:
         return f"DataFolder({self.path!r}, cluster {self.cluster_id}, node {self.node_id})"
@@ -109,7 +111,7 @@ class DataFolder:
         self, topic: str, partition: int, config: LogConfig, *, now_ms: int, topic_id: uuid.UUID | None = None
     ) -> PartitionLog:
         """Open a partition with what the checkpoints say of it, or make it for ``topic_id``."""
-        return PartitionLog.open(
+        log = PartitionLog.open(
             self.partition_path(topic, partition),
             config,
             now_ms=now_ms,
@@ -119,6 +121,9 @@ class DataFolder:
             topic_id=topic_id,
             fs=self._fs,
         )
+        cleaned = self._cleaner_offsets.get(TopicPartition(topic, partition), 0)
+        log.cleaner_offset = min(cleaned, log.log_end_offset)
+        return log
 
     def remove_partition(self, topic: str, partition: int) -> None:
         """Remove a partition that was not opened. Raises KafkaError KAFKA_STORAGE_ERROR."""
@@ -135,6 +140,10 @@ class DataFolder:
             self._recovery_points[key] = log.recovery_point
             self._log_starts[key] = log.log_start_offset
             self._high_watermarks[key] = log.high_watermark
+            if log.cleaner_offset:
+                self._cleaner_offsets[key] = log.cleaner_offset
+            else:
+                self._cleaner_offsets.pop(key, None)  # of an older topic of that name
         try:
             present = {TopicPartition(topic, partition) for topic, partition, _ in self.partitions()}
             for name, offsets in self._checkpoints():
@@ -160,6 +169,7 @@ class DataFolder:
             (RECOVERY_POINTS, self._recovery_points),
             (LOG_STARTS, self._log_starts),
             (HIGH_WATERMARKS, self._high_watermarks),
+            (CLEANER_OFFSETS, self._cleaner_offsets),
         ]
 
     def _load(self, node_id: int) -> None:

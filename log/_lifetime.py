@@ -14,15 +14,17 @@ from ._timeindex import NO_TIMESTAMP
 def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeader], now_ms: int) -> bool:
     """Whether batches go into a new segment: the active one is full, too old, or has no index entry left.
 
-    Age counts from the first batch's timestamp to the newest one here; without timestamps, by the clock.
+    Age counts from the first batch's timestamp to the newest one here; without timestamps, by the clock. What
+    has to be compacted within ``max.compaction.lag.ms`` waits no longer for this.
     """
     if not active.size:
         return False
+    longest = min(config.segment_ms, config.max_compaction_lag_ms) if config.compacts else config.segment_ms
     first, newest = active.first_timestamp_ms, max(header.max_timestamp_ms for header in headers)
     age = newest - first if first >= 0 else now_ms - active.created_ms
     return (
         active.size + sum(header.size for header in headers) > config.segment_bytes
-        or age > config.segment_ms
+        or age > longest
         or active.index.is_full(config.segment_index_bytes)
         or active.time_index.is_full(config.segment_index_bytes)
         or headers[-1].last_offset - active.base_offset > MAX_RELATIVE_OFFSET

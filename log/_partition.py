@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ..protocol import BatchHeader, ErrorCode, KafkaError
 from ._checkpoints import claim_folder
+from ._cleanable import CleanableLog
 from ._config import LogConfig
 from ._control import markers_of
 from ._errors import DataFolderError, UndoError, storage_error
@@ -16,7 +17,6 @@ from ._flush import Flush
 from ._info import AppendInfo
 from ._lifetime import expired_segments, roll_is_due
 from ._names import parse_partition_folder
-from ._readable import ReadableLog
 from ._recovery import open_files
 from ._segment import Segment
 from ._snapshot import write_snapshot
@@ -28,7 +28,7 @@ from ._validation import validate
 UP_TO_HIGH_WATERMARK = -1
 
 
-class PartitionLog(ReadableLog):
+class PartitionLog(CleanableLog):
     """One partition's records on disk, with one user at a time.
 
     Every method that meets a failing disk raises KafkaError KAFKA_STORAGE_ERROR. An append that does leaves
@@ -154,6 +154,18 @@ class PartitionLog(ReadableLog):
     def _roll_if_due(self, headers: Sequence[BatchHeader], now_ms: int) -> None:
         if roll_is_due(self._segments.active, self.config, headers, now_ms):
             self._roll(now_ms)
+
+    def roll_for_cleaning(self, now_ms: int, min_bytes: int) -> bool:
+        """Begin a new segment if that lets a compaction start with ``min_bytes`` or more; whether it did."""
+        self._require_online()
+        due = self.config.compacts and self.roll_helps_cleaning(min_bytes)
+        try:
+            if due:
+                self._roll(now_ms)
+        except OSError as error:
+            self.offline = isinstance(error, UndoError)
+            raise storage_error(self.path, error) from error
+        return due
 
     def _roll(self, now_ms: int) -> None:
         """Begin a new segment at the log's end. Until its file is there, the old one stays as it is."""

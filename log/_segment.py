@@ -43,6 +43,8 @@ class Segment:
         "_first_timestamp_ms",
         "_fs",
         "_max_timestamp",
+        "_stem",
+        "_tail",
         "base_offset",
         "created_ms",
         "file",
@@ -52,18 +54,20 @@ class Segment:
         "txn_index",
     )
 
-    def __init__(self, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int) -> None:
-        def path(suffix: str) -> str:
-            return os.path.join(folder, file_name(base_offset, suffix))
-
+    def __init__(
+        self, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int, tail: str = ""
+    ) -> None:
+        """``tail`` is what the files' names end with behind what segments are called."""
         self._fs = fs
+        self._stem = os.path.join(folder, file_name(base_offset, ""))
+        self._tail = tail
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.file = fs.file(path(LOG))
+        self.file = fs.file(self._path(LOG))
         self.size = self.file.size()
-        self.index = OffsetIndex(fs.file(path(INDEX)), base_offset)
-        self.time_index = TimeIndex(fs.file(path(TIME_INDEX)), base_offset)
-        self.txn_index = TxnIndex(fs.file(path(TXN_INDEX)))
+        self.index = OffsetIndex(fs.file(self._path(INDEX)), base_offset)
+        self.time_index = TimeIndex(fs.file(self._path(TIME_INDEX)), base_offset)
+        self.txn_index = TxnIndex(fs.file(self._path(TXN_INDEX)))
         self._bytes_since_entry = 0
         self._max_timestamp: tuple[int, int] | None = None
         self._first_timestamp_ms: int | None = None
@@ -72,9 +76,11 @@ class Segment:
         return f"Segment({self.file.path!r}, {self.size} bytes)"
 
     @classmethod
-    def create(cls, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int) -> Segment:
+    def create(
+        cls, fs: FileSystem, folder: str, base_offset: int, *, created_ms: int, tail: str = ""
+    ) -> Segment:
         """A new segment with its three files, all empty; no file is left when it raises, or UndoError."""
-        segment = cls(fs, folder, base_offset, created_ms=created_ms)
+        segment = cls(fs, folder, base_offset, created_ms=created_ms, tail=tail)
         try:
             segment.truncate(0)
             segment.begin_indexes()
@@ -252,15 +258,33 @@ class Segment:
     def mark_deleted(self) -> list[str]:
         """Close the files and give them names that say so; the new paths. The .log goes first."""
         self.close()
-        stem = self.file.path.removesuffix(LOG)
+        return self.rename_files(DELETED, SEGMENT_SUFFIXES)
+
+    def rename_files(self, tail: str, suffixes: Sequence[str]) -> list[str]:
+        """Give the files that are there another tail, in the order of ``suffixes``; the new paths.
+
+        This object goes on with the old ones.
+        """
         renamed = []
-        for suffix in SEGMENT_SUFFIXES:
-            if self._fs.exists(stem + suffix):
-                renamed.append(stem + suffix + DELETED)
-                self._fs.rename(stem + suffix, renamed[-1])
+        for suffix in suffixes:
+            if self._fs.exists(self._path(suffix)):
+                renamed.append(self._stem + suffix + tail)
+                self._fs.rename(self._path(suffix), renamed[-1])
         return renamed
 
+    def use_tail(self, tail: str) -> None:
+        """Go on with the files of that tail, to which these were renamed."""
+        self.close()
+        self._tail = tail
+        self.file = self._fs.file(self._path(LOG))
+        self.index.file = self._fs.file(self._path(INDEX))
+        self.time_index.file = self._fs.file(self._path(TIME_INDEX))
+        self.txn_index.use(self._fs.file(self._path(TXN_INDEX)))
+
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _path(self, suffix: str) -> str:
+        return self._stem + suffix + self._tail
 
     def _header(self, data: bytes, at: int, position: int) -> BatchHeader:
         try:

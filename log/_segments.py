@@ -26,13 +26,15 @@ EMPTY_RUN = Run(b"", 0, "", 0)
 class Segments:
     """There is always one. Methods raise OSError when the disk fails, and CorruptLogError."""
 
-    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all")
+    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "replacing")
 
     def __init__(self, fs: FileSystem, path: str, segments: Sequence[Segment]) -> None:
         self._fs = fs
         self._path = path
         self.all = list(segments)
         self._bases = [segment.base_offset for segment in segments]
+        #: A compaction is giving files their names: nothing is removed meanwhile.
+        self.replacing = False
         # files that were renamed for removal, and when that is due
         self._doomed: list[tuple[int, str]] = []
 
@@ -99,14 +101,38 @@ class Segments:
         return found
 
     def remove_first(self, count: int, due_ms: int) -> None:
-        """Take the first segments out of the log; their files are renamed now and removed by ``purge``."""
+        """Take the first segments out of the log; their files are renamed now and removed by ``purge``.
+
+        Nothing is done while a compaction is ``replacing`` some: retention comes again.
+        """
         assert count < len(self.all), "the active segment stays"
+        if self.replacing:
+            return
         for _ in range(count):
             self._doomed += [(due_ms, path) for path in self.first.mark_deleted()]
             del self.all[0]
             del self._bases[0]
         if count:
             self._fs.sync_dir(self._path)
+
+    def holds(self, segments: Sequence[Segment]) -> bool:
+        """Whether these neighbours are still part of the log."""
+        first = bisect_left(self._bases, segments[0].base_offset)
+        found = self.all[first : first + len(segments)]
+        return len(found) == len(segments) and all(
+            one is other for one, other in zip(found, segments, strict=True)
+        )
+
+    def replace(self, segments: Sequence[Segment], new: Segment) -> None:
+        """Put one segment in the place of neighbours that begin at the same offset; no file is touched."""
+        assert self.holds(segments), "segments that are gone cannot be replaced"
+        first = bisect_left(self._bases, segments[0].base_offset)
+        self.all[first : first + len(segments)] = [new]
+        self._bases[first : first + len(segments)] = [new.base_offset]
+
+    def doom(self, paths: Sequence[str], due_ms: int) -> None:
+        """Let ``purge`` remove files that are no segment's any more."""
+        self._doomed = sorted([*self._doomed, *((due_ms, path) for path in paths)])
 
     def purge(self, now_ms: int | None) -> None:
         """Remove files whose removal is due; None: all that wait."""

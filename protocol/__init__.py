@@ -14,6 +14,7 @@ from ._batch import (
     parse_batch_header,
     stamp_batch,
     verify_batch,
+    write_varint,
 )
 from ._compression import compress, decompress, decompressed_limit
 from ._context import ANONYMOUS, RequestContext
@@ -111,4 +112,5 @@ __all__ = [
     "stamp_batch",
     "subscribed_topics",
     "verify_batch",
+    "write_varint",
 ]
