@@ -92,7 +92,7 @@ class _Opening:
         self.next_offset = 0
         self.epochs = self._open_epochs()
         # offsets are missing between batches, as compaction leaves it: the log was compacted once
-        self.gaps = config.compacts
+        self.gaps = False
 
     def run(self, *, clean: bool, recovery_point: int) -> Opened:
         names = tidy(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)
@@ -198,10 +198,11 @@ class _Opening:
             epochs=self.epochs,
             anchored=not self.config.compacts,
         )
-        torn = self._walk(segment, chain, behind)
+        torn = self._walk(number, chain, behind)
         self.gaps = self.gaps or chain.gaps > 0
         self.next_offset = chain.next_offset
-        if not self.gaps and bound is not None and chain.next_offset < bound:
+        may_miss = self.gaps or self.config.compacts
+        if not may_miss and bound is not None and chain.next_offset < bound:
             reason = f"the records of the offsets {chain.next_offset} to {bound - 1} are missing"
             if not self._keep(segment, segment.size, segment.size, reason):
                 raise CorruptLogError(segment.file.path, segment.size, reason + _ADVICE)
@@ -209,13 +210,15 @@ class _Opening:
         self.report.rebuilt_indexes.append(segment.index.file.path)
         segment.end_indexes()
         # an empty segment behind offsets that are not there was made for batches that are lost
-        last = torn or (behind is None and not self.gaps and self.next_offset < self.segments[-1].base_offset)
+        last = torn or (behind is None and not may_miss and self.next_offset < self.segments[-1].base_offset)
         if last:
             self._drop_after(number)
         return last
 
-    def _walk(self, segment: Segment, chain: Chain, behind: Segment | None) -> bool:
+    def _walk(self, number: int, chain: Chain, behind: Segment | None) -> bool:
         """Check the batches of a segment and index them; True if its tail was cut."""
+        segment = self.segments[number]
+        following_base = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else None
         segment.begin_indexes()
         interval = self.config.index_interval_bytes
         resumed = -1
@@ -227,7 +230,12 @@ class _Opening:
         position = 0
         while True:
             damage = verify_segment(
-                segment, chain, take, position=position, gap_at_end=self.gaps or behind is not None
+                segment,
+                chain,
+                take,
+                position=position,
+                gap_at_end=self.gaps or behind is not None,
+                end=following_base,
             )
             if damage is None:
                 return False

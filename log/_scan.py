@@ -35,7 +35,7 @@ class Chain:
     begin behind ``next_offset`` without counting.
     """
 
-    __slots__ = ("_anchored", "_base", "_bound", "_epoch", "_epochs", "gaps", "next_offset")
+    __slots__ = ("_anchored", "_base", "_bound", "_epoch", "_epochs", "_rose", "gaps", "next_offset")
 
     def __init__(
         self,
@@ -53,6 +53,7 @@ class Chain:
         self._epochs = epochs
         self._anchored = anchored
         self._epoch = UNDEFINED
+        self._rose = False
 
     def require(self, header: BatchHeader, position: int) -> None:
         """Raise CorruptBatchError for a batch that cannot stand here."""
@@ -68,12 +69,20 @@ class Chain:
             due = self._epochs.epoch_at(offset)
             raise CorruptBatchError(f"leader epoch {epoch} where leader-epoch-checkpoint has {due}", position)
 
+    def is_refuted(self, last: BatchHeader, due: int, header: BatchHeader) -> bool:
+        """Whether a batch shows that the ``last`` one, where ``due`` was due, had a wrong offset or epoch."""
+        if header.leader_epoch < last.leader_epoch:
+            noted = UNDEFINED if self._epochs is None else self._epochs.epoch_at(header.base_offset)
+            return self._rose and noted == header.leader_epoch
+        return last.base_offset > due and due <= header.base_offset < last.next_offset
+
     def take(self, header: BatchHeader) -> bool:
         """Go on behind a batch; whether it leaves offsets out."""
-        gap = self._anchored and header.base_offset != self.next_offset
+        gap = header.base_offset != self.next_offset
+        self.gaps += gap and self._anchored
         self._anchored = True
-        self.gaps += gap
         self.next_offset = header.next_offset
+        self._rose = header.leader_epoch > self._epoch
         self._epoch = header.leader_epoch
         return gap
 
@@ -94,12 +103,14 @@ def verify_segment(
     *,
     position: int = 0,
     gap_at_end: bool = True,
+    end: int | None = None,
 ) -> Damage | None:
     """Check each batch of a segment from ``position`` on: whole, its checksum, and what ``chain`` asks for.
 
     Each good one is given to ``take`` with its position, and ``chain`` ends behind the last. Returns the
-    damage that ended the walk, if any. Unless ``gap_at_end``, a last batch that alone leaves offsets out is
-    damage: its base offset is outside of its checksum, and no batch behind it shows that it is right.
+    damage that ended the walk, if any. Unless ``gap_at_end``, a last batch that alone leaves offsets out and
+    does not reach to ``end`` is damage: its base offset is outside of its checksum, and nothing shows that it
+    is right.
     """
     held: _Held | None = None
     damage: Damage | None = None
@@ -114,6 +125,8 @@ def verify_segment(
                 if at + header.size > len(data):
                     data = read_batch(segment, position, header)
                 verify_batch(data, header, at)
+                if held is not None and chain.is_refuted(held.header, held.due, header):
+                    return _wrong(held, chain)
                 chain.require(header, at)
                 if held is not None:
                     take(held.header, held.position)
@@ -125,12 +138,21 @@ def verify_segment(
         except CorruptBatchError as error:
             damage = Damage(position + at, str(error))
         position += at
-    if held is not None and held.gap and chain.gaps == 1 and not gap_at_end:
-        chain.next_offset, chain.gaps = held.due, 0
-        return Damage(held.position, f"offset {held.header.base_offset} where {held.due} is due")
+    if held is not None and held.gap and chain.gaps == 1 and chain.next_offset != end and not gap_at_end:
+        return _wrong(held, chain)
     if held is not None:
         take(held.header, held.position)
     return damage
+
+
+def _wrong(held: _Held, chain: Chain) -> Damage:
+    """The last batch is one that should not have been taken."""
+    header = held.header
+    chain.next_offset = held.due
+    chain.gaps -= held.gap
+    if held.gap:
+        return Damage(held.position, f"offset {header.base_offset} where {held.due} is due")
+    return Damage(held.position, f"leader epoch {header.leader_epoch} before an older one")
 
 
 def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | None:

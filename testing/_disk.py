@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from random import Random
 
 #: A change of a file: bytes at a position, or None where the file was given that size.
@@ -220,8 +221,9 @@ def error(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-def _parts(path: str) -> list[str]:
-    return [name for name in os.path.abspath(path).split(os.sep) if name]
+@lru_cache(1024)
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(name for name in os.path.abspath(path).split(os.sep) if name)
 
 
 def _overlaps(change: Change, start: int, end: int) -> bool:
