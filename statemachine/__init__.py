@@ -1,4 +1,7 @@
-"""The two life cycles as data: the group on the broker's side, the member on the client's."""
+"""The two life cycles as data: the group on the broker's side, the member on the client's.
+
+What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
+"""
 
 from ._group import (
     GROUP_DURABLE_STATES,
@@ -10,16 +13,6 @@ from ._group import (
     fire,
     group_diagram,
     legal_triggers,
-)
-from ._group_answers import (
-    COLUMNS,
-    ERRORS,
-    GROUP_ANSWERS,
-    PARKED,
-    Generation,
-    GroupAnswer,
-    answers_table,
-    errors_table,
 )
 from ._machine import IllegalTransitionError
 from ._member import (
@@ -34,15 +27,9 @@ from ._member import (
 )
 
 __all__ = [
-    "COLUMNS",
-    "ERRORS",
-    "GROUP_ANSWERS",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
-    "PARKED",
-    "Generation",
-    "GroupAnswer",
     "GroupState",
     "GroupTransition",
     "GroupTrigger",
@@ -52,8 +39,6 @@ __all__ = [
     "MemberState",
     "MemberTransition",
     "MemberTrigger",
-    "answers_table",
-    "errors_table",
     "fire",
     "fire_member",
     "group_diagram",

@@ -9,7 +9,8 @@ import pytest
 from kohort.coordinator.replies import LeaveReply
 from kohort.coordinator.shard import HANDLERS
 from kohort.protocol import ErrorCode
-from kohort.statemachine import COLUMNS, ERRORS, GROUP_ANSWERS, PARKED, Generation, GroupState
+from kohort.statemachine import GroupState
+from kohort.statemachine.answers import COLUMNS, ERRORS, GROUP_ANSWERS, PARKED, Generation
 from tests.coordinator.bodies import RANGE_T
 from tests.coordinator.driver import Call, World, errors_of
 from tests.coordinator.scenes import API_KEYS, ask, scene, senders

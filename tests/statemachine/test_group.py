@@ -8,20 +8,16 @@ from itertools import product
 import pytest
 
 from kohort.statemachine import (
-    COLUMNS,
-    ERRORS,
-    GROUP_ANSWERS,
     GROUP_DURABLE_STATES,
     GROUP_TRANSITIONS,
     GroupState,
     GroupTrigger,
     IllegalTransitionError,
-    answers_table,
-    errors_table,
     fire,
     group_diagram,
     legal_triggers,
 )
+from kohort.statemachine.answers import COLUMNS, ERRORS, GROUP_ANSWERS, answers_table, errors_table
 
 TARGETS = {(row.source, row.trigger): row.target for row in GROUP_TRANSITIONS}
 
