@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..log import CorruptLogError, DataFolder, PartitionLog
-from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..log import CorruptLogError, DataFolder, DataFolderError, PartitionLog
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
 from ._settings import BrokerSettings
@@ -219,7 +219,7 @@ class Topics:
             entry = self._file.topics.get(name)
             try:
                 opened = self._open_log(name, index, entry)
-            except CorruptLogError as error:
+            except (CorruptLogError, DataFolderError, KafkaError) as error:
                 self._leave_damaged(TopicPartition(name, index), error)
                 continue
             if opened.topic_id in deleted:
@@ -234,7 +234,7 @@ class Topics:
         if unknown or deleted:
             self._file.save()
 
-    def _leave_damaged(self, partition: TopicPartition, error: CorruptLogError) -> None:
+    def _leave_damaged(self, partition: TopicPartition, error: KohortError) -> None:
         """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
         self._damaged[partition] = str(error)
         log.error("%s-%d is not served, its files are left as they are: %s", *partition, error)
@@ -242,9 +242,15 @@ class Topics:
     def _open_log(self, name: str, index: int, entry: TopicEntry | None) -> PartitionLog:
         config = self._config({} if entry is None else entry.configs).log_config()
         topic_id = None if entry is None else entry.id
-        opened = self._folder.open_log(name, index, config, now_ms=self._now_ms(), topic_id=topic_id)
+        # the coordinator steps over what cannot be read of its own topic, and tells of it
+        keep_damage = name == OFFSETS_TOPIC and not self._settings.kohort_offsets_load_strict
+        opened = self._folder.open_log(
+            name, index, config, now_ms=self._now_ms(), topic_id=topic_id, keep_damage=keep_damage
+        )
         for cut in opened.recovery.cuts:
             log.warning("%s: cut %d bytes at %d: %s", cut.path, cut.bytes_cut, cut.position, cut.reason)
+        for damage in opened.recovery.damaged:
+            log.error("%s: damaged at %d, left as it is: %s", damage.path, damage.position, damage.reason)
         return opened
 
     def _config(self, configs: Mapping[str, Any]) -> TopicConfig:

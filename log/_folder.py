@@ -108,9 +108,18 @@ class DataFolder:
         return self._log_starts.get(TopicPartition(topic, partition), 0)
 
     def open_log(
-        self, topic: str, partition: int, config: LogConfig, *, now_ms: int, topic_id: uuid.UUID | None = None
+        self,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        topic_id: uuid.UUID | None = None,
+        keep_damage: bool = False,
     ) -> PartitionLog:
-        """Open a partition with what the checkpoints say of it, or make it for ``topic_id``."""
+        """Open a partition with what the checkpoints say of it, or make it for ``topic_id``; see
+        ``PartitionLog.open``.
+        """
         log = PartitionLog.open(
             self.partition_path(topic, partition),
             config,
@@ -119,6 +128,7 @@ class DataFolder:
             recovery_point=self.recovery_point(topic, partition),
             log_start_offset=self.log_start_offset(topic, partition),
             topic_id=topic_id,
+            keep_damage=keep_damage,
             fs=self._fs,
         )
         cleaned = self._cleaner_offsets.get(TopicPartition(topic, partition), 0)

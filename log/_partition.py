@@ -47,13 +47,15 @@ class PartitionLog(CleanableLog):
         recovery_point: int = 0,
         log_start_offset: int = 0,
         topic_id: uuid.UUID | None = None,
+        keep_damage: bool = False,
         fs: FileSystem = OS_FILES,
     ) -> PartitionLog:
         """Open the folder ``<topic>-<partition>``, or make it for ``topic_id``.
 
         Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified. Raises
         CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no partition's,
-        and KafkaError KAFKA_STORAGE_ERROR.
+        and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by ``salvage``, such
+        damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on behind it.
         """
         folder = os.path.abspath(os.fspath(path))
         if parse_partition_folder(os.path.basename(folder)) is None:
@@ -68,6 +70,7 @@ class PartitionLog(CleanableLog):
                 clean=clean,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
+                keep_damage=keep_damage,
             )
             log = cls(folder, config, known_id, opened, fs)
             if not clean:
@@ -84,6 +87,11 @@ class PartitionLog(CleanableLog):
     def flush_is_due(self) -> bool:
         """Whether ``flush.messages`` records or more are not on the disk."""
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
+    @property
+    def rolled_is_unflushed(self) -> bool:
+        """Whether a segment that is complete is not on the disk: until it is, a recovery has to read it."""
+        return self.recovery_point < self._segments.active.base_offset
 
     def reconfigure(self, config: LogConfig) -> None:
         """Go by other settings from now on."""

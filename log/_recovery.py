@@ -249,6 +249,7 @@ class _Opening:
             if following is None:
                 return False
             position = resumed = resume
+            chain.step_over()
 
     def _keep(self, segment: Segment, position: int, resume: int, reason: str) -> bool:
         """Note damage that stays; False if it must not."""

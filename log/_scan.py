@@ -76,6 +76,10 @@ class Chain:
             return self._rose and noted == header.leader_epoch
         return last.base_offset > due and due <= header.base_offset < last.next_offset
 
+    def step_over(self) -> None:
+        """Go on behind damage: it is why offsets are left out."""
+        self._anchored = False
+
     def take(self, header: BatchHeader) -> bool:
         """Go on behind a batch; whether it leaves offsets out."""
         gap = header.base_offset != self.next_offset

@@ -101,9 +101,14 @@ class Segment:
 
     @property
     def first_timestamp_ms(self) -> int:
-        """Newest timestamp of the first batch, from which a segment's age counts; NO_TIMESTAMP if none."""
+        """Newest timestamp of the first batch, from which a segment's age counts; NO_TIMESTAMP if there is
+        none, or it is damaged.
+        """
         if self._first_timestamp_ms is None:
-            first = next(self.headers(), None)
+            try:
+                first = next(self.headers(), None)
+            except CorruptLogError:
+                first = None
             if first is None:
                 return NO_TIMESTAMP
             self._first_timestamp_ms = first[1].max_timestamp_ms

@@ -54,24 +54,31 @@ def ask_while_loading(bootstrap: str) -> dict[str, int]:
     }
 
 
+@pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.row("5.7/unreadable", "5.7/strict")
-async def test_a_damaged_partition_of_the_offsets_topic_is_not_served_and_when_strict_nothing_is(
-    tmp_path: Path,
+async def test_what_is_damaged_of_the_offsets_topic_is_left_out_and_when_strict_nothing_is_served(
+    tmp_path: Path, clean: bool
 ) -> None:
+    """Whatever the last stop was: the first of two commits cannot be read, the second is."""
     async with Broker(data=tmp_path) as broker:
         await asyncio.to_thread(commit_some, broker.bootstrap)
     log = tmp_path / f"__consumer_offsets-{partition_for('g', 50)}" / "00000000000000000000.log"
     content = bytearray(log.read_bytes())
     content[70] ^= 0xFF
     log.write_bytes(content)
-    (tmp_path / ".kafka_cleanshutdown").unlink()
-    for checkpoint in tmp_path.glob("recovery-point-*"):
-        checkpoint.unlink()
-    async with Broker(data=tmp_path) as broker:
-        assert await asyncio.to_thread(fetched, broker.bootstrap) == ErrorCode.NOT_COORDINATOR
+    if not clean:
+        (tmp_path / ".kafka_cleanshutdown").unlink()
+        for checkpoint in tmp_path.glob("recovery-point-*"):
+            checkpoint.unlink()
     with pytest.raises(LoadError, match="Restore the files"):
         await Broker(data=tmp_path, settings={"kohort.offsets.load.strict": "true"}).start()
     assert log.read_bytes() == content
+    async with Broker(data=tmp_path) as broker:
+        assert await asyncio.to_thread(fetched, broker.bootstrap) == 2
+        assert await asyncio.to_thread(commit_more, broker.bootstrap) == 0
+    async with Broker(data=tmp_path) as broker:
+        assert await asyncio.to_thread(fetched, broker.bootstrap) == 3
+    assert log.read_bytes().startswith(content)
 
 
 def commit_some(bootstrap: str) -> None:
@@ -81,9 +88,18 @@ def commit_some(bootstrap: str) -> None:
             assert commit(wire, "g", "t", offset) == 0
 
 
-def fetched(bootstrap: str) -> int:
+def commit_more(bootstrap: str) -> int:
     with Wire(bootstrap) as wire:
-        return int(wire.call(ApiKey.OFFSET_FETCH, 5, group_id="g", topics=None).error_code)
+        return commit(wire, "g", "t", 3)
+
+
+def fetched(bootstrap: str) -> int:
+    """The group's only offset."""
+    with Wire(bootstrap) as wire:
+        answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id="g", topics=None)
+        assert answer.error_code == ErrorCode.NONE
+        (topic,) = answer.topics
+        return int(topic.partitions[0].committed_offset)
 
 
 def commit(wire: Wire, group: str, topic: str, offset: int) -> int:
