@@ -31,15 +31,16 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code."""
     words = sys.argv[1:] if argv is None else argv
-    parser = _parser(with_groups="groups" in words)
+    parser = _parser(words)
     options = parser.parse_args(words)
     if options.command is None:
         parser.print_help()
         return OK
-    return _groups(options) if options.command == "groups" else _broker(options)
+    return {"broker": _broker, "groups": _groups, "log": _log}[options.command](options)
 
 
-def _parser(*, with_groups: bool) -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The arguments; those of a command's own actions are only there where the words name it."""
     parser = _Parser(prog="kohort", description="Kafka's consumer-group coordinator in Python.")
     parser.add_argument("--version", action="version", version=f"kohort {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
@@ -82,10 +83,19 @@ def _parser(*, with_groups: bool) -> argparse.ArgumentParser:
         help="look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
         description="Look at consumer groups and change them. Works on any broker of Kafka's protocol.",
     )
-    if with_groups:
+    log = commands.add_parser(
+        "log",
+        help="look into the files of a data folder: verify it, or show what is in a file",
+        description="Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",
+    )
+    if "groups" in words:
         from .admin.commands import add_arguments
 
         add_arguments(groups)
+    if "log" in words:
+        from .admin import log_commands
+
+        log_commands.add_arguments(log)
     return parser
 
 
@@ -134,6 +144,12 @@ def _broker(options: argparse.Namespace) -> int:
 
 def _groups(options: argparse.Namespace) -> int:
     from .admin.commands import run
+
+    return run(options)
+
+
+def _log(options: argparse.Namespace) -> int:
+    from .admin.log_commands import run
 
     return run(options)
 

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 _NAMES_SHOWN: Final = 6
 _UUID_TAIL: Final = re.compile(r"(?<=[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_NUMBERS: Final = frozenset({"PARTITION", "COMMITTED", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ"})
+_NUMBERS: Final = frozenset(
+    {"PARTITION", "COMMITTED", "START", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ"}
+    | {"RECORDS", "BATCHES", "SEGMENTS", "BYTES"}
+)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

@@ -1,0 +1,210 @@
+"""``kohort log``: what is in the files of a data folder, and whether it is whole. Nothing is changed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from ._plain import document
+
+if TYPE_CHECKING:
+    from ..log.dump import Dumped
+    from ..log.verify import VerifiedFolder
+
+#: Exit codes: all is well, something is damaged, asked for what cannot be done.
+OK, DAMAGE, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+
+_OFFSETS_FOLDER: Final = "__consumer_offsets-"
+_INDENTED: Final = {"record", "marker"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give ``kohort log`` its commands."""
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    words = "read everything in a data folder, also one in use or of Apache Kafka, and tell what is damaged"
+    verify = commands.add_parser("verify", help=words, description=f"{words[0].upper()}{words[1:]}.")
+    verify.add_argument("folder", metavar="DIR", help="the data folder")
+    verify.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    words = "show what is in *.log, *.index, *.timeindex, *.txnindex and *.snapshot files, and in checkpoints"
+    dump = commands.add_parser("dump", help=words, description=f"{words[0].upper()}{words[1:]}.")
+    dump.add_argument("files", metavar="FILE", nargs="+")
+    dump.add_argument("--records", action="store_true", help="the records of each batch too")
+    dump.add_argument(
+        "--offsets",
+        action="store_true",
+        help="read records as those of __consumer_offsets (by itself for files in its folders)",
+    )
+    dump.add_argument("--json", action="store_true", help="one JSON object a line")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
+    from ..protocol import KohortError
+
+    try:
+        code = _verify(options) if options.action == "verify" else _dump(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except KohortError as error:
+        return _say(str(error))
+    except OSError as error:
+        return _say(f"{error.filename or ''}: {error.strerror or error}")
+
+
+def _say(words: str) -> int:
+    print("kohort log:", " ".join(words.split()), file=sys.stderr)
+    return WRONG_USE
+
+
+# --- verify -------------------------------------------------------------------------------------------------
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from ..log.verify import verify_folder
+
+    found = verify_folder(options.folder)
+    damaged = [finding for finding in found.all_findings() if finding.level != "note"]
+    if options.json:
+        print(document({"damaged": bool(damaged), **_fields(found)}))
+    else:
+        _show(found, len(damaged))
+    return DAMAGE if damaged else OK
+
+
+def _fields(found: VerifiedFolder) -> dict[str, Any]:
+    return {
+        "folder": found.path,
+        "in_use": found.in_use,
+        "clean_stop": found.clean_stop,
+        "findings": list(found.all_findings()),
+        "partitions": [
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "segments": partition.segments,
+                "batches": partition.batches,
+                "records": partition.records,
+                "bytes": partition.bytes,
+                "start_offset": partition.start_offset,
+                "end_offset": partition.end_offset,
+                "damaged": any(finding.level != "note" for finding in partition.findings),
+            }
+            for partition in found.partitions
+        ],
+    }
+
+
+def _show(found: VerifiedFolder, damaged: int) -> None:
+    from rich.console import Console
+
+    from .tables import clean, table
+
+    console = Console(highlight=False, markup=False)
+    headings = ["LOG", "START", "END", "RECORDS", "BATCHES", "SEGMENTS", "BYTES", ""]
+    rows = [
+        (
+            f"{partition.topic}-{partition.partition}",
+            partition.start_offset,
+            partition.end_offset,
+            partition.records,
+            partition.batches,
+            partition.segments,
+            partition.bytes,
+            "damaged" if any(finding.level != "note" for finding in partition.findings) else "ok",
+        )
+        for partition in found.partitions
+    ]
+    console.print(table(headings, rows))
+    for finding in found.all_findings():
+        where = finding.file + (f", byte {finding.position}" if finding.position >= 0 else "")
+        label = "note" if finding.level == "note" else "DAMAGE"
+        console.print(
+            f"\n{label}: {clean(where)}\n  {clean(finding.what)}\n  {finding.advice}", soft_wrap=True
+        )
+    state = "in use" if found.in_use else "stopped cleanly" if found.clean_stop else "not stopped cleanly"
+    verdict = f"{damaged} damaged places" if damaged else "nothing is damaged"
+    console.print(f"\n{clean(found.path)}: {state}, {len(rows)} partitions, {verdict}", soft_wrap=True)
+
+
+# --- dump ---------------------------------------------------------------------------------------------------
+
+
+def _dump(options: argparse.Namespace) -> int:
+    from ..log.dump import dump_file
+
+    code = OK
+    for path in options.files:
+        offsets = options.offsets or _OFFSETS_FOLDER in os.path.basename(
+            os.path.dirname(os.path.abspath(path))
+        )
+        if not options.json and len(options.files) > 1:
+            print(f"{_quoted(path)}:")
+        for entry in _decoded(dump_file(path, records=options.records), offsets=offsets):
+            if entry.kind == "damage":
+                code = DAMAGE
+            print(_json_line(path, entry) if options.json else _text_line(entry))
+    return code
+
+
+def _decoded(entries: Iterable[Dumped], *, offsets: bool) -> Iterable[Dumped]:
+    """The entries, with records of the offsets topic said in words."""
+    from ..offsets_topic.readable import readable
+
+    for entry in entries:
+        if offsets and entry.kind == "record":
+            key, value = entry.fields.pop("key"), entry.fields.pop("value")
+            what, fields = readable(key, value)
+            entry.fields.update({"is": what} | fields)
+            if what in ("unreadable", "other"):
+                entry.fields.update({"key": key, "value": value})
+        yield entry
+
+
+def _json_line(path: str, entry: Dumped) -> str:
+    fields = {"file": path, "kind": entry.kind, **entry.fields}
+    return json.dumps(fields, ensure_ascii=False, default=_encodable)
+
+
+def _encodable(value: Any) -> Any:
+    """Bytes as UTF-8 where they are that, otherwise as {"hex": ...}."""
+    assert isinstance(value, bytes)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"hex": value.hex()}
+
+
+def _text_line(entry: Dumped) -> str:
+    words = [f"{name}={_word(value)}" for name, value in entry.fields.items() if value is not False]
+    kind = "DAMAGE" if entry.kind == "damage" else entry.kind
+    return " ".join(["  " * (entry.kind in _INDENTED) + kind, *words])
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bytes):
+        try:
+            return _quoted(value.decode())
+        except UnicodeDecodeError:
+            return f"0x{value.hex()}"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, dict):
+        return "{" + " ".join(f"{name}={_word(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_word, value)) + "]"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quoted(text: str) -> str:
+    """The text, in quotes and with escapes where it is not a plain word: names come from strangers."""
+    plain = text and text.isprintable() and not set(text) & set(" \"'=[]{},")
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -1,0 +1,52 @@
+"""Records of the offsets topic as a person reads them: what ``kohort log dump`` shows."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+from ..protocol import KohortError, decode_assignment, subscribed_topics
+from .records import (
+    CorruptRecordError,
+    GroupDeleted,
+    GroupStored,
+    OffsetCommitted,
+    OffsetDeleted,
+    StoredMember,
+    decode,
+)
+
+#: What members of this protocol type say of themselves is in the format of KIP-429's Subscription.
+_CONSUMER: Final = "consumer"
+
+
+def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any]]:
+    """What a record is, and its fields; "unreadable" with the reason where its bytes fit no type."""
+    try:
+        record = decode(key, value)
+    except CorruptRecordError as error:
+        return "unreadable", {"why": str(error)}
+    if isinstance(record, OffsetCommitted):
+        group, topic, partition, offset, *rest = record
+        fields = {"group": group, "topic": topic, "partition": partition, "committed_offset": offset}
+        # "offset" is where a record lies
+        return "offset", fields | dict(zip(record._fields[4:], rest, strict=True))
+    if isinstance(record, OffsetDeleted):
+        return "offset tombstone", record._asdict()
+    if isinstance(record, GroupDeleted):
+        return "group tombstone", record._asdict()
+    if isinstance(record, GroupStored):
+        members = [_member(member, record.protocol_type) for member in record.members]
+        return "group", {**record._asdict(), "members": members}
+    return "other", {"type": record.type, "tombstone": record.value is None}
+
+
+def _member(member: StoredMember, protocol_type: str) -> dict[str, Any]:
+    fields = member._asdict()
+    if protocol_type == _CONSUMER:
+        topics = subscribed_topics(member.subscription)
+        fields["subscription"] = member.subscription if topics is None else sorted(topics)
+        with suppress(KohortError):  # then it is shown as its bytes
+            assigned = decode_assignment(member.assignment).partitions
+            fields["assignment"] = [f"{topic}-{partition}" for topic, partition in assigned]
+    return fields

@@ -1,0 +1,177 @@
+"""``kohort log``: what it prints and how it ends, on Apache Kafka's own folder and on any bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.cli import main
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder"
+CLICKS = "clicks-a-2/00000000000000000000"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kafka")
+    with tarfile.open(DATA / "data.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+Run = tuple[int, str, str]
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> Run:
+    code = main(["log", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def lines(printed: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def test_verify_shows_every_partition_and_a_verdict(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "verify", folder)
+    assert code == 0
+    assert sum(line.rstrip().endswith(" ok") for line in out.splitlines()) == 21
+    assert "21 partitions, nothing is damaged" in out
+
+
+def test_verify_names_damage_and_ends_with_1(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    data = bytearray((folder / f"{CLICKS}.log").read_bytes())
+    data[1_100] ^= 1
+    (partition / f"{0:020d}.log").write_bytes(data)
+    code, out, _ = run(capsys, "verify", tmp_path)
+    assert code == 1
+    assert "t-0/00000000000000000000.log, byte 1040" in out
+    assert "whole batches follow from byte 1118" in out
+    code, out, _ = run(capsys, "verify", tmp_path, "--json")
+    told = json.loads(out)
+    assert (code, told["damaged"]) == (1, True)
+    assert ("damage", 1040) in [(finding["level"], finding["position"]) for finding in told["findings"]]
+    assert told["partitions"][0]["damaged"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify", "{tmp}"],
+        ["verify", "{tmp}/none"],
+        ["dump", "{tmp}/none.log"],
+        ["dump", "{tmp}"],
+        ["dump", "{tmp}/some.txt"],
+    ],
+)
+def test_what_cannot_be_looked_at_is_one_line_and_2(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "some.txt").touch()
+    code, out, errors = run(capsys, *(word.format(tmp=tmp_path) for word in words))
+    assert (code, out, errors.count("\n")) == (2, "", 1)
+    assert errors.startswith("kohort log: ")
+
+
+def test_dump_shows_batches_and_markers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "dump", folder / f"{CLICKS}.log")
+    assert code == 0
+    shown = out.splitlines()
+    assert shown[0].startswith("batch base_offset=0 last_offset=49 count=50 position=0 size=966 ")
+    assert " codec=lz4 " in shown[0]
+    assert [line.split() for line in shown if "marker=" in line] == [
+        ["marker", "offset=51", "marker=commit", "coordinator_epoch=0"],
+        ["marker", "offset=53", "marker=abort", "coordinator_epoch=0"],
+    ]
+
+
+def test_dump_shows_records_where_they_are_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = run(capsys, "dump", "--records", "--json", folder / f"{CLICKS}.log")
+    records = [line for line in lines(out) if line["kind"] == "record"]
+    assert [record["offset"] for record in records] == [*range(51), 52]
+    assert {"key", "value", "timestamp_ms"} <= set(records[0])
+
+
+def test_dump_shows_every_other_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "log-start-offset-checkpoint").write_text("0\n1\nclicks-a 2 7\n")
+    files = [
+        folder / f"{CLICKS}.timeindex",
+        folder / f"{CLICKS}.txnindex",
+        folder / "clicks-a-2" / f"{54:020d}.snapshot",
+        folder / "clicks-a-2" / "leader-epoch-checkpoint",
+        folder / "log-start-offset-checkpoint",
+    ]
+    code, out, _ = run(capsys, "dump", "--json", *files)
+    assert code == 0
+    time, aborted, first, _, epoch, start = (
+        {k: v for k, v in line.items() if k != "file"} for line in lines(out)
+    )
+    assert time == {"kind": "entry", "timestamp_ms": 1795202784808, "offset": 53}
+    assert aborted == {
+        "kind": "aborted",
+        "producer_id": 1,
+        "first_offset": 52,
+        "last_offset": 53,
+        "last_stable_offset": 54,
+    }
+    assert (first["kind"], first["producer_id"], first["last_offset"]) == ("producer", 0, 50)
+    assert epoch == {"kind": "epoch", "epoch": 0, "start_offset": 0}
+    assert start == {"kind": "checkpoint", "topic": "clicks-a", "partition": 2, "offset": 7}
+
+
+def test_records_of_the_offsets_topic_are_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "dump", "--records", "--json", *sorted(folder.glob("__consumer_offsets-*/*.log")))
+    records = [line for line in lines(out) if line["kind"] == "record"]
+    assert {record["is"] for record in records} == {
+        "offset",
+        "offset tombstone",
+        "group",
+        "group tombstone",
+        "other",
+    }
+    stable = [record for record in records if record["is"] == "group" and record["group"] == "stable-a"][-1]
+    assert len(stable["members"]) == 3
+    for member in stable["members"]:
+        assert set(member["subscription"]) <= {"orders-a", "clicks-a"}
+        assert all(name.rpartition("-")[0] in member["subscription"] for name in member["assignment"])
+    _, out, _ = run(capsys, "dump", "--records", folder / "__consumer_offsets-0" / f"{0:020d}.log")
+    assert "  record offset=0 " in out
+    assert " is=offset group=bulk-a-001 topic=clicks-a partition=4 committed_offset=383063 " in out
+
+
+def test_text_of_strangers_cannot_talk_to_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "meta.properties").write_text("key=\x1b[31mred\n")
+    _, out, _ = run(capsys, "dump", tmp_path / "meta.properties")
+    assert "\x1b" not in out
+    assert "red" in out
+
+
+@pytest.mark.parametrize(
+    "name", ["x.log", "x.index", "x.timeindex", "x.txnindex", "x.snapshot", "a-checkpoint"]
+)
+def test_no_bytes_make_dump_fail(
+    name: str, tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dice = random.Random(name)
+    good = (folder / "__consumer_offsets-0" / f"{0:020d}.log").read_bytes()[:3_000]
+    for _ in range(60):
+        data = bytearray(dice.choice([good, dice.randbytes(dice.randrange(200)), bytes(90)]))
+        for _ in range(dice.randrange(5)):
+            if data:
+                data[dice.randrange(len(data))] = dice.randrange(256)
+        (tmp_path / name).write_bytes(data)
+        for options in ([], ["--json"]):
+            assert run(capsys, "dump", "--records", "--offsets", *options, tmp_path / name)[0] in (0, 1)
