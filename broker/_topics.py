@@ -106,13 +106,8 @@ class Topics:
         for name, entry in self._file.topics.items():
             self._open_topic(name, entry)
         if OFFSETS_TOPIC not in self._by_name:
-            configs = {
-                "cleanup_policy": "compact",
-                "segment_bytes": self._settings.offsets_topic_segment_bytes,
-            }
-            self.carry_out(
-                TopicPlan(OFFSETS_TOPIC, _new_id(), self._settings.offsets_topic_num_partitions, configs)
-            )
+            count, configs = self._settings.offsets_topic_num_partitions, self._first_configs(OFFSETS_TOPIC)
+            self.carry_out(TopicPlan(OFFSETS_TOPIC, _new_id(), count, configs))
 
     def plan(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicPlan:
         """Check what would be created. Raises KafkaError, and SettingsError for the configs."""
@@ -227,7 +222,9 @@ class Topics:
                 continue
             self._on_disk[TopicPartition(name, index)] = opened
             if entry is None:
-                entry = self._file.topics[name] = TopicEntry(opened.topic_id, index + 1)
+                entry = self._file.topics[name] = TopicEntry(
+                    opened.topic_id, index + 1, self._first_configs(name)
+                )
                 unknown.add(name)
             if name in unknown:
                 entry.partitions = max(entry.partitions, index + 1)
@@ -240,7 +237,7 @@ class Topics:
         log.error("%s-%d is not served, its files are left as they are: %s", *partition, error)
 
     def _open_log(self, name: str, index: int, entry: TopicEntry | None) -> PartitionLog:
-        config = self._config({} if entry is None else entry.configs).log_config()
+        config = self._config(self._first_configs(name) if entry is None else entry.configs).log_config()
         topic_id = None if entry is None else entry.id
         # the coordinator steps over what cannot be read of its own topic, and tells of it
         keep_damage = name == OFFSETS_TOPIC and not self._settings.kohort_offsets_load_strict
@@ -252,6 +249,12 @@ class Topics:
         for damage in opened.recovery.damaged:
             log.error("%s: damaged at %d, left as it is: %s", damage.path, damage.position, damage.reason)
         return opened
+
+    def _first_configs(self, name: str) -> dict[str, Any]:
+        """What is set for a topic that comes without settings: offsets are compacted, never deleted by age."""
+        if name != OFFSETS_TOPIC:
+            return {}
+        return {"cleanup_policy": "compact", "segment_bytes": self._settings.offsets_topic_segment_bytes}
 
     def _config(self, configs: Mapping[str, Any]) -> TopicConfig:
         return TopicConfig(**{**topic_defaults(self._settings), **configs})

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kohort.log.verify import verify_folder
 from kohort.protocol import ApiKey, iter_batches
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, part
@@ -20,25 +22,73 @@ EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
 NEXT_GENERATION = {"next-gen-a"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kafka")
+#: Groups that commit while the folder is ours, 100 times each.
+MORE = [f"more-{number}" for number in range(10)]
+SETTINGS: dict[str, Any] = {
+    "offsets_topic_num_partitions": 5,
+    "log_retention_ms": -1,
+    "offsets_retention_minutes": 2_000_000_000,
+}
+
+
+def unpacked(folder: Path) -> Path:
     with tarfile.open(DATA / "data.tar.gz") as archive:
         archive.extractall(folder, filter="data")
     return folder
 
 
 @pytest.fixture(scope="module")
-def wire(folder: Path) -> Iterator[Wire]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked(tmp_path_factory.mktemp("kafka"))
+
+
+@pytest.fixture(scope="module")
+def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder after 1,000 commits, a compaction and a stop."""
+    folder = unpacked(tmp_path_factory.mktemp("used"))
+    before = stored_records(folder)
+    cleaner = {"log_cleaner_min_cleanable_ratio": 0.01, "log_cleaner_backoff_ms": 50}
     with (
-        running_broker(
-            data=folder,
-            offsets_topic_num_partitions=5,
-            log_retention_ms=-1,
-            offsets_retention_minutes=2_000_000_000,
-        ) as broker,
-        Wire(broker.bootstrap) as connection,
+        running_broker(data=folder, offsets_topic_segment_bytes=16_384, **cleaner, **SETTINGS) as broker,
+        Wire(broker.bootstrap) as wire,
     ):
+        for number in range(100):
+            for group in MORE:
+                assert commit(wire, group, number) == 0
+        deadline = time.monotonic() + 20
+        while stored_records(folder) >= before and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert stored_records(folder) < before
+    return folder
+
+
+def stored_records(folder: Path) -> int:
+    """Records of the offsets topic, those that are out of date too."""
+    partitions = verify_folder(folder).partitions
+    return sum(each.records for each in partitions if each.topic == "__consumer_offsets")
+
+
+def commit(wire: Wire, group: str, offset: int) -> int:
+    row = part(
+        ApiKey.OFFSET_COMMIT,
+        5,
+        "OffsetCommitRequestTopic",
+        "OffsetCommitRequestPartition",
+        partition_index=3,
+        committed_offset=offset,
+        committed_metadata="",
+    )
+    topics = [part(ApiKey.OFFSET_COMMIT, 5, "OffsetCommitRequestTopic", name="orders-a", partitions=[row])]
+    fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
+    error: int = wire.call(ApiKey.OFFSET_COMMIT, 5, **fields).topics[0].partitions[0].error_code
+    return error
+
+
+@pytest.fixture(scope="module", params=["folder", "used_folder"])
+def wire(request: pytest.FixtureRequest) -> Iterator[Wire]:
+    """A broker on Apache Kafka's folder: as it was left, and after much more has happened to it."""
+    data = request.getfixturevalue(request.param)
+    with running_broker(data=data, **SETTINGS) as broker, Wire(broker.bootstrap) as connection:
         yield connection
 
 
@@ -60,9 +110,10 @@ def test_the_same_topics_are_there(wire: Wire) -> None:
 
 def test_the_same_groups_are_listed(wire: Wire) -> None:
     listed = wire.call(ApiKey.LIST_GROUPS, 4, states_filter=[]).groups
+    left_out = {*NEXT_GENERATION, *MORE}
     mine = sorted([group.group_id, group.protocol_type, group.group_state] for group in listed)
     theirs = [group for group in EXPECTED["list"] if group[0] not in NEXT_GENERATION]
-    assert [group for group in mine if group[0] not in NEXT_GENERATION] == sorted(theirs)
+    assert [group for group in mine if group[0] not in left_out] == sorted(theirs)
 
 
 @pytest.mark.parametrize("group", sorted(set(EXPECTED["groups"]) - NEXT_GENERATION))
@@ -123,3 +174,13 @@ def test_a_reader_of_committed_records_is_told_of_the_aborted_transaction(wire: 
     assert (row.error_code, row.last_stable_offset) == (0, 54)
     assert [(entry.producer_id, entry.first_offset) for entry in row.aborted_transactions] == [(1, 52)]
     assert [header.control for _, header in iter_batches(row.records)][-1]
+
+
+@pytest.mark.parametrize("wire", ["used_folder"], indirect=True)
+def test_commits_that_came_later_are_the_last_ones(wire: Wire) -> None:
+    for group in MORE:
+        assert offsets_of(wire, group) == [["orders-a", 3, 99, -1, ""]]
+
+
+def test_the_folder_is_whole_after_all_that(used_folder: Path) -> None:
+    assert [finding for finding in verify_folder(used_folder).all_findings() if finding.level != "note"] == []

@@ -108,7 +108,7 @@ def batch_bytes(folder: Path) -> int:
     return (folder / f"{FIRST}.log").stat().st_size // 20
 
 
-DAMAGE: dict[str, tuple[Callable[[Path], None], str, str, str]] = {
+DAMAGE: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
     "a record": (lambda f: write(f, f"{FIRST}.log", 1_000, b"?"), "damage", f"{FIRST}.log", "batches follow"),
     "a batch that is cut": (
         lambda f: os.truncate(f / f"{FIRST}.log", (f / f"{FIRST}.log").stat().st_size - 5),
