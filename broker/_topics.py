@@ -251,7 +251,7 @@ class Topics:
         return opened
 
     def _first_configs(self, name: str) -> dict[str, Any]:
-        """What is set for a topic that comes without settings: offsets are compacted, never deleted by age."""
+        """What is set for a topic that came without settings: offsets are compacted, not deleted by age."""
         if name != OFFSETS_TOPIC:
             return {}
         return {"cleanup_policy": "compact", "segment_bytes": self._settings.offsets_topic_segment_bytes}
