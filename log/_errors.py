@@ -26,6 +26,10 @@ class UndoError(OSError):
     """A failed write could not be taken back: what is on the disk is unknown until it is read again."""
 
 
+class SyncError(UndoError):
+    """A sync failed: what it should have kept may be lost, and the next one would not tell."""
+
+
 def storage_error(path: str, error: OSError) -> KafkaError:
     """The answer of the protocol to a disk that failed."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")

@@ -13,6 +13,8 @@ import os
 import shutil
 from typing import Protocol
 
+from ._errors import SyncError
+
 #: Mode of files and folders that are created: the owner's alone.
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -253,4 +255,12 @@ def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = T
         file.close()
     fs.rename(aside, path)
     if sync_folder:
-        fs.sync_dir(os.path.dirname(path))
+        sync_names(fs, os.path.dirname(path))
+
+
+def sync_names(fs: FileSystem, folder: str) -> None:
+    """Make the names in a folder durable. Raises SyncError."""
+    try:
+        fs.sync_dir(folder)
+    except OSError as error:
+        raise SyncError(error.errno, error.strerror, folder) from error

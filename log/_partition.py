@@ -226,10 +226,12 @@ class PartitionLog(CleanableLog):
     def _remove_segments(self, count: int, now_ms: int) -> None:
         try:
             self._segments.remove_first(count, now_ms + self.config.file_delete_delay_ms)
-            self.log_start_offset = max(self.log_start_offset, self._segments.first.base_offset)
-            self._epochs.cut_start(self.log_start_offset)
+            self._epochs.cut_start(max(self.log_start_offset, self._segments.first.base_offset))
         except OSError as error:
+            self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
+        finally:
+            self.log_start_offset = max(self.log_start_offset, self._segments.first.base_offset)
 
     # -- to the disk -----------------------------------------------------------------------------------------
 

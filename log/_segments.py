@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ._files import FileSystem
+from ._files import FileSystem, sync_names
 from ._segment import Segment, Step
 
 
@@ -109,11 +109,21 @@ class Segments:
         if self.replacing:
             return
         for _ in range(count):
-            self._doomed += [(due_ms, path) for path in self.first.mark_deleted()]
-            del self.all[0]
-            del self._bases[0]
+            self._remove_first(due_ms)
         if count:
-            self._fs.sync_dir(self._path)
+            sync_names(self._fs, self._path)
+
+    def _remove_first(self, due_ms: int) -> None:
+        segment = self.first
+        try:
+            renamed = segment.mark_deleted()
+        except OSError:
+            if not self._fs.exists(segment.file.path):
+                # its records are gone; what is left of it is removed at the next start
+                del self.all[0], self._bases[0]
+            raise
+        self._doomed += [(due_ms, path) for path in renamed]
+        del self.all[0], self._bases[0]
 
     def holds(self, segments: Sequence[Segment]) -> bool:
         """Whether these neighbours are still part of the log."""

@@ -26,7 +26,7 @@ CHANGES: frozenset[str] = frozenset(
 )
 
 #: Operations that need room: all that ENOSPC may meet.
-TAKES_SPACE: frozenset[str] = frozenset(("write", "extend", "sync", "rename", "make_dirs", "sync_dir"))
+TAKES_SPACE: frozenset[str] = frozenset(("write", "extend", "sync", "rename", "make_dirs"))
 
 
 class SimulatedCrash(BaseException):
