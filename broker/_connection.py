@@ -14,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from ..protocol import ApiKey, FrameReader, ProtocolError
+from ..protocol import ApiKey, FrameReader, Part, ProtocolError
+from ._sender import Sender
 
 if TYPE_CHECKING:
     from ._hot_call import HotCall
@@ -81,6 +83,7 @@ class Connection(asyncio.Protocol):
         self._can_write = True
         self._reading = True
         self._gone = False
+        self._sender: Sender
         self._handling = False
         self._task: asyncio.Task[None] | None = None
         self._turn_ends = 0.0
@@ -113,6 +116,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self._sender = Sender(self.transport)
         self.peer, self.peer_name = self._server.introduce(self)
         self._task = self._server.spawn(self._serve())
 
@@ -152,6 +156,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._leave()
+        self._sender.close()
         self.resume_writing()
         self._server.forget(self)
 
@@ -269,13 +274,17 @@ class Connection(asyncio.Protocol):
         response = await self._response(frame)
         if response is not None:
             self.last_active = self._server.now()
-            self._unsent += response
-            self._send()
+            if isinstance(response, (bytes, bytearray)):
+                self._unsent += response
+                self._send()
+            else:
+                self._flush()
+                await self._sender.send(response)
         while not self._can_write:
             self._drained = self._server.loop.create_future()
             await self._drained
 
-    async def _response(self, frame: bytes) -> bytes | bytearray | None:
+    async def _response(self, frame: bytes) -> bytes | bytearray | Sequence[Part] | None:
         self._handling = True
         try:
             if self._gone:

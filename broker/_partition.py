@@ -161,6 +161,7 @@ class Partition:
         committed: bool = False,
         to_log_end: bool = False,
         at_least_one: bool = True,
+        range_bytes: int | None = None,
     ) -> ReadInfo:
         """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE, and KAFKA_STORAGE_ERROR for files
         that have changed under us.
@@ -169,7 +170,12 @@ class Partition:
         if self._log is not None:
             try:
                 return self._log.read(
-                    offset, max_bytes, committed=committed, to_log_end=to_log_end, at_least_one=at_least_one
+                    offset,
+                    max_bytes,
+                    committed=committed,
+                    to_log_end=to_log_end,
+                    at_least_one=at_least_one,
+                    range_bytes=range_bytes,
                 )
             except CorruptLogError as error:
                 raise self._unreadable(error) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from ..protocol import (
     ErrorCode,
     KafkaError,
     MalformedMessageError,
+    Part,
     ProtocolError,
     RequestContext,
     UnsupportedVersionError,
@@ -21,6 +22,7 @@ from ..protocol import (
     decode_request,
     decode_request_header,
     encode_response,
+    fetch_answer,
     hot_codec,
     hot_header,
 )
@@ -104,8 +106,8 @@ class Router:
                 call.set(error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         return True
 
-    async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | None:
-        """The response frame to a request frame, None where the request asked for none.
+    async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
+        """The response frame to a request frame, maybe in parts; None where the request asked for none.
 
         Raises ProtocolError when the connection cannot go on.
         """
@@ -129,6 +131,10 @@ class Router:
         response = await self._handled(handler, request)
         if response is None:
             return None
+        if header.api_key == ApiKey.FETCH:
+            parts = fetch_answer(header.api_version, header.correlation_id, response)
+            # a small answer is one part, and may leave together with others
+            return parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else parts
         return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 
     async def _handled(self, handler: Handler, request: Request) -> Any:

@@ -5,6 +5,8 @@ partition in it.
 """
 
 from ._checkpoints import encode_uuid
+from ._cleanable import DEDUPE_BUFFER_BYTES
+from ._cleaner import Cleaning, CleanReport
 from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError
 from ._files import OS_FILES, File, FileSystem, Lock
@@ -12,22 +14,27 @@ from ._flush import Flush
 from ._folder import DataFolder
 from ._info import AppendInfo, ReadInfo
 from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
+from ._ranges import FileRange
 from ._records import decode_records, record_at
 from ._recovery import Cut, RecoveryReport
 from ._salvage import Salvaged
 
 __all__ = [
     "CREATE_TIME",
+    "DEDUPE_BUFFER_BYTES",
     "LOG_APPEND_TIME",
     "OS_FILES",
     "UP_TO_HIGH_WATERMARK",
     "AppendInfo",
+    "CleanReport",
+    "Cleaning",
     "CorruptLogError",
     "Cut",
     "DataFolder",
     "DataFolderError",
     "DataFolderInUseError",
     "File",
+    "FileRange",
     "FileSystem",
     "Flush",
     "Lock",

@@ -14,6 +14,7 @@ import shutil
 from typing import Protocol
 
 from ._errors import SyncError
+from ._ranges import FileRange
 
 #: Mode of files and folders that are created: the owner's alone.
 FILE_MODE = 0o600
@@ -127,6 +128,10 @@ class OsFile:
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._open(os.O_CREAT), size)
+
+    def range(self, position: int, size: int) -> FileRange:
+        """Bytes of the file to be read later, by the system where it can."""
+        return FileRange(self._open(), position, size)
 
     def sync(self) -> None:
         os.fsync(self._open())

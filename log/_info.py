@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ._ranges import FileRange
+
 
 class AppendInfo(NamedTuple):
     """What became of an append.
@@ -35,3 +37,5 @@ class ReadInfo(NamedTuple):
     #: Where the records lie, for messages about them.
     file: str = ""
     position: int = 0
+    #: Where a range was asked for and is given, the records are in it.
+    range: FileRange | None = None

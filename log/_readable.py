@@ -81,13 +81,15 @@ class ReadableLog:
         committed: bool = False,
         to_log_end: bool = False,
         at_least_one: bool = True,
+        range_bytes: int | None = None,
     ) -> ReadInfo:
         """Whole batches from the one that holds ``offset`` on: up to ``max_bytes``, but the first one however
         large it is, unless ``at_least_one`` is False.
 
         They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
         the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError.
+        CorruptLogError. With ``range_bytes``, records of that many bytes or more are given as ``range``,
+        unread, where the file system is the operating system's own.
         """
         self._require_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -103,7 +105,12 @@ class ReadableLog:
         try:
             if offset < limit:
                 run = self._segments.read(
-                    offset, limit, self.log_end_offset, max_bytes, at_least_one=at_least_one
+                    offset,
+                    limit,
+                    self.log_end_offset,
+                    max_bytes,
+                    at_least_one=at_least_one,
+                    range_bytes=range_bytes,
                 )
         except OSError as error:
             raise storage_error(self.path, error) from error
@@ -112,9 +119,10 @@ class ReadableLog:
             self.high_watermark,
             self.last_stable_offset,
             self.log_start_offset,
-            self._segments.aborted(offset, run.end_offset) if committed and run.records else [],
+            self._segments.aborted(offset, run.end_offset) if committed and run.end_offset > offset else [],
             run.file,
             run.position,
+            run.range,
         )
 
     def salvage(self, offset: int) -> Iterator[Salvaged]:

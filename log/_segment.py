@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
 from ._errors import CorruptLogError, UndoError
-from ._files import FileSystem
+from ._files import FileSystem, OsFile
 from ._index import OffsetIndex
 from ._names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
+from ._ranges import FileRange
 from ._timeindex import NO_TIMESTAMP, TimeIndex
 from ._txnindex import AbortedTransaction, TxnIndex
 
@@ -176,6 +177,14 @@ class Segment:
             if step.position + step.size > limit:
                 return step.position, step.base_offset
         return end, None
+
+    def range(self, position: int, end: int) -> FileRange | None:
+        """What ``read`` would give, unread; None if the file is none of the operating system's."""
+        if not isinstance(self.file, OsFile):
+            return None
+        if (size := self.file.size()) < end:
+            raise CorruptLogError(self.file.path, position, f"{end - size} bytes are missing")
+        return self.file.range(position, end - position)
 
     def read(self, position: int, end: int) -> bytes:
         data = self.file.read(position, end - position)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ._files import FileSystem, sync_names
+from ._ranges import FileRange
 from ._segment import Segment, Step
 
 
@@ -17,6 +18,7 @@ class Run(NamedTuple):
     end_offset: int
     file: str
     position: int
+    range: FileRange | None = None
 
 
 #: No batch at all.
@@ -70,8 +72,19 @@ class Segments:
         """How many segments end at or before ``offset``, the active one left out."""
         return bisect_right(self._bases, offset, lo=1) - 1
 
-    def read(self, offset: int, limit: int, log_end: int, max_bytes: int, *, at_least_one: bool) -> Run:
-        """A run of whole batches of one segment from ``offset`` on, all below ``limit``."""
+    def read(
+        self,
+        offset: int,
+        limit: int,
+        log_end: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool,
+        range_bytes: int | None = None,
+    ) -> Run:
+        """A run of whole batches of one segment from ``offset`` on, all below ``limit``; one of
+        ``range_bytes`` or more is given as a range of its file where that can be had.
+        """
         found = self._find(offset)
         if found is None or found[1].base_offset >= limit:
             return EMPTY_RUN
@@ -86,8 +99,12 @@ class Segments:
         stop, next_base = segment.run_end(first, end, max_bytes)
         if stop - first.position > max_bytes and not at_least_one:
             return EMPTY_RUN
-        records = segment.read(first.position, stop)
-        return Run(records, bound if next_base is None else next_base, segment.file.path, first.position)
+        found_range = None
+        if range_bytes is not None and stop - first.position >= range_bytes:
+            found_range = segment.range(first.position, stop)
+        records = segment.read(first.position, stop) if found_range is None else b""
+        end_offset = bound if next_base is None else next_base
+        return Run(records, end_offset, segment.file.path, first.position, found_range)
 
     def aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of the aborted transactions that overlap offset .. end offset - 1."""

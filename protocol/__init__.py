@@ -29,6 +29,7 @@ from ._errors import (
     ProtocolError,
     UnsupportedVersionError,
 )
+from ._fetch_answers import Part, Sendable, fetch_answer
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader
 from ._hot import HotCodec, hot_codec, hot_header
 from ._hot_fields import UNREADABLE
@@ -81,9 +82,11 @@ __all__ = [
     "KohortError",
     "MalformedFrameError",
     "MalformedMessageError",
+    "Part",
     "ProtocolError",
     "RequestContext",
     "RequestHeader",
+    "Sendable",
     "Subscription",
     "TopicPartition",
     "UnsupportedVersionError",
@@ -103,6 +106,7 @@ __all__ = [
     "encode_response",
     "encode_subscription",
     "encode_topic_partitions",
+    "fetch_answer",
     "hot_codec",
     "hot_header",
     "iter_batches",

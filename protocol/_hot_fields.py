@@ -160,7 +160,7 @@ def _uvarint(frame: bytes, at: int) -> tuple[int, int]:
     return value | byte << shift, at + 1
 
 
-def _uvarint_bytes(value: int) -> bytes:
+def uvarint_bytes(value: int) -> bytes:
     if value <= 0x7F:
         return _SMALL[value]
     out = bytearray()
@@ -175,14 +175,14 @@ _SMALL: Final = [bytes([value]) for value in range(0x80)]
 
 
 def _write_compact_data(data: bytes) -> bytes:
-    return _uvarint_bytes(len(data) + 1) + data
+    return uvarint_bytes(len(data) + 1) + data
 
 
 COMPACT_READERS: Final = Readers(compact_text, compact_nullable, _compact_count, _compact_data, _tags)
 COMPACT_WRITERS: Final = Writers(
     lambda text: _write_compact_data(text.encode()),
     lambda text: _NO_TAGS if text is None else _write_compact_data(text.encode()),
-    lambda count: _uvarint_bytes(count + 1),
+    lambda count: uvarint_bytes(count + 1),
     _write_compact_data,
     _NO_TAGS,
 )

@@ -9,6 +9,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...log import FileRange
 from ...protocol import ErrorCode, KafkaError
 from .._requests import Request
 from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
@@ -16,6 +17,9 @@ from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
 if TYPE_CHECKING:
     from .._node import Node
     from .._partition import Partition
+
+#: Records of this many bytes or more are not read here: they may go from the file to the socket.
+RANGE_BYTES = 262_144
 
 _TOPIC_IDS_FROM = 13
 _SESSIONS_FROM = 7
@@ -34,7 +38,7 @@ class _Found:
     log_start_offset: int = -1
     aborted: list[tuple[int, int]] | None = None
     diverging: tuple[int, int] | None = None
-    records: bytes = b""
+    records: bytes | FileRange = b""
 
 
 @dataclass(slots=True)
@@ -123,14 +127,20 @@ def _read(node: Node, request: Request, topic: Any, wanted: Any, left: int, foun
         )
     allowed = max(0, min(wanted.partition_max_bytes, left))
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
-    info = partition.read(wanted.fetch_offset, allowed, committed=committed, at_least_one=not found.size)
+    info = partition.read(
+        wanted.fetch_offset,
+        allowed,
+        committed=committed,
+        at_least_one=not found.size,
+        range_bytes=RANGE_BYTES,
+    )
     return _Found(
         wanted.partition,
         high_watermark=info.high_watermark,
         last_stable_offset=info.last_stable_offset,
         log_start_offset=info.log_start_offset,
         aborted=list(info.aborted) if committed else None,
-        records=info.records,
+        records=info.range or info.records,
     )
 
 

@@ -42,7 +42,7 @@ def routed(handler: Any, *, authorize: Any = allow_all) -> Router:
 
 def ask(router: Router, key: ApiKey, version: int, **fields: Any) -> Any:
     answer = asyncio.run(router.answer(frame(key, version, **fields), PEER))
-    assert answer is not None
+    assert isinstance(answer, (bytes, bytearray))
     number, body = decode_response(key, version, bytes(answer[4:]))
     assert number == 5
     return body
@@ -120,7 +120,7 @@ def test_an_api_without_handler_is_not_offered() -> None:
         ask(router, ApiKey.METADATA, 1, topics=[])
     head = struct.pack(">hhih", ApiKey.API_VERSIONS, 0, 5, -1)
     answer = asyncio.run(router.answer(head, PEER))
-    assert answer is not None
+    assert isinstance(answer, (bytes, bytearray))
     _, body = decode_response(ApiKey.API_VERSIONS, 0, bytes(answer[4:]))
     assert [row.api_key for row in body.api_keys] == [0, 16, 18, 42]
 

@@ -1,0 +1,162 @@
+"""Answers in parts, over real sockets, by both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kohort.broker import _sender
+from kohort.broker._sender import Sender
+from kohort.log import FileRange
+
+SIZE = 8 << 20
+HEAD, TAIL = b"head", b"tail"
+
+
+class Link:
+    """A transport with its sender, and the socket at the other end."""
+
+    def __init__(self, transport: asyncio.Transport, peer: socket.socket) -> None:
+        self.transport = transport
+        self.sender = Sender(transport)
+        self.peer = peer
+
+    async def received(self, size: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        data = bytearray()
+        while len(data) < size and (more := await loop.sock_recv(self.peer, 1 << 20)):
+            data += more
+        return bytes(data)
+
+
+class Told(asyncio.Protocol):
+    """Tells the sender when the connection is gone."""
+
+    sender: Sender | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        if self.sender is not None:
+            self.sender.close()
+
+
+@pytest.fixture
+async def link() -> AsyncIterator[Link]:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.create_connection(Told, sock=near)
+    made = Link(transport, far)
+    protocol.sender = made.sender
+    yield made
+    transport.abort()
+    far.close()
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> tuple[bytes, Path]:
+    data = os.urandom(1 << 16) * (SIZE >> 16)
+    path = tmp_path / "records"
+    path.write_bytes(b"before" + data + b"behind")
+    return data, path
+
+
+def a_range(path: Path, size: int = SIZE) -> FileRange:
+    with path.open("rb") as file:
+        return FileRange(file.fileno(), len(b"before"), size)
+
+
+@pytest.mark.parametrize("way", ["sendfile", "plain", "no sendfile here"])
+async def test_the_parts_arrive_whole_and_in_order(
+    link: Link, content: tuple[bytes, Path], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    real = os.sendfile
+
+    def counted(out: int, source: int, offset: int, count: int) -> int:
+        if way == "no sendfile here":
+            raise OSError(errno.EINVAL, "not on this file system")
+        sent.append(real(out, source, offset, count))
+        return sent[-1]
+
+    monkeypatch.setattr(os, "sendfile", counted)
+    if way == "plain":
+        monkeypatch.delattr(os, "sendfile")
+    data, path = content
+    for _ in range(2):
+        reading = asyncio.create_task(link.received(len(HEAD) + SIZE + len(TAIL)))
+        await link.sender.send([HEAD, a_range(path), bytearray(TAIL)])
+        assert await reading == HEAD + data + TAIL
+    assert sum(sent) == (2 * SIZE if way == "sendfile" else 0)
+
+
+async def test_what_is_unsent_goes_first(link: Link, content: tuple[bytes, Path]) -> None:
+    data, path = content
+    before = b"b" * (4 << 20)
+    link.transport.write(before)
+    assert link.transport.get_write_buffer_size()
+    reading = asyncio.create_task(link.received(len(before) + SIZE))
+    await link.sender.send([a_range(path)])
+    assert await reading == before + data
+
+
+async def test_a_peer_that_goes_ends_the_sending(link: Link, content: tuple[bytes, Path]) -> None:
+    sending = asyncio.create_task(link.sender.send([HEAD, a_range(content[1])]))
+    await link.received(len(HEAD))
+    link.peer.close()
+    await asyncio.wait_for(sending, 10)
+    assert link.transport.is_closing()
+
+
+async def test_a_connection_that_is_closed_here_ends_the_sending(
+    link: Link, content: tuple[bytes, Path]
+) -> None:
+    sending = asyncio.create_task(link.sender.send([HEAD, a_range(content[1])]))
+    await link.received(len(HEAD))
+    link.transport.abort()
+    await asyncio.wait_for(sending, 10)
+
+
+async def test_a_peer_that_reads_nothing_is_cut_off(
+    link: Link, content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sender, "SLOW_READER_S", 0.05)
+    await link.sender.send([a_range(content[1])])
+    assert link.transport.is_closing()
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_file_that_ends_early_ends_the_connection(
+    link: Link, content: tuple[bytes, Path], plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if plain:
+        monkeypatch.delattr(os, "sendfile")
+    found = a_range(content[1], 2_000)
+    os.truncate(content[1], 1_000)
+    await link.sender.send([HEAD, found])
+    assert link.transport.is_closing()
+
+
+async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
+    content: tuple[bytes, Path],
+) -> None:
+    class Encrypted:
+        def get_extra_info(self, name: str) -> object:
+            return object() if name == "sslcontext" else None
+
+        def is_closing(self) -> bool:
+            return False
+
+        def writelines(self, parts: list[bytes]) -> None:
+            written.extend(parts)
+
+    written: list[bytes] = []
+    await Sender(cast(asyncio.Transport, Encrypted())).send([HEAD, a_range(content[1], 10)])
+    assert written == [HEAD, content[0][:10]]

@@ -1,0 +1,85 @@
+"""Ranges of a log's files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kohort.log import CorruptLogError, LogConfig
+from tests.log.batches import NOW_MS, batch, open_log
+from tests.log.faulty import FaultyFiles
+
+SMALL = LogConfig(segment_bytes=300, file_delete_delay_ms=0, retention_bytes=0)
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_range_is_what_would_be_read(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for _ in range(20):
+        log.append(batch(3), now_ms=NOW_MS)
+    for offset, most in ((0, 1 << 20), (7, 500), (30, 400)):
+        plain = log.read(offset, most)
+        found = log.read(offset, most, range_bytes=1)
+        assert found.range is not None
+        assert (found.records, len(found.range)) == (b"", len(plain.records))
+        assert found.range.read() == plain.records
+        assert found.range.read(61) == plain.records[61:]
+
+
+def test_little_is_read_at_once(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(), now_ms=NOW_MS)
+    size = len(log.read(0, 1 << 20).records)
+    assert log.read(0, 1 << 20, range_bytes=size + 1).range is None
+    assert log.read(0, 1 << 20, range_bytes=size).range is not None
+
+
+def test_a_file_system_that_is_not_the_system_s_gives_no_ranges(tmp_path: Path) -> None:
+    log = open_log(tmp_path, fs=FaultyFiles())
+    log.append(batch(), now_ms=NOW_MS)
+    found = log.read(0, 1 << 20, range_bytes=1)
+    assert (found.range, bool(found.records)) == (None, True)
+
+
+def test_a_range_outlives_its_segment_and_the_partition(tmp_path: Path) -> None:
+    log = open_log(tmp_path, SMALL)
+    for _ in range(10):
+        log.append(batch(), now_ms=NOW_MS)
+    expected = log.read(0, 1 << 20).records
+    first, second = (log.read(0, 1 << 20, range_bytes=1).range for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert log.apply_retention(NOW_MS) > 0
+    log.apply_retention(NOW_MS + 1)
+    assert first.read() == expected
+    log.delete()
+    assert not list(tmp_path.iterdir())
+    assert second.read() == expected
+
+
+def test_descriptors_are_given_back(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(), now_ms=NOW_MS)
+    log.read(0, 1 << 20)
+    before = open_descriptors()
+    for _ in range(10):
+        log.read(0, 1 << 20, range_bytes=1)
+    assert open_descriptors() == before
+
+
+def test_a_file_that_was_cut_is_damage(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(5), now_ms=NOW_MS)
+    found = log.read(0, 1 << 20, range_bytes=1).range
+    assert found is not None
+    path = next(tmp_path.glob("*/*.log"))
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(CorruptLogError, match="1 bytes are missing"):
+        log.read(0, 1 << 20, range_bytes=1)
+    with pytest.raises(OSError, match="the file ends before"):
+        found.read()
