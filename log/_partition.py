@@ -254,8 +254,9 @@ class PartitionLog(CleanableLog):
         offline then.
         """
         self._require_online()
-        if flush.error is None and flush.missing:
-            # segments have gone or were replaced since it began: rare enough to be done here
+        if flush.error is None and flush.missing and not self._segments.replacing:
+            # segments have gone or were replaced since it began: rare enough to be done here. Those that
+            # compaction is putting in place it has synced itself
             flush = self.begin_flush()
             flush.run()
             flush.check_complete()

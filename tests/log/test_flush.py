@@ -147,3 +147,14 @@ def test_a_caller_may_flush_what_is_due_itself(tmp_path: Path) -> None:
     due.append(log.flush_is_due)
     assert due == [False, True]
     assert log.recovery_point == 0
+
+
+def test_a_file_whose_name_compaction_is_changing_needs_no_sync(tmp_path: Path) -> None:
+    log = filled(open_log(tmp_path), 1)
+    log._segments.replacing = True
+    path = next(tmp_path.glob("*/*.log"))
+    flush = log.begin_flush()
+    path.rename(path.with_suffix(".aside"))
+    flush.run()
+    log.end_flush(flush)
+    assert (log.recovery_point, log.offline) == (1, False)
