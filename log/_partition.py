@@ -247,7 +247,9 @@ class PartitionLog(CleanableLog):
     def begin_flush(self) -> Flush:
         """A flush of all that was appended so far: to be run, in any thread, and given to ``end_flush``."""
         self._require_online()
-        return self._flushing.begin(self._segments.since(self.recovery_point), self.log_end_offset)
+        # a segment that was on the disk when it was rolled has got its last time index entry since then
+        segments = self._segments.since(max(self.recovery_point - 1, 0))
+        return self._flushing.begin(segments, self.log_end_offset)
 
     def end_flush(self, flush: Flush) -> None:
         """Take in what became of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log is
