@@ -1,4 +1,4 @@
-"""What a broker does by itself: retention, recovery points."""
+"""What a broker does by itself: retention, recovery points, compaction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 
 from ..protocol import KafkaError
+from ._cleaner import LogCleaner
 from ._partition import Partition
 from ._settings import BrokerSettings
 from ._topics import Topics
@@ -18,12 +19,16 @@ _SHORTEST_S = 0.05
 
 
 class Background:
-    """Two loops over the partitions. A partition whose disk fails is logged and tried again next time."""
+    """Two loops over the partitions, and the log cleaner.
+
+    A partition whose disk fails is logged and tried again next time.
+    """
 
     def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
         self._topics = topics
         self._settings = settings
         self._now_ms = now_ms
+        self._cleaner = LogCleaner(topics, settings, now_ms)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -32,12 +37,14 @@ class Background:
             asyncio.create_task(self._each(settings.log_retention_check_interval_ms / 1000, self._retain)),
             asyncio.create_task(self._checkpoint(settings.log_flush_offset_checkpoint_interval_ms / 1000)),
         ]
+        self._cleaner.start()
 
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._cleaner.stop()
 
     async def _each(self, interval_s: float, work: Callable[[Partition], None]) -> None:
         while True:

@@ -110,6 +110,14 @@ class BrokerSettings(GroupSettings):
         int, Ge(1), Le(MAX_LONG), Doc("time between two looks for segments to remove")
     ] = 300_000
     log_cleanup_policy: Annotated[CleanupPolicy, Doc("cleanup.policy of topics that set none")] = "delete"
+    log_cleaner_enable: Annotated[bool, Doc("logs whose cleanup.policy asks for it are compacted")] = True
+    log_cleaner_threads: Annotated[int, Ge(1), Le(1), Doc("one log is compacted at a time")] = 1
+    log_cleaner_backoff_ms: Annotated[
+        int, Ge(0), Le(MAX_LONG), Doc("time between two looks for logs to compact, when there was none")
+    ] = 15_000
+    log_cleaner_dedupe_buffer_size: Annotated[
+        int, Ge(1), Le(MAX_LONG), Doc("memory for the keys of a compaction; more keys take more passes")
+    ] = 134_217_728
     log_cleaner_delete_retention_ms: Annotated[
         int, Ge(0), Le(MAX_LONG), Doc("how long compaction keeps a tombstone")
     ] = 86_400_000
@@ -144,6 +152,10 @@ class BrokerSettings(GroupSettings):
     log_flush_interval_ms: Annotated[
         int | None, Ge(0), Le(MAX_LONG), Doc("fsync what is older than this; empty: left to the system")
     ] = None
+    kohort_offsets_ack_flush: Annotated[
+        bool,
+        Doc("offsets and groups are acknowledged once they are on the disk (not a setting of Kafka)"),
+    ] = False
     log_flush_offset_checkpoint_interval_ms: Annotated[
         int, Ge(0), Le(MAX_INT), Doc("time between two writings of the recovery points")
     ] = 60_000

@@ -8,7 +8,7 @@ but for their timestamp deltas where a delete horizon takes the place of the bas
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import NamedTuple
 
@@ -34,6 +34,9 @@ CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x1
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 _NO_TIMESTAMP = -1
+
+#: A byte of a varint that others follow.
+_MORE = 0x80
 
 #: A varint of ten bytes holds 64 bits.
 _MOST_BITS = 63
@@ -68,31 +71,41 @@ def plain_records(data: bytes, position: int, end: int, attributes: int) -> byte
     return bytes(decompress(attributes & CODEC, packed)) if attributes & CODEC else packed
 
 
-def raw_records(records: bytes, base_offset: int, count: int) -> list[RawRecord]:
-    """Every record of a batch. Raises CorruptBatchError if they are not ``count`` or do not fill it."""
+def raw_records(
+    records: bytes, base_offset: int, count: int, wanted: Container[int] | None = None
+) -> list[RawRecord]:
+    """The records of a batch, all of them or those at the ``wanted`` offsets.
+
+    Raises CorruptBatchError if they are not ``count`` or do not fill the batch.
+    """
     found: list[RawRecord] = []
-    position = 0
+    position, seen, end_of_all = 0, 0, len(records)
     try:
-        while position < len(records):
+        while position < end_of_all:
             start = position
             length, body = read_varint(records, position)
             end = body + length
-            if length < 0 or end > len(records):
-                raise ValueError(f"a record of {length} bytes where {len(records) - body} are left")
-            time_delta, rest = read_varint(records, body + 1)
-            offset_delta, position = read_varint(records, rest)
-            size, position = read_varint(records, position)
-            key = None if size < 0 else records[position : position + size]
-            value_size, position = read_varint(records, position + max(size, 0))
-            if position > end:
-                raise ValueError("a record shorter than its fields")
-            offset = base_offset + offset_delta
-            found.append(RawRecord(start, body, rest, end, offset, time_delta, key, value_size >= 0))
+            if length < 0 or end > end_of_all:
+                raise ValueError(f"a record of {length} bytes where {end_of_all - body} are left")
+            rest = body + 2
+            while records[rest - 1] >= _MORE:  # the timestamp delta
+                rest += 1
+            delta, position = read_varint(records, rest)
+            seen += 1
+            if wanted is None or base_offset + delta in wanted:
+                size, position = read_varint(records, position)
+                key = None if size < 0 else records[position : position + size]
+                value_size, position = read_varint(records, position + max(size, 0))
+                if position > end:
+                    raise ValueError("a record shorter than its fields")
+                time_delta, _ = read_varint(records, body + 1)
+                offset = base_offset + delta
+                found.append(RawRecord(start, body, rest, end, offset, time_delta, key, value_size >= 0))
             position = end
     except (IndexError, ValueError) as error:
         raise CorruptBatchError(f"records cannot be read: {error}") from error
-    if len(found) != count:
-        raise CorruptBatchError(f"{len(found)} records, the header says {count}")
+    if seen != count:
+        raise CorruptBatchError(f"{seen} records, the header says {count}")
     return found
 
 
@@ -135,9 +148,11 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     """A zigzag varint and the position behind it. Raises IndexError at the end, ValueError over 64 bits."""
     byte = data[position]
     position += 1
+    if byte < _MORE:
+        return (byte >> 1) ^ -(byte & 1), position
     value = byte & 0x7F
     shift = 7
-    while byte >= 0x80:
+    while byte >= _MORE:
         if shift > _MOST_BITS:
             raise ValueError("a varint of more than ten bytes")
         byte = data[position]

@@ -7,6 +7,7 @@ dated, or lies in the clean part.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -151,16 +152,24 @@ class BatchFilter:
         try:
             end = position + header.size
             records = plain_records(data, position, end, header.attributes)
-            found = raw_records(records, header.base_offset, header.record_count)
+            known = self._known_living(header)
+            found = raw_records(records, header.base_offset, header.record_count, known)
         except CorruptBatchError as error:
             raise CorruptBatchError(str(error), position) from error
-        kept = self._living(found, header)
+        kept = found if known is not None else self._living(found, header)
         if not kept:
             return False
         undated = not header.has_delete_horizon and not all(record.has_value for record in kept)
-        if len(kept) == len(found) and not undated:
+        if len(kept) == header.record_count and not undated:
             return True
         return rebuild(header, records, kept, self._horizon_ms if undated else None)
+
+    def _known_living(self, header: BatchHeader) -> set[int] | None:
+        """The offsets of a batch's newest records where the map tells; None where their keys must."""
+        if header.base_offset < self._keys.first_offset or header.has_delete_horizon:
+            return None
+        live = self._live
+        return set(live[bisect_left(live, header.base_offset) : bisect_right(live, header.last_offset)])
 
     def _living(self, records: list[RawRecord], header: BatchHeader) -> list[RawRecord]:
         """The records that are the newest of their key, tombstones whose time is over left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..protocol import BATCH_OVERHEAD, CorruptBatchError
 from ._clean_batch import (
+    CODEC,
     CONTROL,
     CRC_END,
     HEADER,
@@ -82,7 +83,11 @@ class KeyMap:
                         or self._counts(attributes, producer_id, base + delta)
                     ):
                         try:
-                            self._take(plain_records(data, position, end, attributes), base, count)
+                            if attributes & CODEC:
+                                records = plain_records(data, position, end, attributes)
+                                self._take(records, 0, len(records), base, count)
+                            else:
+                                self._take(data, position + BATCH_OVERHEAD, end, base, count)
                         except (CorruptBatchError, IndexError, ValueError) as error:
                             raise CorruptBatchError(f"records cannot be read: {error}", position) from error
                     self.next_offset = base + delta + 1
@@ -96,11 +101,11 @@ class KeyMap:
             return False
         return not (attributes & TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset))
 
-    def _take(self, records: bytes, base_offset: int, count: int) -> None:
+    def _take(self, records: bytes, position: int, size: int, base_offset: int, count: int) -> None:
         """Most of a compaction's time goes by here: varints of one byte are read in place."""
         newest = self.newest
         known = len(newest)
-        position, size, found = 0, len(records), 0
+        start, found = position, 0
         while position < size:
             length = records[position]
             if length < 0x80:
@@ -139,5 +144,5 @@ class KeyMap:
             raise ValueError(f"{found} records, the header says {count}")
         self.records += count
         if len(newest) != known:
-            self._key_bytes += (len(newest) - known) * (size // count + KEY_OVERHEAD_BYTES)
+            self._key_bytes += (len(newest) - known) * ((size - start) // count + KEY_OVERHEAD_BYTES)
             self.full = self._key_bytes >= self._memory_bytes

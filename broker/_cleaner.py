@@ -1,0 +1,171 @@
+"""The log cleaner: compacts the dirtiest log, then the next one, and looks again after a while.
+
+Reading and writing run in one thread that gives way every millisecond or so; what changes a log runs on the
+event loop and takes microseconds. A log that cannot be compacted stays as it is and is left alone until the
+next start: the message in the broker's log says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from weakref import WeakSet
+
+from ..log import Cleaning, CleanReport, PartitionLog
+from ..protocol import KohortError
+from ._names import OFFSETS_TOPIC
+from ._settings import BrokerSettings
+from ._topics import Topics
+
+log = logging.getLogger("kohort.broker")
+
+#: How long the thread lets go of the interpreter at a time, in seconds: then the event loop gets its turn.
+_REST_S = 0.0001
+
+#: Most seconds that a stop spends on compacting ``__consumer_offsets``, which the next start reads whole.
+STOP_BUDGET_S = 3.0
+
+#: Dirty bytes of a partition of ``__consumer_offsets`` for which a start or a stop begins a new segment: less
+#: is read in a few milliseconds.
+ROLL_BYTES = 1 << 20
+
+
+class _StoppedError(Exception):
+    """The broker stops, or the time for it is over."""
+
+
+class LogCleaner:
+    """Compacts the logs of topics whose cleanup.policy asks for it, one at a time."""
+
+    def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
+        self._topics = topics
+        self._settings = settings
+        self._now_ms = now_ms
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kohort-log-cleaner")
+        self._wake = asyncio.Event()
+        self._stop_at: float | None = None
+        self._uncleanable: WeakSet[PartitionLog] = WeakSet()
+
+    def start(self) -> None:
+        """Begin, with what the last run left of ``__consumer_offsets``."""
+        if self._settings.log_cleaner_enable:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End what is under way, then compact ``__consumer_offsets`` for a short time."""
+        if self._task is None:
+            return
+        self._stop_at = 0.0
+        self._wake.set()
+        await self._task
+        self._stop_at = time.monotonic() + STOP_BUDGET_S
+        self._roll_offsets()
+        while time.monotonic() < self._stop_at and await self._clean_next(only=OFFSETS_TOPIC):
+            pass
+        self._thread.shutdown()
+
+    async def _run(self) -> None:
+        self._roll_offsets()
+        while self._stop_at is None:
+            if not await self._clean_next():
+                try:
+                    await asyncio.wait_for(self._wake.wait(), self._settings.log_cleaner_backoff_ms / 1000)
+                except TimeoutError:
+                    continue
+
+    def _roll_offsets(self) -> None:
+        for candidate in self._logs(OFFSETS_TOPIC):
+            try:
+                candidate.roll_for_cleaning(self._now_ms(), ROLL_BYTES)
+            except KohortError as error:
+                self._give_up(candidate, error)
+
+    async def _clean_next(self, only: str | None = None) -> bool:
+        """Compact the dirtiest log that is due; False if none is."""
+        dirtiest, most = None, 0.0
+        for candidate in self._logs(only):
+            try:
+                cleanable = candidate.cleanable(self._now_ms())
+            except (KohortError, OSError) as error:
+                self._give_up(candidate, error)
+                continue
+            if cleanable.is_due(candidate.config.min_cleanable_dirty_ratio) and cleanable.ratio > most:
+                dirtiest, most = candidate, cleanable.ratio
+        return dirtiest is not None and await self._clean(dirtiest)
+
+    def _logs(self, only: str | None) -> Iterator[PartitionLog]:
+        for partition in self._topics.partitions():
+            found = partition.log
+            if found is None or found.offline or partition.damage is not None or found in self._uncleanable:
+                continue
+            if found.config.compacts and only in (None, found.topic):
+                yield found
+
+    async def _clean(self, target: PartitionLog) -> bool:
+        """Compact one log; whether it is worth looking for more."""
+        started = time.monotonic()
+        try:
+            cleaning = target.begin_cleaning(
+                self._now_ms(),
+                memory_bytes=self._settings.log_cleaner_dedupe_buffer_size,
+                breathe=self._breathe,
+            )
+        except (KohortError, OSError) as error:
+            self._give_up(target, error)
+            return True
+        failure = await self._run_stages(cleaning)
+        done = target.end_cleaning(cleaning)
+        if done:
+            self._tell(target, cleaning.report, time.monotonic() - started)
+        elif failure is not None and not cleaning.overtaken:
+            self._give_up(target, failure)
+        return self._stop_at is None or done
+
+    async def _run_stages(self, cleaning: Cleaning) -> Exception | None:
+        """Run a compaction; what ended it early."""
+        loop = asyncio.get_running_loop()
+        try:
+            for stage in cleaning.stages():
+                if stage.apart:
+                    await loop.run_in_executor(self._thread, stage.run)
+                else:
+                    stage.run()
+        except _StoppedError:
+            return None
+        except (KohortError, OSError) as error:
+            return error
+        return None
+
+    def _tell(self, target: PartitionLog, report: CleanReport, took_s: float) -> None:
+        log.info(
+            "compacted %s-%d up to offset %d in %.1f s: %d keys in %d records, %d bytes became %d, "
+            "%d segments %d",
+            target.topic,
+            target.partition,
+            report.end_offset,
+            took_s,
+            report.keys,
+            report.records,
+            report.bytes_before,
+            report.bytes_after,
+            report.segments_before,
+            report.segments_after,
+        )
+
+    def _give_up(self, target: PartitionLog, error: Exception) -> None:
+        self._uncleanable.add(target)
+        log.error(
+            "%s-%d is not compacted until the next start, its files stay as they are: %s",
+            target.topic,
+            target.partition,
+            error,
+        )
+
+    def _breathe(self) -> None:
+        if self._stop_at is not None and time.monotonic() >= self._stop_at:
+            raise _StoppedError
+        time.sleep(_REST_S)
