@@ -165,6 +165,7 @@ class _Parts:
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
             on_note=EventLog(on_note),
+            fsync=settings.kohort_offsets_ack_flush,
         )
         self.node = Node(
             settings=settings,

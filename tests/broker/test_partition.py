@@ -19,6 +19,7 @@ from tests.broker.wire import (
     fetch,
     fetch_fields,
     offset_at,
+    part,
     produce,
     produce_fields,
 )
@@ -223,3 +224,33 @@ def test_the_two_configs_are_described(link: Wire) -> None:
     assert (shown["kohort.ack.flush"], shown["kohort.visibility"]) == ("true", "flushed")
     refused = create_topic(link, "odd", kohort_visibility="seen")
     assert refused.error_code == ErrorCode.INVALID_CONFIG
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_offsets_are_acknowledged_once_they_are_on_the_disk_where_asked_for(
+    gate: Gate, flushed: bool
+) -> None:
+    with running_broker(kohort_offsets_ack_flush=flushed) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "orders")
+        wanted = part(
+            ApiKey.OFFSET_COMMIT,
+            9,
+            "OffsetCommitRequestTopic",
+            "OffsetCommitRequestPartition",
+            partition_index=0,
+            committed_offset=5,
+            committed_leader_epoch=-1,
+            committed_metadata="",
+        )
+        topic = part(ApiKey.OFFSET_COMMIT, 9, "OffsetCommitRequestTopic", name="orders", partitions=[wanted])
+        fields = {
+            "group_id": "g",
+            "generation_id_or_member_epoch": -1,
+            "member_id": "",
+            "group_instance_id": None,
+            "topics": [topic],
+        }
+        before = gate.syncs
+        answer = wire.call(ApiKey.OFFSET_COMMIT, 9, **fields)
+        assert answer.topics[0].partitions[0].error_code == 0
+        assert gate.syncs - before == flushed

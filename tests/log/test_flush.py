@@ -91,7 +91,7 @@ def test_a_flush_that_ends_after_its_log_was_closed_or_deleted_says_so(tmp_path:
 
 
 def test_files_and_folder_are_synced_only_when_they_have_changed(tmp_path: Path) -> None:
-    fs = FaultyFiles()
+    fs = FaultyFiles(errno.EIO)
 
     def syncs(log: PartitionLog) -> int:
         fs.count = 0
