@@ -126,12 +126,15 @@ class Partition:
         return None
 
     def _plan_flush(self, log: PartitionLog) -> None:
-        """Begin a flush or set an alarm for one, if there is something to flush and a config asks for it."""
+        """Begin a flush or set an alarm for one, if there is something to flush and a config asks for it, or
+        a segment was rolled: what is complete is brought to the disk, as Apache Kafka does it.
+        """
         config = self.topic.config
         if log.recovery_point >= log.log_end_offset:
             return
         never = config.flush_ms == MAX_LONG
-        if log.flush_is_due or (never and config.flush_messages == MAX_LONG and log.config.shows_flushed):
+        always = never and config.flush_messages == MAX_LONG and log.config.shows_flushed
+        if log.flush_is_due or log.rolled_is_unflushed or always:
             self._flusher_of(log).start()
         elif not never:
             self._flusher_of(log).start_within(config.flush_ms / 1_000)

@@ -78,21 +78,18 @@ class OffsetIndex(EntryFile):
 
     def last(self) -> tuple[int, int] | None:
         """Offset and position of the last entry."""
-        if not self.count:
-            return None
-        relative, position = self.entry(self.count - 1)
-        return self._base + relative, position
+        return self._absolute(self.count - 1)
 
-    def position_for(self, offset: int) -> int:
-        """Position of a batch at or before the one that holds ``offset``, at most an interval before it."""
+    def entry_for(self, offset: int) -> tuple[int, int] | None:
+        """Offset and position of the last entry at or before ``offset``: its batch is at most an interval
+        before the one that holds it.
+        """
         relative = offset - self._base
-        found = bisect_right(range(self.count), relative, key=lambda i: self.entry(i)[0])
-        return self.entry(found - 1)[1] if found else 0
+        return self._absolute(bisect_right(range(self.count), relative, key=lambda i: self.entry(i)[0]) - 1)
 
-    def position_before(self, position: int) -> int:
-        """Position of the last batch known to start at or before ``position``."""
-        found = bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1])
-        return self.entry(found - 1)[1] if found else 0
+    def entry_before(self, position: int) -> tuple[int, int] | None:
+        """Offset and position of the last entry whose batch starts at or before ``position``."""
+        return self._absolute(bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1)
 
     def fits(self, log_size: int) -> bool:
         """Whether the entries can belong to a log of that size: the last one is looked at."""
@@ -100,3 +97,9 @@ class OffsetIndex(EntryFile):
             return False
         last = self.last()
         return last is None or (last[0] >= self._base and 0 < last[1] < log_size)
+
+    def _absolute(self, number: int) -> tuple[int, int] | None:
+        if number < 0:
+            return None
+        relative, position = self.entry(number)
+        return self._base + relative, position

@@ -21,7 +21,7 @@ def find_timestamp(
     for segment in segments:
         if segment.max_timestamp[0] < timestamp_ms:
             continue
-        position = segment.index.position_for(segment.time_index.offset_before(timestamp_ms))
+        position = segment.start_for(segment.time_index.offset_before(timestamp_ms))
         for at, header in segment.headers(position):
             if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
                 continue
@@ -37,7 +37,7 @@ def find_newest(segments: Sequence[Segment]) -> tuple[int, int] | None:
     timestamp_ms, last_offset = newest.max_timestamp
     if timestamp_ms == NO_TIMESTAMP:
         return None
-    for at, header in newest.headers(newest.index.position_for(last_offset)):
+    for at, header in newest.headers(newest.start_for(last_offset)):
         if header.max_timestamp_ms == timestamp_ms:
             for offset, timestamp, _, _ in _records(newest, at, header):
                 if timestamp == timestamp_ms:

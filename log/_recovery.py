@@ -301,7 +301,7 @@ class _Opening:
             last = number == len(self.segments) - 1
             if not last and self.segments[number + 1].base_offset <= first:
                 continue
-            for position, header in self._batches(segment, segment.index.position_for(first)):
+            for position, header in self._batches(segment, segment.start_for(first)):
                 self.epochs.assign(header.leader_epoch, header.base_offset)
                 if header.base_offset >= start:
                     self._replay_batch(producers, segment, position, header, make_index=number >= dirty)

@@ -157,10 +157,23 @@ class Segment:
 
     def seek(self, offset: int) -> Step | None:
         """The first batch that ends at or behind ``offset``; None if all end before it."""
-        for step in self.steps(self.index.position_for(offset)):
+        for step in self.steps(self.start_for(offset)):
             if step.last_offset >= offset:
                 return step
         return None
+
+    def start_for(self, offset: int) -> int:
+        """Position of a batch at or before the one that holds ``offset``: at most an index interval before
+        it, but at the segment's start where the index is wrong.
+        """
+        return self._indexed(self.index.entry_for(offset))
+
+    def _indexed(self, entry: tuple[int, int] | None) -> int:
+        """The position of an index entry, 0 if no batch there ends at its offset."""
+        if entry is None or not 0 < entry[1] <= self.size - BATCH_OVERHEAD:
+            return 0
+        base, _, delta = _STEP.unpack(self.file.read(entry[1], _STEP.size))
+        return entry[1] if base + delta == entry[0] else 0
 
     def run_end(self, first: Step, end: int, max_bytes: int) -> tuple[int, int | None]:
         """Where a run of whole batches from ``first`` has to stop, and the offset at which the next one
@@ -172,7 +185,7 @@ class Segment:
         limit = first.position + max(max_bytes, first.size)
         if limit >= end:
             return end, None
-        known = max(self.index.position_before(limit), first.position)
+        known = max(self._indexed(self.index.entry_before(limit)), first.position)
         for step in self.steps(known, end):
             if step.position + step.size > limit:
                 return step.position, step.base_offset

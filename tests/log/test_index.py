@@ -39,12 +39,14 @@ def test_entries_are_written_as_kafka_does(tmp_path: Path) -> None:
 def test_a_look_up_gives_the_last_entry_at_or_before_the_offset(
     tmp_path: Path, offset: int, position: int
 ) -> None:
-    assert index(tmp_path, content=GOLDEN).position_for(offset) == position
+    entry = index(tmp_path, content=GOLDEN).entry_for(offset)
+    assert (entry[1] if entry else 0) == position
 
 
 @pytest.mark.parametrize(("limit", "position"), [(0, 0), (0x15BC, 0), (0x15BD, 0x15BD), (0x5000, 0x4137)])
 def test_the_last_batch_start_before_a_position_is_found(tmp_path: Path, limit: int, position: int) -> None:
-    assert index(tmp_path, content=GOLDEN).position_before(limit) == position
+    entry = index(tmp_path, content=GOLDEN).entry_before(limit)
+    assert (entry[1] if entry else 0) == position
 
 
 @pytest.mark.parametrize("zeros", [8, 80, 10 << 20])
@@ -61,7 +63,8 @@ def test_an_index_of_zeros_alone_is_empty(tmp_path: Path) -> None:
     made = index(tmp_path, content=bytes(4096))
     assert made.count == 0
     assert made.last() is None
-    assert made.position_for(5000) == 0
+    assert made.entry_for(5000) is None
+    assert made.entry_before(5000) is None
 
 
 @pytest.mark.parametrize(
@@ -97,5 +100,6 @@ def test_look_ups_agree_with_a_search_in_memory(offsets: set[int], wanted: list[
         for number, offset in enumerate(known):
             made.append(offset, 100 * (number + 1))
         for offset in wanted:
-            assert made.position_for(offset) == 100 * bisect_right(known, offset)
+            number = bisect_right(known, offset)
+            assert made.entry_for(offset) == ((known[number - 1], 100 * number) if number else None)
         made.file.close()
