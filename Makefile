@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect docs bench bench-coordinator dist clean
+.PHONY: help demo test lint unit test-kafka test-connect docs bench bench-coordinator bench-log dist clean
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -19,6 +19,7 @@ help:
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
+	@echo "make bench-log   append, fetch, restart, look-up beside an Apache Kafka (Java 17+ and Maven), about 5 minutes"
 	@echo "make dist        sdist and wheel into dist/"
 	@echo "make clean       removes what the other targets made"
 
@@ -63,6 +64,9 @@ bench: $(VENV)/.installed
 # BENCH_ARGS='--json FILE' keeps the raw figures, --update-docs writes the table into docs/performance.md
 bench-coordinator: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.coordinator --compare $(BENCH_ARGS)
+
+bench-log: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.log --compare $(BENCH_ARGS)
 
 dist: $(VENV)/.installed
 	rm -rf build dist *.egg-info

@@ -185,10 +185,12 @@ def one_joins(members: int, bootstrap: str, effort: Effort) -> Figures:
     return {"join": percentile(joins, 0.5), "leave": percentile(leaves, 0.5)}
 
 
-def fill(bootstrap: str, groups: int) -> None:
-    """Simple groups with no member: each commits the offsets of 10 partitions once."""
+def fill(bootstrap: str, groups: int) -> list[bytes]:
+    """Simple groups with no member: each commits 10 partitions once. Names of an eighth of them: the place in
+    the list is the offset that was committed.
+    """
     share = groups // CONNECTIONS
-    streams = []
+    streams, names = [], list[bytes]()
     for _ in range(CONNECTIONS):
         names = [new_group("idle") for _ in range(share)]
         frames = [_simple_commit(name, number) for number, name in enumerate(names)]
@@ -199,6 +201,7 @@ def fill(bootstrap: str, groups: int) -> None:
     pump_once(streams, 16)
     for stream in streams:
         stream.connection.socket.close()
+    return names
 
 
 def _simple_commit(group: bytes, number: int) -> bytes:

@@ -18,7 +18,7 @@ from ._rows import Figures, Metric, Part
 Measured = Mapping[str, Mapping[str, list[Figures]]]
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
-BLOCK = re.compile(r"(<!-- figures of make bench-coordinator -->\n).*(<!-- end of figures -->)", re.S)
+BLOCK = r"(<!-- figures of make bench-{} -->\n).*?(<!-- end of figures -->)"
 
 
 def environment(versions: Iterable[str]) -> dict[str, str]:
@@ -66,26 +66,33 @@ def _line(measured: Measured, part: str, metric: Metric, subject: str, peer: str
     if peer is None:
         return [*cells, _number(ours, metric.digits)]
     theirs = [figures[metric.key] for figures in measured[peer][part]]
+    if not theirs:  # nothing of it is measured on the other
+        return [*cells, "-", _number(ours, metric.digits), "", *_verdict(metric, statistics.median(ours))]
     ratio = statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
     judged = statistics.median(ours) if metric.own else ratio
-    sign = "≥" if metric.more_is_better else "≤"
     return [
         *cells,
         _number(theirs, metric.digits),
         _number(ours, metric.digits),
         "" if metric.own else f"{ratio:.2f}",
-        f"{sign} {metric.goal:g}",
-        "met" if metric.met(judged) else "missed",
+        *_verdict(metric, judged),
     ]
+
+
+def _verdict(metric: Metric, judged: float) -> tuple[str, str]:
+    sign = "≥" if metric.more_is_better else "≤"
+    goal = f"{metric.goal:,.0f}" if metric.goal >= 1_000 else f"{metric.goal:g}"
+    return f"{sign} {goal}", "met" if metric.met(judged) else "missed"
 
 
 def _number(values: list[float], digits: int) -> str:
     return f"{statistics.median(values):,.{digits}f}"
 
 
-def update_page(text: str) -> None:
-    """Put the text into the page's block of figures."""
+def update_page(text: str, benchmark: str = "coordinator") -> None:
+    """Put the text into the page's block of a benchmark's figures."""
     page = PAGE.read_text()
-    if BLOCK.search(page) is None:
+    block = re.compile(BLOCK.format(benchmark), re.S)
+    if block.search(page) is None:
         raise SystemExit(f"{PAGE.name} has no block for figures: add its two comment lines")
-    PAGE.write_text(BLOCK.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page))
+    PAGE.write_text(block.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", page))

@@ -1,7 +1,7 @@
 """Kafka frames by hand: the requests that the load of a broker is made of, and their answers.
 
 No client library stands between the clock and the broker. Versions are the newest that name topics, as
-modern clients send them: Heartbeat 4, OffsetCommit 9, JoinGroup 9, SyncGroup 5, LeaveGroup 5,
+modern clients send them: Heartbeat 4, OffsetCommit 9, OffsetFetch 8, JoinGroup 9, SyncGroup 5, LeaveGroup 5,
 FindCoordinator 4, CreateTopics 7.
 """
 
@@ -70,6 +70,11 @@ def offset_commit(
     topics = array([compact(topic) + array(each) + _TAGS])
     body = compact(group) + _INT.pack(generation) + compact(member_id) + _NULL + topics + _TAGS
     return frame(8, 9, body, correlation_id)
+
+
+def offset_fetch(groups: Iterable[bytes]) -> bytes:
+    """Asks for every committed offset of these groups."""
+    return frame(9, 8, array(compact(group) + _NULL + _TAGS for group in groups) + b"\x00" + _TAGS)
 
 
 def join_group(
@@ -163,6 +168,10 @@ class Answer:
         self._at += 4
         return int.from_bytes(self._data[self._at - 4 : self._at], "big", signed=True)
 
+    def int64(self) -> int:
+        self._at += 8
+        return int.from_bytes(self._data[self._at - 8 : self._at], "big", signed=True)
+
     def skip(self, size: int) -> None:
         self._at += size
 
@@ -245,6 +254,26 @@ def committed(data: bytes) -> dict[tuple[bytes, int], int]:
             answer.tags()
         answer.tags()
     return errors
+
+
+def fetched(data: bytes) -> dict[bytes, tuple[int, list[int]]]:
+    """Of each group of an OffsetFetch answer the error code and the committed offsets."""
+    answer = Answer(data)
+    answer.int32()
+    groups = {}
+    for _ in range(answer.length()):
+        name, offsets = answer.compact(), []
+        for _ in range(answer.length()):
+            answer.compact()
+            for _ in range(answer.length()):
+                answer.int32()
+                offsets.append(answer.int64())
+                answer.int32(), answer.compact(), answer.int16()
+                answer.tags()
+            answer.tags()
+        groups[name] = (answer.int16(), offsets)
+        answer.tags()
+    return groups
 
 
 def coordinator_error(data: bytes) -> int:

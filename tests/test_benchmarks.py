@@ -14,6 +14,7 @@ from benchmarks import _table
 from benchmarks import _wire as wire
 from benchmarks._connection import Connection, WrongAnswerError, must
 from benchmarks._load import RING, Stream, numbered, percentile
+from benchmarks._log_rows import PARTS
 from benchmarks._rows import FRESH, IDLE, ROWS, Metric, Part
 from benchmarks.coordinator import NAMES, parse
 
@@ -146,3 +147,49 @@ def test_the_block_of_the_page_is_replaced_and_nothing_else(
     _table.update_page("second")
     assert page.read_text() == once.replace("\nfirst\n", "\nsecond\n")
     assert once.count("\nfirst\n") == 1
+
+
+LOG_TINY = {
+    "--rounds": "1",
+    "--records": "300",
+    "--groups": "800",
+    "--loaded": "5000",
+    "--gib": "0.01",
+    "--lookups": "20",
+}
+
+
+@pytest.fixture(scope="module")
+def log_figures() -> dict[str, list[dict[str, float]]]:
+    options = [word for option in LOG_TINY.items() for word in option]
+    command = [sys.executable, "-m", "benchmarks.log", *options, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr
+    measured: dict[str, list[dict[str, float]]] = json.loads(done.stdout)["figures"]["kohort"]
+    return measured
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_each_row_of_the_log_measures_what_its_lines_show(
+    log_figures: dict[str, list[dict[str, float]]], part: Part
+) -> None:
+    (only,) = log_figures[part.name]
+    assert all(metric.key in only for metric in part.metrics)
+    assert all(only[metric.key] > 0 for metric in part.metrics if metric.key != "bytes")
+
+
+def test_what_only_kohort_has_a_figure_for_is_judged_by_itself() -> None:
+    part = Part("p", (Metric("k", "rate", "/s", 1_000_000, True, own=True),))
+    measured = {"them": {"p": []}, "us": {"p": [{"k": 2_000_000.0}]}}
+    (row,) = _table.table(measured, [part], "us", "them").splitlines()[2:]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == ["rate", "/s", "-", "2,000,000", "", "≥ 1,000,000", "met"]
+
+
+def test_the_offsets_of_an_answer_are_read() -> None:
+    row = b"\x00\x00\x00\x03" + (77).to_bytes(8, "big") + bytes(4) + b"\x01\x00\x00\x00"
+    group = (
+        wire.compact(b"g") + wire.array([wire.compact(b"t") + wire.array([row]) + b"\x00"]) + b"\x00\x10\x00"
+    )
+    answer = bytes(8) + b"\x00" + bytes(4) + wire.array([group]) + b"\x00"
+    assert wire.fetched(answer) == {b"g": (16, [77])}

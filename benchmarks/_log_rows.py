@@ -1,0 +1,251 @@
+"""The rows of ``benchmarks.log``: what each does, what it measures, which goal it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kohort.protocol import ErrorCode
+
+from . import _wire as wire
+from ._brokers import Contender, Running, first_answer
+from ._connection import Connection, WrongAnswerError, prepare
+from ._rows import PARTITIONS, TOPIC, Figures, Metric, Part, fill
+
+RECORD_BYTES = 100
+#: Bytes of a produce request.
+REQUEST_BYTES = 1 << 20
+#: Groups that are asked for after a restart: they lie in every partition of ``__consumer_offsets``.
+ASKED = 400
+RESTART_TIMEOUT_S = 90.0
+LOADING = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much of a row is done at once."""
+
+    records: int = 1_000_000
+    groups: int = 100_000
+    #: Records of a load alone.
+    loaded: int = 1_000_000
+    #: Size of the log that is looked into, in GiB, and how often.
+    gib: float = 10.0
+    lookups: int = 4_000
+
+    def items(self) -> list[tuple[str, float]]:
+        """Every bound by its name."""
+        return list(asdict(self).items())
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart(Part):
+    """``run`` is given who is measured: for ``own`` parts that is kohort's code alone."""
+
+    run: Callable[[Contender | str, Effort], Figures]
+    own: bool = False
+    #: A broker is started for each figure.
+    restarts: bool = False
+
+
+def append_and_fetch(codec: str, where: Contender | str, effort: Effort) -> Figures:
+    """One producer as quick as it can be, then one consumer from offset 0."""
+    from confluent_kafka import Consumer, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    assert isinstance(where, str)
+    topic = f"log-{codec}-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": where})
+    for made in admin.create_topics([NewTopic(topic, 1, 1)]).values():
+        made.result(30)
+    failed: list[Any] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": where,
+            "acks": 1,
+            "linger.ms": 5,
+            "compression.type": codec,
+            "batch.size": REQUEST_BYTES,
+            "batch.num.messages": 1_000_000,
+            "queue.buffering.max.messages": effort.records + 1,
+            "queue.buffering.max.kbytes": 1 << 21,
+            "on_delivery": lambda error, _: failed.append(error) if error else None,
+        }
+    )
+    producer.list_topics(topic, timeout=30)
+    values = _values()
+    begin = time.perf_counter()
+    for at in range(0, effort.records, len(values)):
+        producer.produce_batch(topic, values[: effort.records - at], partition=0)
+        producer.poll(0)
+    left = producer.flush(120)
+    append_s = time.perf_counter() - begin
+    if left or failed:
+        raise RuntimeError(f"{left} records are unsent and {len(failed)} refused: {failed[:1]}")
+    consumer = Consumer({"bootstrap.servers": where, "group.id": "log", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    count, give_up = 0, time.monotonic() + 120
+    begin = time.perf_counter()
+    while count < effort.records and time.monotonic() < give_up:
+        for message in consumer.consume(10_000, 1.0):
+            if message.error() or message.offset() != count:
+                raise RuntimeError(f"record {count} is not there: {message.error()} {message.offset()}")
+            count += 1
+    fetch_s = time.perf_counter() - begin
+    consumer.close()
+    if count < effort.records:
+        raise RuntimeError(f"{count} of {effort.records} records were fetched")
+    admin.delete_topics([topic])
+    return {"append": effort.records / append_s, "fetch": effort.records / fetch_s}
+
+
+def _values() -> list[dict[str, bytes]]:
+    """Ten thousand records that compress to about a half, as text does."""
+    dice = random.Random(5)
+    words = [f"{dice.randrange(10**9):09d}" for _ in range(500)]
+    texts = (" ".join(dice.choice(words) for _ in range(RECORD_BYTES // 10)) for _ in range(10_000))
+    return [{"value": text.encode().ljust(RECORD_BYTES)} for text in texts]
+
+
+def restart(where: Contender | str, effort: Effort) -> Figures:
+    """From the start of the process to the last answer for groups of all partitions."""
+    assert isinstance(where, Contender)
+    with where.start() as running:
+        prepare(running.bootstrap, TOPIC, PARTITIONS)
+        names = fill(running.bootstrap, effort.groups)
+        step = max(len(names) // ASKED, 1)
+        asked = {name: offset for offset, name in enumerate(names) if offset % step == 0}
+        with restarted(running) as (again, began):
+            answered = _until_answered(again, asked)
+            return {"restart": answered - began, "started": again.start_s}
+
+
+def _until_answered(running: Running, asked: dict[bytes, int]) -> float:
+    """When the offsets of every group were answered, and were right."""
+    left, give_up = dict(asked), time.monotonic() + RESTART_TIMEOUT_S
+    with Connection(running.bootstrap) as connection:
+        while left and time.monotonic() < give_up:
+            answer = wire.fetched(connection.ask(wire.offset_fetch(left)))
+            for name, (error, offsets) in answer.items():
+                if error not in LOADING and offsets != [left.pop(name)] * PARTITIONS:
+                    raise WrongAnswerError(f"{name!r} has {offsets}, error {error}")
+            if left:
+                time.sleep(0.005)
+    if left:
+        raise WrongAnswerError(f"{len(left)} groups were not answered after {RESTART_TIMEOUT_S:g} s")
+    return time.monotonic()
+
+
+@contextmanager
+def restarted(running: Running) -> Iterator[tuple[Running, float]]:
+    """Stop a broker's process and start it again as it was started, until the block ends; and when it was."""
+    assert running.pid is not None
+    command = Path(f"/proc/{running.pid}/cmdline").read_bytes().split(b"\x00")[:-1]
+    port = int(running.bootstrap.rpartition(":")[2])
+    os.kill(running.pid, signal.SIGTERM)
+    give_up = time.monotonic() + RESTART_TIMEOUT_S
+    while _is_running(running.pid):
+        if time.monotonic() > give_up:
+            raise RuntimeError(f"process {running.pid} does not end")
+        time.sleep(0.02)
+    began = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        first_answer(port, lambda: process.poll() is not None)
+        yield Running(running.bootstrap, process.pid, time.monotonic() - began), began
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(60)
+        process.kill()
+        process.wait()
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def apart(what: str, *arguments: float) -> Figures:
+    """Run a part of ``_log_alone`` in a process of its own, so that nothing else is in its memory."""
+    command = [sys.executable, "-m", "benchmarks._log_alone", what, *map(str, arguments)]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True, text=True)
+    figures: Figures = json.loads(done.stdout)
+    return figures
+
+
+def load(_where: Contender | str, effort: Effort) -> Figures:
+    return apart("load", effort.loaded)
+
+
+def look_up(_where: Contender | str, effort: Effort) -> Figures:
+    return apart("look_up", effort.gib, effort.lookups)
+
+
+PARTS = (
+    *(
+        LogPart(
+            f"{codec}_batches",
+            (
+                Metric(
+                    "append", f"append, 1 MiB requests of 100-byte records, {codec}", "records/s", 1.0, True
+                ),
+                Metric("fetch", f"fetch of them from offset 0, {codec}", "records/s", 1.0, True),
+            ),
+            partial(append_and_fetch, codec),
+        )
+        for codec in ("none", "lz4")
+    ),
+    LogPart(
+        "restart",
+        (
+            Metric(
+                "restart",
+                "restart until OffsetFetch is answered, 1 M offsets of 100,000 groups",
+                "s",
+                0.5,
+                digits=2,
+            ),
+        ),
+        restart,
+        restarts=True,
+    ),
+    LogPart(
+        "load",
+        (
+            Metric("load", "load alone, 2,048-record batches", "records/s", 1_000_000, True, own=True),
+            Metric("bytes", "memory per stored offset", "bytes", 250, own=True),
+        ),
+        load,
+        own=True,
+    ),
+    LogPart(
+        "look_up",
+        (
+            Metric("large", "look-up of an offset, 10 GiB", "ms", 0.1, own=True, digits=4),
+            Metric("small", "the same, a tenth of the size", "ms", 0.1, own=True, digits=4),
+        ),
+        look_up,
+        own=True,
+    ),
+)
