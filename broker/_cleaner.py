@@ -136,7 +136,8 @@ class LogCleaner:
                     stage.run()
         except _StoppedError:
             return None
-        except (KohortError, OSError) as error:
+        except Exception as error:
+            # whatever it is: it must not end the compaction of all other logs
             return error
         return None
 

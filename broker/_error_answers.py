@@ -30,6 +30,8 @@ def _same(*names: str) -> dict[str, str]:
 _TOPICS_BY_NAME = _Level("topics", "topics", _same("name"))
 _PARTITIONS = _Level("partitions", "partitions", _same("partition_index"))
 
+_CONFIG_RESOURCES = (_Level("resources", "responses", _same("resource_type", "resource_name")),)
+
 _MIRRORS: dict[int, tuple[_Level, ...]] = {
     ApiKey.PRODUCE: (
         _Level("topic_data", "responses", _same("name", "topic_id")),
@@ -53,6 +55,8 @@ _MIRRORS: dict[int, tuple[_Level, ...]] = {
         _Level("partitions", "partitions", _same("partition")),
     ),
     ApiKey.DESCRIBE_CONFIGS: (_Level("resources", "results", _same("resource_type", "resource_name")),),
+    ApiKey.ALTER_CONFIGS: _CONFIG_RESOURCES,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _CONFIG_RESOURCES,
     ApiKey.CREATE_PARTITIONS: (_Level("topics", "results", _same("name")),),
     ApiKey.DELETE_GROUPS: (_Level("groups_names", "results", {"": "group_id"}),),
 }

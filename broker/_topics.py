@@ -120,9 +120,12 @@ class Topics:
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"the topic name {name} differs from {beside} only in dots and underscores: take another",
             )
+        return TopicPlan(name, _new_id(), partitions, self.check_configs(configs))
+
+    def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
+        """Configs of a topic by field name, checked and typed. Raises SettingsError."""
         checked = read_settings(TopicConfig, configs, "topic config")
-        names = [key.replace(".", "_") for key in configs]
-        return TopicPlan(name, _new_id(), partitions, {key: getattr(checked, key) for key in names})
+        return {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Create a topic. Raises KafkaError, and SettingsError for the configs."""
@@ -138,6 +141,19 @@ class Topics:
             del self._file.topics[plan.name]
             raise
         return self._open_topic(plan.name, entry)
+
+    def alter(self, topic: Topic, configs: dict[str, Any]) -> None:
+        """Let these be all that is set for a topic: on disk, then in force. Raises OSError."""
+        entry = self._file.topics[topic.name]
+        before, entry.configs = entry.configs, configs
+        try:
+            self._file.save()
+        except OSError:
+            entry.configs = before
+            raise
+        topic.configs, topic.config = configs, self._config(configs)
+        for partition in topic.partitions:
+            partition.reconfigure()
 
     def add_partitions(self, topic: Topic, count: int) -> None:
         """Let a topic have ``count`` partitions, more than it has."""

@@ -29,6 +29,9 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 LENGTH_END, CRC_END = 12, 21
 
 MAGIC = 2
+
+#: Behind every offset.
+NO_OFFSET = 2**63 - 1
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 
 _CRC = struct.Struct(">I")

@@ -18,6 +18,7 @@ from ._clean_batch import (
     DELETE_HORIZON,
     HEADER,
     LENGTH_END,
+    NO_OFFSET,
     TRANSACTIONAL,
     RawRecord,
     emptied,
@@ -30,8 +31,7 @@ from ._clean_txn import TransactionState
 from ._control import parse_marker
 from ._txnindex import AbortedTransaction
 
-#: Behind every offset.
-_NEVER = 2**63 - 1
+_NEVER_MS = 2**63 - 1
 
 
 class LastBatch(NamedTuple):
@@ -67,19 +67,21 @@ class Rules:
 class BatchFilter:
     """One walk over a log from its first batch on, in the order of offsets."""
 
-    __slots__ = ("_at", "_keys", "_live", "_rules", "_tombs", "_transactions")
+    __slots__ = ("_at", "_due", "_keys", "_live", "_rules", "_tombs", "_transactions")
 
     def __init__(self, keys: KeyMap, transactions: TransactionState, rules: Rules) -> None:
         self._keys = keys
         self._transactions = transactions
         self._rules = rules
         self._live = sorted(keys.newest.values())
-        self._live.append(_NEVER)
+        self._live.append(NO_OFFSET)
         self._tombs = keys.tombstones.intersection(self._live)
         self._at = 0
+        self._due = 0
 
-    def take(self, data: bytes) -> Filtered:
-        """Filter the whole batches at the front of ``data``.
+    def take(self, data: bytes, end_offset: int = NO_OFFSET) -> Filtered:
+        """Filter the whole batches at the front of ``data``, whose offsets rise and stay below
+        ``end_offset``.
 
         Raises CorruptBatchError with the position of a batch that is damaged.
         """
@@ -93,6 +95,9 @@ class BatchFilter:
                 raise CorruptBatchError(f"a batch of {end - position} bytes", position)
             if end > size:
                 break
+            if fields[0] < self._due or fields[0] + fields[6] >= end_offset:
+                raise CorruptBatchError(f"offset {fields[0]} where {self._due} is due", position)
+            self._due = fields[0] + fields[6] + 1
             stays: bytes | bool | None = self._by_count(fields)
             if stays is None:
                 header = parse_batch_header(data, position)
@@ -205,7 +210,7 @@ class BatchFilter:
 
     @property
     def _horizon_ms(self) -> int:
-        return min(self._rules.now_ms + self._rules.delete_retention_ms, _NEVER)
+        return min(self._rules.now_ms + self._rules.delete_retention_ms, _NEVER_MS)
 
     def _holds_place(self, fields: tuple[int, ...]) -> bool:
         """Whether a batch without records must stay."""

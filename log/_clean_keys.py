@@ -10,6 +10,7 @@ from ._clean_batch import (
     HEADER,
     LENGTH_END,
     MAGIC,
+    NO_OFFSET,
     TRANSACTIONAL,
     crc32c_function,
     plain_records,
@@ -30,6 +31,7 @@ class KeyMap:
 
     __slots__ = (
         "_crc32c",
+        "_due",
         "_key_bytes",
         "_memory_bytes",
         "_transactions",
@@ -52,6 +54,8 @@ class KeyMap:
         #: No room for another batch.
         self.full = False
         self._crc32c = crc32c_function()
+        # base offsets are outside of the checksum
+        self._due = 0
         self._memory_bytes = memory_bytes
         self._key_bytes = 0
         self._transactions = transactions
@@ -59,11 +63,12 @@ class KeyMap:
     def __repr__(self) -> str:
         return f"KeyMap({len(self.newest)} keys of {self.first_offset}..{self.next_offset})"
 
-    def add(self, data: bytes) -> int:
+    def add(self, data: bytes, end_offset: int = NO_OFFSET) -> int:
         """Take in the whole batches at the front of ``data``, each one checked, until the map is ``full``;
         how many bytes they are.
 
-        Raises CorruptBatchError with the position of a batch that is damaged.
+        Offsets must rise and stay below ``end_offset``. Raises CorruptBatchError with the position of a batch
+        that is damaged.
         """
         position, size = 0, len(data)
         with memoryview(data) as view:
@@ -75,6 +80,9 @@ class KeyMap:
                     raise CorruptBatchError(f"no batch: magic {magic}, length {length}", position)
                 if end > size:
                     break
+                if base < self._due or base + delta >= end_offset:
+                    raise CorruptBatchError(f"offset {base} where {self._due} is due", position)
+                self._due = base + delta + 1
                 if base + delta >= self.first_offset:
                     if self._crc32c(view[position + CRC_END : end]) != crc:
                         raise CorruptBatchError("the checksum is wrong", position)

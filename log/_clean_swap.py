@@ -194,7 +194,7 @@ class Swap:
 
         def take(data: bytes, last: bool) -> int:
             nonlocal goes_on
-            kept = self._walk.take(data)
+            kept = self._walk.take(data, end_offset)
             out.add(kept.data, kept.headers)
             if last:
                 goes_on = following is not None and may_join(

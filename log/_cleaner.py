@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from ._clean_filter import BatchFilter, Rules
 from ._clean_keys import KeyMap
@@ -85,12 +86,12 @@ class Cleaning:
             if info.base_offset >= self.cleanable.end_offset or self._keys.full:
                 break
             if info.end_offset > self.cleanable.first_dirty_offset:
-                read_batches(self._source, segment, self._take_keys)
+                read_batches(self._source, segment, partial(self._take_keys, info.end_offset))
         self.report.keys = len(self._keys.newest)
         self.report.records = self._keys.records
 
-    def _take_keys(self, data: bytes, _last: bool) -> int:
-        return 0 if self._keys.full else self._keys.add(data)
+    def _take_keys(self, end_offset: int, data: bytes, _last: bool) -> int:
+        return 0 if self._keys.full else self._keys.add(data, end_offset)
 
     def _note(self, swap: Swap) -> None:
         self.report.segments_before += len(swap.sources)

@@ -117,9 +117,8 @@ class Segment:
 
     def next_offset(self) -> int:
         """The offset behind the last batch; the base offset if there is none."""
-        last = self.index.last()
         end = self.base_offset
-        for step in self.steps(last[1] if last else 0):
+        for step in self.steps(self._indexed(self.index.last())):
             end = step.last_offset + 1
         return end
 

@@ -38,9 +38,11 @@ class ApiKey(IntEnum):
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
+    INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
     DESCRIBE_GROUP_HISTORY = 20001
@@ -109,9 +111,11 @@ _ROWS = (
     Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, 2, _PRODUCER),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 4, _CONSUMER),
     Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, 4, _ADMIN),
+    Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, 2, _ADMIN),
     Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, 2, _SASL),
     Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, 2, _ADMIN),
     Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2, _ADMIN),
+    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, 1, _ADMIN),
     Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None, _CONSUMER),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0, _ADMIN),
     Api(ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0, f"{__package__}._group_history"),

@@ -1,5 +1,6 @@
-"""Compression and decompression of record batches, every codec, the latter within limits: a few bytes must not
-become a full memory.
+"""Compression and decompression of record batches, every codec.
+
+The latter within limits: a few bytes must not become a full memory.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def test_each_row_of_the_log_measures_what_its_lines_show(
 
 def test_what_only_kohort_has_a_figure_for_is_judged_by_itself() -> None:
     part = Part("p", (Metric("k", "rate", "/s", 1_000_000, True, own=True),))
-    measured = {"them": {"p": []}, "us": {"p": [{"k": 2_000_000.0}]}}
+    measured: _table.Measured = {"them": {"p": []}, "us": {"p": [{"k": 2_000_000.0}]}}
     (row,) = _table.table(measured, [part], "us", "them").splitlines()[2:]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["rate", "/s", "-", "2,000,000", "", "≥ 1,000,000", "met"]

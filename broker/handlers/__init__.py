@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...protocol import ApiKey
 from .._requests import Handler
 from . import (
+    alter_configs,
     create_partitions,
     create_topics,
     delete_records,
@@ -37,6 +38,8 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
+    ApiKey.ALTER_CONFIGS: alter_configs.handle,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle,
     ApiKey.CREATE_PARTITIONS: create_partitions.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
     ApiKey.DESCRIBE_GROUP_HISTORY: group_history.handle,

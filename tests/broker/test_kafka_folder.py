@@ -47,7 +47,7 @@ def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder after 1,000 commits, a compaction and a stop."""
     folder = unpacked(tmp_path_factory.mktemp("used"))
     before = stored_records(folder)
-    cleaner = {"log_cleaner_min_cleanable_ratio": 0.01, "log_cleaner_backoff_ms": 50}
+    cleaner: dict[str, Any] = {"log_cleaner_min_cleanable_ratio": 0.01, "log_cleaner_backoff_ms": 50}
     with (
         running_broker(data=folder, offsets_topic_segment_bytes=16_384, **cleaner, **SETTINGS) as broker,
         Wire(broker.bootstrap) as wire,

@@ -9,7 +9,7 @@ from kohort.log._clean_filter import BatchFilter, LastBatch, Rules
 from kohort.log._clean_keys import KeyMap
 from kohort.log._clean_txn import TransactionState
 from kohort.log._txnindex import AbortedTransaction
-from kohort.protocol import CorruptBatchError, build_batch, iter_batches
+from kohort.protocol import CorruptBatchError, build_batch, iter_batches, stamp_batch
 from tests.log.batches import NOW_MS, marker
 from tests.log.cleaning import keyed
 from tests.log.test_clean_keys import in_a_row
@@ -198,7 +198,9 @@ def test_the_last_batch_is_offered_as_a_header_when_it_went() -> None:
     kept = walk.take(dated)
     ((_, header),) = iter_batches(kept.last)
     assert (header.base_offset, header.last_offset, header.record_count) == (1, 2, 0)
-    assert walk.take(in_a_row(keyed(("z", "1")))).last == b""
+    later = bytearray(keyed(("z", "1")))
+    stamp_batch(later, 0, base_offset=3, leader_epoch=0)
+    assert walk.take(bytes(later)).last == b""
 
 
 @pytest.mark.parametrize("position", [16, 17, 65])

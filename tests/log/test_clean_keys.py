@@ -91,9 +91,19 @@ def test_it_stops_when_the_memory_is_taken() -> None:
 
 def test_a_key_that_is_there_takes_no_more_memory() -> None:
     keys = key_map(0, 2 * KEY_OVERHEAD_BYTES + 100)
-    for _ in range(100):
-        keys.add(batch())
+    keys.add(in_a_row(*([batch()] * 100)))
+    assert keys.newest == {b"key-0": 99}
     assert not keys.full
+
+
+def test_offsets_that_do_not_rise_within_their_segment_are_damage() -> None:
+    data = in_a_row(keyed(("a", "1")), keyed(("b", "2")), keyed(("c", "3")))
+    size = len(data) // 3
+    with pytest.raises(CorruptBatchError, match="offset 0 where 1 is due"):
+        key_map().add(data[:size] + data[:size])
+    with pytest.raises(CorruptBatchError, match="offset 2"):
+        key_map().add(data, 2)
+    assert key_map().add(data, 3) == len(data)
 
 
 @pytest.mark.parametrize("position", [3, 8, 16, 17, 40, 57, 61, 62, 66])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -90,7 +91,7 @@ class State(NamedTuple):
     """What a log knows besides its batches."""
 
     producers: dict[int, tuple[int, int, int]]
-    aborted: list[tuple[int, int]]
+    aborted: Sequence[tuple[int, int]]
     last_stable_offset: int
     entries: list[tuple[int, int]]
 
@@ -100,7 +101,7 @@ def state_of(fs: FaultyFileSystem, log: PartitionLog) -> State:
     return State(producer_state(log), aborted, log.last_stable_offset, index_of(fs, log))
 
 
-def aborted_in(log: PartitionLog, offset: int) -> list[tuple[int, int]]:
+def aborted_in(log: PartitionLog, offset: int) -> Sequence[tuple[int, int]]:
     return log.read(offset, 1 << 20, committed=True).aborted if offset < log.last_stable_offset else []
 
 

@@ -1,0 +1,208 @@
+"""10,000 damaged inputs for each reader of files: nothing but the errors it names, and no wrong record."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kohort.log import CorruptLogError, DataFolderError, LogConfig, decode_records
+from kohort.log._checkpoints import read_epochs, read_offsets, read_properties, read_topic_id, write_offsets
+from kohort.log._snapshot import decode_snapshot
+from kohort.protocol import (
+    BATCH_OVERHEAD,
+    Codec,
+    CorruptBatchError,
+    KafkaError,
+    TopicPartition,
+    compress,
+    iter_batches,
+    parse_batch_header,
+    verify_batch,
+)
+from kohort.testing.faults import FaultyFileSystem
+from tests.log.batches import NOW_MS, batch, marker
+from tests.log.disks import FOLDER, batches_of, disk, opened
+
+EXAMPLES, INPUTS = 50, 200
+READS = 10
+CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=60)
+
+fuzzed = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+seeds = given(st.integers(0, 2**32).map(random.Random))
+
+
+def damage(data: bytes, rng: random.Random) -> bytes:
+    """One or a few changes: bits, bytes, fields, pieces cut out, doubled, moved or filled."""
+    made = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        if not made:
+            return rng.randbytes(rng.randrange(40))
+        at = rng.randrange(len(made))
+        size = min(rng.choice((1, 2, 4, 8, 61, 200)), len(made) - at)
+        kind = rng.randrange(7)
+        if kind == 0:
+            made[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            made[at : at + size] = rng.choice((b"\0", b"\xff", b"\x7f", b"\x80")) * size
+        elif kind == 2:
+            made[at : at + size] = rng.randbytes(size)
+        elif kind == 3:
+            del made[at : at + size]
+        elif kind == 4:
+            other = rng.randrange(len(made) + 1)
+            made[other:other] = made[at : at + size]
+        elif kind == 5:
+            del made[at:]
+        else:
+            made += made[at:] if rng.randrange(2) else bytes(size)
+    return bytes(made)
+
+
+def inputs(data: bytes, rng: random.Random) -> Iterator[bytes]:
+    for _ in range(INPUTS):
+        yield damage(data, rng)
+
+
+@cache
+def written() -> tuple[FaultyFileSystem, frozenset[tuple[int, bytes]]]:
+    """A log of a few segments with everything in it; values hold batches of their own, to lead astray."""
+    fs = disk()
+    log = opened(fs, CONFIG)
+    for number in range(12):
+        if number % 6 == 5:
+            log.append(marker(9, committed=False), now_ms=NOW_MS, from_client=False)
+        elif number % 6 == 3:
+            log.append(batch(2, producer_id=9, transactional=True), now_ms=NOW_MS, from_client=False)
+        else:
+            decoy = bytearray(batch())
+            decoy[:8] = log.log_end_offset.to_bytes(8, "big")
+            log.append(batch(1 + number % 3, value=bytes(decoy)), now_ms=NOW_MS, leader_epoch=number // 6)
+    log.close()
+    assert len(log._segments.all) > 2
+    fs = fs.after_kill()
+    sent = {
+        (base, content[16:])
+        for path in fs.paths()
+        if path.endswith(".log")
+        for base, _, content in batches_of(fs.content(path))
+    }
+    return fs, frozenset(sent)
+
+
+def require_sent(fs: FaultyFileSystem, *, clean: bool, sent: frozenset[tuple[int, bytes]]) -> None:
+    """Open the log and read it from many offsets: records as they were sent, or an error that is named."""
+    try:
+        log = opened(fs, CONFIG, clean=clean)
+        # after a clean stop the last batch is believed: its offset may be anything
+        for offset in range(log.log_start_offset, log.log_end_offset, 3)[:READS]:
+            records = bytes(log.read(offset, 500, committed=offset % 2 == 0).records)
+            if clean:
+                continue
+            for position, header in iter_batches(records):
+                verify_batch(records, header, position)
+                content = records[position + 16 : position + header.size]
+                assert (header.base_offset, content) in sent
+        log.offset_for_timestamp(NOW_MS)
+        log.max_timestamp()
+        log.append(batch(), now_ms=NOW_MS)
+    except (CorruptLogError, DataFolderError, KafkaError):
+        return
+
+
+@fuzzed
+@seeds
+@pytest.mark.parametrize("clean", [False, True], ids=["unclean", "clean"])
+def test_damaged_segments(clean: bool, rng: random.Random) -> None:
+    fs, sent = written()
+    logs = [path for path in fs.paths() if path.endswith(".log")]
+    for path in rng.choices(logs, k=INPUTS):
+        damaged = fs.after_kill()
+        damaged.put(path, damage(fs.content(path), rng))
+        require_sent(damaged, clean=clean, sent=sent)
+
+
+@fuzzed
+@seeds
+@pytest.mark.parametrize("clean", [False, True], ids=["unclean", "clean"])
+def test_damaged_files_beside_the_segments(clean: bool, rng: random.Random) -> None:
+    """Indexes, snapshots, epochs, the topic's id: a reader gets the right records all the same."""
+    fs, sent = written()
+    others = [path for path in fs.paths() if path.startswith(FOLDER) and not path.endswith(".log")]
+    for path in rng.choices(others, k=INPUTS):
+        damaged = fs.after_kill()
+        damaged.put(path, damage(fs.content(path), rng))
+        try:
+            log = opened(damaged, CONFIG, clean=clean)
+        except (CorruptLogError, DataFolderError):
+            continue
+        for offset in rng.choices(range(log.log_end_offset), k=4):
+            records = bytes(log.read(offset, 1, committed=False).records)
+            (header,) = [found for _, found in iter_batches(records)]
+            assert header.base_offset <= offset <= header.last_offset
+            assert (header.base_offset, records[16:]) in sent
+
+
+@fuzzed
+@seeds
+def test_batches_and_records(rng: random.Random) -> None:
+    """The header, the checksum, and what is behind them where the checksum is not asked."""
+    whole = batch(5, value=b"v" * 20)
+    header = parse_batch_header(whole)
+    codec = rng.choice(list(Codec))
+    payload = bytes(compress(codec, whole[BATCH_OVERHEAD:]))
+    packed = header._replace(attributes=int(codec), length=BATCH_OVERHEAD - 12 + len(payload))
+    for data in inputs(payload, rng):
+        content = whole[:BATCH_OVERHEAD] + data
+        fitting = packed._replace(length=len(content) - 12)
+        refused(partial(decode_records, content, fitting), CorruptBatchError)
+    for data in inputs(whole, rng):
+        try:
+            for position, found in iter_batches(data):
+                verify_batch(data, found, position)
+                assert data[position + 16 : position + found.size] in whole + whole
+                decode_records(data, found, position)
+        except CorruptBatchError:
+            continue
+
+
+def refused(call: Callable[[], object], *errors: type[Exception]) -> None:
+    try:
+        call()
+    except errors:
+        return
+
+
+@fuzzed
+@seeds
+def test_small_files(rng: random.Random) -> None:
+    fs = disk()
+    fs.make_dirs(FOLDER)
+    write_offsets(fs, "/data/offsets", {TopicPartition("orders", n): n * 1_000 for n in range(4)})
+    files: list[tuple[str, bytes, Callable[[], object]]] = [
+        ("/data/offsets", fs.content("/data/offsets"), lambda: read_offsets(fs, "/data/offsets")),
+        ("/data/epochs", b"0\n3\n0 0\n2 17\n9 4000\n", lambda: read_epochs(fs, "/data/epochs")),
+        ("/data/meta", b"version=1\ncluster.id=abc\nnode.id=1\n", lambda: read_properties(fs, "/data/meta")),
+        (
+            f"{FOLDER}/partition.metadata",
+            b"version: 0\ntopic_id: wsj7xB1yQHKFRfVFnIIwDA",
+            lambda: read_topic_id(fs, FOLDER),
+        ),
+    ]
+    for path, content, read in files:
+        for data in inputs(content, rng):
+            fs.put(path, data)
+            refused(read, DataFolderError)
+    for data in inputs(snapshot(), rng):
+        refused(partial(decode_snapshot, data), CorruptBatchError)
+
+
+@cache
+def snapshot() -> bytes:
+    fs, _ = written()
+    (*_, newest) = [path for path in fs.paths() if path.endswith(".snapshot")]
+    return fs.content(newest)
