@@ -178,10 +178,17 @@ def _partition(request: Request, make: Any, result: _Found) -> Any:
         high_watermark=result.high_watermark,
         last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start_offset,
-        aborted_transactions=result.aborted,
+        aborted_transactions=_aborted(request, result),
         records=result.records,
     )
     if result.diverging is not None:
         parted = request.part("FetchableTopicResponse", "PartitionData", "EpochEndOffset")
         answer.diverging_epoch = parted(epoch=result.diverging[0], end_offset=result.diverging[1])
     return answer
+
+
+def _aborted(request: Request, result: _Found) -> list[Any] | None:
+    if not result.aborted:
+        return None if result.aborted is None else []
+    made = request.part("FetchableTopicResponse", "PartitionData", "AbortedTransaction")
+    return [made(producer_id=producer, first_offset=first) for producer, first in result.aborted]
