@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from .backoff import Backoff
 from .cluster import Cluster
+from .done_ahead import PREFIX
 from .errors import BrokerConnectionError, CommitFailedError, ConsumerClosedError
 from .events import CommitFailed, CommitSucceeded, Event
 from .membership import Membership
@@ -38,11 +39,19 @@ _PARTITION_ERRORS = frozenset(
 class _Job:
     """A commit on its way: what is left, and what became of the rest."""
 
-    left: dict[TopicPartition, int | CommittedOffset]
+    left: dict[TopicPartition, CommittedOffset]
     epochs: dict[TopicPartition, int]
     lost: list[TopicPartition] = field(default_factory=list)
     failed: dict[TopicPartition, Exception] = field(default_factory=dict)
     attempts: int = 0
+
+    def without_our_metadata(self, partition: TopicPartition) -> bool:
+        """Whether there was some, which the offset is now to be committed without."""
+        offset = self.left[partition]
+        if not offset.metadata.startswith(PREFIX):
+            return False
+        self.left[partition] = CommittedOffset(offset.offset, offset.leader_epoch)
+        return True
 
     def raise_if_incomplete(self) -> None:
         if not self.lost and not self.failed:
@@ -87,10 +96,11 @@ class Committer:
         if offsets is None:
             await self._commit(self._tracker.committable(), timeout_ms)
             return
-        for partition, value in offsets.items():
+        wanted = {p: v if isinstance(v, CommittedOffset) else CommittedOffset(v) for p, v in offsets.items()}
+        for partition, value in wanted.items():
             if (stay := self._tracker.get(partition)) is not None:
-                stay.done_before(value.offset if isinstance(value, CommittedOffset) else value)
-        await self._commit(offsets, timeout_ms)
+                stay.done_before(value.offset)
+        await self._commit(wanted, timeout_ms)
 
     async def commit_done(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> bool:
         """Commit what is done of these partitions (None: all); failures are reported, not raised."""
@@ -111,7 +121,7 @@ class Committer:
             if self._membership.can_commit():
                 await self.commit_done(None, interval_ms)
 
-    async def _commit(self, offsets: Offsets, timeout_ms: float) -> None:
+    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset], timeout_ms: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() * 1000 + timeout_ms
         stays = {p: stay for p in offsets if (stay := self._tracker.get(p)) is not None}
@@ -173,18 +183,20 @@ class Committer:
             if partition not in job.left:
                 continue
             if not number:
-                value = job.left.pop(partition)
-                committed[partition] = value.offset if isinstance(value, CommittedOffset) else value
+                committed[partition] = job.left.pop(partition)
                 continue
             error = KafkaError(number, f"committing {partition.topic}-{partition.partition}")
-            if error.code in _PARTITION_ERRORS:
+            if error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE and job.without_our_metadata(partition):
+                # a broker with a lower offset.metadata.max.bytes: the offset alone, from now on
+                self._tracker.with_metadata = False
+            elif error.code in _PARTITION_ERRORS:
                 del job.left[partition]
                 job.failed[partition] = error
             else:
                 refused = error.code
         if committed:
             self._tracker.committed(committed)
-            self._report(CommitSucceeded(committed))
+            self._report(CommitSucceeded({partition: value.offset for partition, value in committed.items()}))
         if refused is not None:
             self._refused(refused, generation)
 

@@ -34,7 +34,7 @@ class ChunkReader:
 
     ``next_offset`` is where reading goes on after what was read; it passes control batches and aborted
     records, which are not given out under read_committed (control batches never are). A batch that is cut
-    short at the end is left for the next fetch.
+    short at the end is left for the next fetch. ``leader_epoch`` is the one of the last batch read.
     """
 
     __slots__ = (
@@ -45,6 +45,7 @@ class ChunkReader:
         "_epoch",
         "_generation",
         "_position",
+        "leader_epoch",
         "next_offset",
         "partition",
     )
@@ -62,6 +63,7 @@ class ChunkReader:
     ) -> None:
         self.partition = partition
         self.next_offset = start_offset
+        self.leader_epoch = -1
         self._data = memoryview(data)
         self._position = 0
         self._check_crcs = check_crcs
@@ -88,6 +90,7 @@ class ChunkReader:
             records = self._records(header)
             self._position += header.size
             self.next_offset = max(start, header.next_offset)
+            self.leader_epoch = header.leader_epoch
             if records:
                 return records
         self._position = len(self._data)

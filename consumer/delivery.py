@@ -70,7 +70,12 @@ class Delivery:
         if lane is not None and moved_by_reset and position.fetch_offset >= lane.stay.position:
             return
         self.drop([partition])
-        stay = self._tracker.begin(partition, position.fetch_offset, committed=position.committed)
+        stay = self._tracker.begin(
+            partition,
+            position.fetch_offset,
+            committed=position.committed,
+            leader_epoch=position.leader_epoch,
+        )
         position.committed = None
         self._lanes[partition] = lane = Lane(position, stay)
         self._turn.append(lane)
@@ -178,11 +183,12 @@ class Delivery:
         reader = lane.readers[0]
         before = reader.size
         try:
-            lane.records = reader.read()
+            lane.records = lane.stay.fresh(reader.read())
         except CorruptBatchError as error:
             self._corrupt(lane, error)
             return
         lane.index = 0
+        lane.stay.leader_epoch = reader.leader_epoch
         lane.position.failures = 0
         lane.buffered_bytes -= before - reader.size
         self.buffered_bytes -= before - reader.size

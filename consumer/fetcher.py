@@ -130,11 +130,7 @@ class Fetcher:
             return
         for position in seeking:
             if self._positions.get(position.partition) is position and position.phase is Phase.SEEKING:
-                offset = found.get(position.partition)
-                if offset is None:
-                    self._positions.found_committed(position.partition, None)
-                else:
-                    self._positions.found_committed(position.partition, offset.offset, offset.leader_epoch)
+                self._positions.found_committed(position.partition, found.get(position.partition))
                 self._started(position)
 
     async def _reset(self, resetting: list[Position]) -> None:

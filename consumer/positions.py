@@ -12,7 +12,7 @@ from enum import Enum
 
 from ..protocol import TopicPartition
 from .errors import NoOffsetError
-from .offset_requests import EARLIEST, LATEST
+from .offset_requests import EARLIEST, LATEST, CommittedOffset
 
 #: As ``auto_offset_reset``: earliest, latest, fail, or a time in milliseconds.
 ResetPolicy = str | int
@@ -49,7 +49,7 @@ class Position:
     phase: Phase = Phase.SEEKING
     fetch_offset: int = -1
     leader_epoch: int = -1
-    committed: int | None = None
+    committed: CommittedOffset | None = None
     changed: int = 0
     paused: bool = False
     held: bool = False
@@ -118,17 +118,17 @@ class Positions:
 
     # start
 
-    def found_committed(self, partition: TopicPartition, offset: int | None, leader_epoch: int = -1) -> None:
+    def found_committed(self, partition: TopicPartition, committed: CommittedOffset | None) -> None:
         """The committed offset, or None; ignored when it is no longer asked for."""
         position = self._all.get(partition)
         if position is None or position.phase is not Phase.SEEKING:
             return
-        position.committed = offset
-        if offset is None:
+        position.committed = committed
+        if committed is None:
             self._start_reset(position, Reset(None, "nothing is committed"))
         else:
-            position.leader_epoch = leader_epoch
-            self._read_from(position, offset)
+            position.leader_epoch = committed.leader_epoch
+            self._read_from(position, committed.offset)
 
     def out_of_range(self, position: Position, reason: str) -> None:
         """What was to be fetched next is not in the log."""

@@ -2,17 +2,21 @@
 
 Per partition the committable offset is the first one delivered and not done; with nothing open it is where
 delivery goes on, so that control batches and holes of compaction are passed. Records may be done in any
-order.
+order; what is done beyond the first gap goes along in the commit's metadata (``done_ahead``).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..protocol import TopicPartition
+from . import done_ahead
+from .done_ahead import Range
 from .errors import StaleRecordError
+from .offset_requests import CommittedOffset
 from .record import Record
 
 
@@ -21,19 +25,26 @@ class Stay:
     """One stay of a partition with this consumer, from assignment (or seek) to release. ``epoch`` numbers it.
 
     ``committed`` is what this stay has committed itself, or what it started from when that was committed.
+    ``done_before_us`` are ranges an earlier stay had done beyond its commit: they are not delivered again.
+    ``leader_epoch`` is the one of the last record batch delivered (-1: unknown), for KIP-320.
     """
 
     partition: TopicPartition
     epoch: int
     position: int
-    committed: int | None
+    committed: CommittedOffset | None
+    done_before_us: list[Range] = field(default_factory=list)
+    leader_epoch: int = -1
     _open: deque[int] = field(default_factory=deque)
     _done_early: set[int] = field(default_factory=set)
+    #: Runs of records delivered as one, by their first offset: where they end, and how many they are.
+    _blocks: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _in_blocks: int = 0
 
     @property
     def undone(self) -> int:
         """Records delivered and not done."""
-        return len(self._open) - len(self._done_early)
+        return len(self._open) - len(self._done_early) + self._in_blocks
 
     @property
     def committable(self) -> int:
@@ -44,10 +55,11 @@ class Stay:
     def first_undone(self) -> int | None:
         return self._open[0] if self._open else None
 
-    @property
-    def dirty(self) -> bool:
-        """Whether a commit would change anything."""
-        return self.committable != self.committed
+    def to_commit(self) -> CommittedOffset:
+        """What a commit says now."""
+        offset = self.committable
+        metadata = done_ahead.encode(offset, self._done_beyond(offset))
+        return CommittedOffset(offset, self.leader_epoch, metadata)
 
     def delivered(self, offset: int) -> None:
         """A record goes to the user. Offsets rise."""
@@ -59,6 +71,13 @@ class Stay:
         self._open.extend(offsets)
         self.position = offsets[-1] + 1
 
+    def delivered_block(self, first: int, end: int, records: int) -> None:
+        """Some records go to the user as one thing, which is done by ``done(first)``; at least one."""
+        self._open.append(first)
+        self._blocks[first] = end, records
+        self._in_blocks += records - 1
+        self.position = end
+
     def passed(self, position: int) -> None:
         """There is nothing (more) to deliver before this offset."""
         self.position = max(self.position, position)
@@ -68,27 +87,76 @@ class Stay:
         open_ = self._open
         if not open_ or offset < open_[0] or offset >= self.position or offset in self._done_early:
             return False
+        if self._blocks:
+            self._block_done(offset)
         if offset != open_[0]:
             self._done_early.add(offset)
             return True
-        open_.popleft()
-        early = self._done_early
-        while early and open_ and open_[0] in early:
-            early.remove(open_.popleft())
+        self._close_first()
+        self._close_what_is_done()
         return True
 
     def done_before(self, offset: int) -> None:
         """Everything delivered before this offset is done."""
-        while self._open and self._open[0] < offset:
-            self._done_early.discard(self._open.popleft())
-        while self._open and self._open[0] in self._done_early:
-            self._done_early.remove(self._open.popleft())
+        while self._open and self._end_of(self._open[0]) <= offset:
+            self._block_done(self._open[0])
+            self._done_early.discard(self._close_first())
+        self._close_what_is_done()
+
+    def fresh(self, records: list[Record]) -> list[Record]:
+        """Those of these records (ascending offsets) that no earlier stay had done."""
+        ranges = self.done_before_us
+        if not ranges or not records or records[-1].offset < ranges[0][0]:
+            return records
+        starts = [start for start, _ in ranges]
+        # of the range that starts last before a record: whether it has ended there
+        ends = [-1, *(end for _, end in ranges)]
+        return [r for r in records if r.offset >= ends[bisect_right(starts, r.offset)]]
+
+    def _close_first(self) -> int:
+        offset = self._open.popleft()
+        if self._blocks:
+            self._blocks.pop(offset, None)
+        return offset
+
+    def _close_what_is_done(self) -> None:
+        early, open_ = self._done_early, self._open
+        while early and open_ and open_[0] in early:
+            early.remove(self._close_first())
+
+    def _end_of(self, offset: int) -> int:
+        return self._blocks[offset][0] if offset in self._blocks else offset + 1
+
+    def _block_done(self, offset: int) -> None:
+        if offset in self._blocks and offset not in self._done_early:
+            self._in_blocks -= self._blocks[offset][1] - 1
+
+    def _done_beyond(self, committable: int) -> list[Range]:
+        self.done_before_us = [r for r in self.done_before_us if r[1] > committable]
+        if not self._done_early:
+            return self.done_before_us
+        runs: list[Range] = []
+        start = end = -1
+        for offset in self._open:
+            if offset in self._done_early:
+                start = offset if start < 0 else start
+                end = self._end_of(offset)
+            elif start >= 0:
+                runs.append((start, end))
+                start = -1
+        if start >= 0:
+            runs.append((start, end))
+        return runs + self.done_before_us
 
 
 class Tracker:
-    """The stays of all partitions that this consumer has now, or is giving up."""
+    """The stays of all partitions that this consumer has now, or is giving up.
+
+    ``with_metadata``: whether commits say what is done beyond the first gap.
+    """
 
     def __init__(self) -> None:
+        self.with_metadata = True
         self._stays: dict[TopicPartition, Stay] = {}
         self._by_epoch: dict[int, Stay] = {}
         self._epochs = 0
@@ -96,12 +164,23 @@ class Tracker:
     def __repr__(self) -> str:
         return f"Tracker({len(self._stays)} partitions, {self.undone()} records undone)"
 
-    def begin(self, partition: TopicPartition, position: int, *, committed: int | None = None) -> Stay:
-        """A new stay; one that was there ends, and its records can no longer be marked done."""
+    def begin(
+        self,
+        partition: TopicPartition,
+        position: int,
+        *,
+        committed: CommittedOffset | None = None,
+        leader_epoch: int = -1,
+    ) -> Stay:
+        """A new stay; one that was there ends, and its records can no longer be marked done.
+
+        With ``committed``, which must be at ``position``, what its metadata says is done is not done again.
+        """
         self.end(partition)
         self._epochs += 1
-        stay = self._stays[partition] = Stay(partition, self._epochs, position, committed)
-        self._by_epoch[stay.epoch] = stay
+        done = done_ahead.decode(position, committed.metadata) if committed is not None else []
+        stay = Stay(partition, self._epochs, position, committed, done, leader_epoch)
+        self._stays[partition] = self._by_epoch[stay.epoch] = stay
         return stay
 
     def end(self, partition: TopicPartition) -> Stay | None:
@@ -147,11 +226,21 @@ class Tracker:
         """The partitions that have undone records, and the first offset of them."""
         return {s.partition: s.first_undone for s in self._of(partitions) if s.first_undone is not None}
 
-    def committable(self, partitions: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+    def committable(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
         """What is worth committing, of these partitions or all: only what differs from the last commit."""
-        return {stay.partition: stay.committable for stay in self._of(partitions) if stay.dirty}
+        found = {}
+        for stay in self._of(partitions):
+            offset = stay.to_commit()
+            if not self.with_metadata:
+                offset = CommittedOffset(offset.offset, offset.leader_epoch)
+            before = stay.committed
+            if before is None or (offset.offset, offset.metadata) != (before.offset, before.metadata):
+                found[stay.partition] = offset
+        return found
 
-    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def committed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """These offsets are committed."""
         for partition, offset in offsets.items():
             if (stay := self._stays.get(partition)) is not None:

@@ -37,6 +37,7 @@ class _Coordinator:
     def __init__(self, *script: Step) -> None:
         self.script = list(script)
         self.sent: list[tuple[int, dict[int, int]]] = []
+        self.metadata: list[str] = []
         self.forgotten = 0
         self.meanwhile: Callable[[], None] = _nothing
 
@@ -47,6 +48,7 @@ class _Coordinator:
         rows = [row for topic in body.topics for row in topic.partitions]
         offsets = {row.partition_index: row.committed_offset for row in rows}
         self.sent.append((body.generation_id_or_member_epoch, offsets))
+        self.metadata += [row.committed_metadata for row in rows]
         await asyncio.sleep(0)
         self.meanwhile()
         step = self.script.pop(0) if self.script else {}
@@ -83,7 +85,7 @@ class _Bench:
             report=self.events.append,
         )
         for partition in (A, B):
-            self.tracker.begin(partition, 0, committed=0).delivered_all([0, 1, 2])
+            self.tracker.begin(partition, 0, committed=CommittedOffset(0)).delivered_all([0, 1, 2])
 
     def _carry_out(self) -> None:
         self.membership.take_effects()
@@ -138,6 +140,16 @@ async def test_only_what_failed_is_sent_again() -> None:
     bench.done(B, 0, 1)
     await bench.commit()
     assert bench.coordinator.sent == [(3, {0: 1, 1: 2}), (3, {1: 2})]
+
+
+async def test_a_broker_that_takes_no_metadata_gets_the_offset_alone_from_then_on() -> None:
+    bench = _Bench({0: ErrorCode.OFFSET_METADATA_TOO_LARGE})
+    bench.done(A, 0, 2)
+    await bench.commit()
+    bench.done(B, 0, 2)
+    await bench.commit()
+    assert bench.coordinator.sent == [(3, {0: 1}), (3, {0: 1}), (3, {1: 1})]
+    assert [bool(text) for text in bench.coordinator.metadata] == [True, False, False]
 
 
 async def test_a_partition_that_can_never_be_committed_is_named_and_the_others_are_committed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kohort.consumer import Record
+from kohort.consumer import CommittedOffset, Record
 from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import DECODE_TRIES, Delivery
 from kohort.consumer.events import Event, PartitionFailed, WindowFull
@@ -41,7 +41,7 @@ class _Bench:
     def begin(self, partition: TopicPartition, offset: int = 0) -> None:
         self.positions.add([partition], 1)
         self.positions.hold([partition], held=False)
-        self.positions.found_committed(partition, offset)
+        self.positions.found_committed(partition, CommittedOffset(offset))
         position = self.positions.get(partition)
         assert position is not None
         self.delivery.start(position)
@@ -203,4 +203,4 @@ def test_a_chunk_without_records_for_the_user_moves_the_position_on() -> None:
     bench.begin(A)
     bench.put(A, marker(0, 7, commit=True), marker(1, 7, commit=True))
     assert bench.values() == []
-    assert bench.tracker.committable() == {A: 2}
+    assert bench.tracker.committable() == {A: CommittedOffset(2)}

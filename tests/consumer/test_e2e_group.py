@@ -39,7 +39,7 @@ async def test_only_what_is_done_is_committed_and_a_restart_goes_on_there(
         first.done(record)
     await first.close()
     second = await member(topic, group=name)
-    assert numbers(await read(second, 60)) == list(range(40, 100))
+    assert numbers(await read(second, 50)) == [*range(40, 50), *range(60, 100)]
 
 
 async def test_done_in_any_order_is_committed_at_the_interval(

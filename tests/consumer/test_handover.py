@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from kohort.consumer import Record
+from kohort.consumer import CommittedOffset, Record
 from kohort.consumer.committer import Committer
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.effects import Adopt, Release
@@ -76,7 +76,7 @@ class _Bench:
         await self.then("announced")
         self.steps.clear()
         for partition in partitions:
-            self.positions.found_committed(partition, 0)
+            self.positions.found_committed(partition, CommittedOffset(0))
             stay = self.tracker.begin(partition, 0)
             if undone:
                 stay.delivered_all(list(range(undone)))
@@ -110,7 +110,7 @@ async def test_the_user_is_told_before_anything_is_delivered(bench: _Bench) -> N
     readable: list[bool] = []
 
     async def assigned(partitions: tuple[TopicPartition, ...]) -> None:
-        bench.positions.found_committed(A, 0)
+        bench.positions.found_committed(A, CommittedOffset(0))
         await asyncio.sleep(0.01)
         position = bench.positions.get(partitions[0])
         assert position is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.consumer import EARLIEST, LATEST, NoOffsetError
+from kohort.consumer import EARLIEST, LATEST, CommittedOffset, NoOffsetError
 from kohort.consumer.positions import Phase, Position, Positions, ResetPolicy
 from kohort.protocol import TopicPartition
 
@@ -23,7 +23,7 @@ def _one(policy: ResetPolicy = "latest") -> tuple[Positions, Position]:
 def test_a_committed_offset_is_where_reading_starts() -> None:
     positions, position = _one()
     assert positions.in_phase(Phase.SEEKING, 0.0) == [position]
-    positions.found_committed(ORDERS, 42, 5)
+    positions.found_committed(ORDERS, CommittedOffset(42, 5))
     assert (position.phase, position.fetch_offset, position.leader_epoch) == (Phase.READING, 42, 5)
     assert position.readable
 
@@ -44,15 +44,17 @@ def test_without_one_the_log_is_asked_by_the_policy(policy: ResetPolicy, asks_fo
 
 def test_an_offset_out_of_range_is_reset_and_remembered() -> None:
     positions, position = _one("earliest")
-    positions.found_committed(ORDERS, 99)
+    positions.found_committed(ORDERS, CommittedOffset(99))
     positions.out_of_range(position, "the log does not have it")
     reset = positions.reset_found(position, 4)
     assert reset is not None
     assert (reset.asked, reset.reason, position.fetch_offset) == (99, "the log does not have it", 4)
 
 
-@pytest.mark.parametrize("committed", [None, 99])
-def test_the_policy_fail_stops_the_partition_with_an_error_until_it_is_sought(committed: int | None) -> None:
+@pytest.mark.parametrize("committed", [None, CommittedOffset(99)])
+def test_the_policy_fail_stops_the_partition_with_an_error_until_it_is_sought(
+    committed: CommittedOffset | None,
+) -> None:
     positions, position = _one("fail")
     positions.found_committed(ORDERS, committed)
     if committed is not None:
@@ -78,18 +80,18 @@ def test_a_failed_partition_that_is_paused_or_given_up_raises_nothing() -> None:
 def test_answers_that_come_too_late_are_ignored() -> None:
     positions, position = _one("earliest")
     positions.seek(ORDERS, 7)
-    positions.found_committed(ORDERS, 3)
+    positions.found_committed(ORDERS, CommittedOffset(3))
     assert position.fetch_offset == 7
     assert positions.reset_found(position, 0) is None
     positions.remove([ORDERS])
-    positions.found_committed(ORDERS, 3)
+    positions.found_committed(ORDERS, CommittedOffset(3))
     assert positions.get(ORDERS) is None
 
 
 def test_each_move_marks_answers_from_before_as_stale() -> None:
     positions, position = _one("earliest")
     seen = {position.changed}
-    positions.found_committed(ORDERS, 5)
+    positions.found_committed(ORDERS, CommittedOffset(5))
     seen.add(position.changed)
     positions.seek(ORDERS, 7)
     seen.add(position.changed)
@@ -102,7 +104,7 @@ def test_each_move_marks_answers_from_before_as_stale() -> None:
 
 def test_what_is_paused_or_held_is_not_readable_and_stays_where_it_is() -> None:
     positions, position = _one()
-    positions.found_committed(ORDERS, 5)
+    positions.found_committed(ORDERS, CommittedOffset(5))
     positions.pause([ORDERS])
     seen = [position.readable]
     assert positions.paused() == {ORDERS}
@@ -116,7 +118,7 @@ def test_what_is_paused_or_held_is_not_readable_and_stays_where_it_is() -> None:
 
 def test_partitions_that_stay_take_the_new_generation_and_are_not_disturbed() -> None:
     positions, position = _one()
-    positions.found_committed(ORDERS, 5)
+    positions.found_committed(ORDERS, CommittedOffset(5))
     before = position.changed
     positions.kept([ORDERS], 4)
     assert (position.generation, position.changed, position.fetch_offset) == (4, before, 5)

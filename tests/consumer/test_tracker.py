@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.consumer import Record, StaleRecordError
+from kohort.consumer import CommittedOffset, Record, StaleRecordError
 from kohort.consumer.tracker import Stay, Tracker
 from kohort.protocol import TopicPartition
 
@@ -15,6 +15,10 @@ ORDERS = TopicPartition("orders", 0)
 
 def _record(offset: int, epoch: int, partition: TopicPartition = ORDERS) -> Record:
     return Record(*partition, offset, 0, None, None, (), 7, epoch)
+
+
+def _offsets(tracker: Tracker) -> dict[TopicPartition, int]:
+    return {partition: value.offset for partition, value in tracker.committable().items()}
 
 
 @given(
@@ -80,20 +84,20 @@ def test_offsets_that_were_never_delivered_are_no_news() -> None:
 
 def test_only_what_changed_since_the_last_commit_is_worth_committing() -> None:
     tracker = Tracker()
-    stay = tracker.begin(ORDERS, 5, committed=5)
-    assert tracker.committable() == {}
+    stay = tracker.begin(ORDERS, 5, committed=CommittedOffset(5))
+    assert _offsets(tracker) == {}
     stay.delivered(5)
-    assert tracker.committable() == {}
+    assert _offsets(tracker) == {}
     assert tracker.done(_record(5, stay.epoch)) is stay
-    assert tracker.committable() == {ORDERS: 6}
-    tracker.committed({ORDERS: 6})
-    assert tracker.committable() == {}
+    assert _offsets(tracker) == {ORDERS: 6}
+    tracker.committed({ORDERS: CommittedOffset(6)})
+    assert _offsets(tracker) == {}
 
 
 def test_a_start_that_was_not_committed_is_worth_committing_at_once() -> None:
     tracker = Tracker()
     tracker.begin(ORDERS, 5)
-    assert tracker.committable() == {ORDERS: 5}
+    assert _offsets(tracker) == {ORDERS: 5}
 
 
 def test_control_records_behind_the_last_one_are_passed_by_the_commit() -> None:
@@ -101,9 +105,9 @@ def test_control_records_behind_the_last_one_are_passed_by_the_commit() -> None:
     stay = tracker.begin(ORDERS, 0)
     stay.delivered(0)
     stay.passed(2)
-    assert tracker.committable() == {ORDERS: 0}
+    assert _offsets(tracker) == {ORDERS: 0}
     tracker.done(_record(0, stay.epoch))
-    assert tracker.committable() == {ORDERS: 2}
+    assert _offsets(tracker) == {ORDERS: 2}
 
 
 def test_a_record_of_an_earlier_stay_is_refused_and_the_text_names_it() -> None:
@@ -117,7 +121,7 @@ def test_a_record_of_an_earlier_stay_is_refused_and_the_text_names_it() -> None:
     second.delivered(0)
     with pytest.raises(StaleRecordError):
         tracker.done(_record(0, first.epoch))
-    assert tracker.committable() == {ORDERS: 0}
+    assert _offsets(tracker) == {ORDERS: 0}
 
 
 def test_undone_is_counted_per_partition() -> None:
@@ -131,3 +135,87 @@ def test_undone_is_counted_per_partition() -> None:
     assert tracker.undone([other]) == 1
     assert tracker.undone_by_partition([ORDERS, other]) == {ORDERS: 3, other: 1}
     assert tracker.first_undone([ORDERS, other]) == {ORDERS: 0, other: 9}
+
+
+def test_what_is_done_beyond_the_gap_goes_into_the_commit_and_is_not_delivered_again() -> None:
+    tracker = Tracker()
+    stay = tracker.begin(ORDERS, 0)
+    stay.delivered_all([0, 1, 2, 3, 5, 6])
+    for offset in (1, 3, 5):
+        tracker.done(_record(offset, stay.epoch))
+    commit = tracker.committable()[ORDERS]
+    assert commit.offset == 0
+    restarted = Tracker()
+    again = restarted.begin(ORDERS, 0, committed=commit)
+    records = [_record(offset, again.epoch) for offset in range(8)]
+    # 4 was never there: what lies between two done records counts with them
+    assert [r.offset for r in again.fresh(records)] == [0, 2, 6, 7]
+    assert _offsets(restarted) == {}, "nothing has changed, so nothing is worth committing"
+
+
+def test_a_record_done_beyond_the_gap_makes_a_commit_worth_while() -> None:
+    tracker = Tracker()
+    stay = tracker.begin(ORDERS, 0, committed=CommittedOffset(0))
+    stay.delivered_all([0, 1])
+    assert _offsets(tracker) == {}
+    tracker.done(_record(1, stay.epoch))
+    assert _offsets(tracker) == {ORDERS: 0}
+    tracker.committed(tracker.committable())
+    assert _offsets(tracker) == {}
+    tracker.with_metadata = False
+    assert tracker.committable() == {ORDERS: CommittedOffset(0)}
+
+
+def test_ranges_of_an_earlier_stay_are_kept_until_the_commit_passes_them() -> None:
+    first = Stay(ORDERS, 1, 0, None)
+    first.delivered_all(list(range(10)))
+    for offset in (2, 3, 7):
+        first.done(offset)
+    tracker = Tracker()
+    stay = tracker.begin(ORDERS, 0, committed=first.to_commit())
+    stay.delivered_all([0, 1, 4])
+    stay.done(4)
+    stay.done(0)
+    third = Tracker().begin(ORDERS, 1, committed=stay.to_commit())
+    left = third.fresh([_record(offset, 0) for offset in range(1, 10)])
+    assert [r.offset for r in left] == [1, 5, 6, 8, 9]
+    stay.done(1)
+    assert stay.committable == 5
+    assert stay.to_commit().metadata
+    stay.delivered_all([5, 6, 8])
+    stay.done_before(9)
+    assert (stay.committable, stay.to_commit().metadata) == (9, "")
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.booleans()), max_size=200))
+def test_a_restart_redoes_what_was_undone_and_nothing_else(steps: list[tuple[int, bool]]) -> None:
+    stay = Stay(ORDERS, 1, 0, None)
+    offset = 0
+    done: list[int] = []
+    undone: list[int] = []
+    for gap, is_done in steps:
+        offset += gap
+        stay.delivered(offset)
+        (done if is_done else undone).append(offset)
+    for each in done:
+        stay.done(each)
+    commit = stay.to_commit()
+    again = Tracker().begin(ORDERS, commit.offset, committed=commit)
+    rest = [_record(o, 0) for o in sorted(done + undone) if o >= commit.offset]
+    assert [r.offset for r in again.fresh(rest)] == undone
+
+
+def test_a_block_is_done_as_one_and_counts_as_its_records() -> None:
+    stay = Stay(ORDERS, 1, 0, None)
+    stay.delivered_block(0, 100, 90)
+    stay.delivered_block(100, 150, 50)
+    stay.delivered(150)
+    assert (stay.undone, stay.committable) == (141, 0)
+    assert stay.done(100)
+    assert (stay.undone, stay.committable) == (91, 0)
+    again = Tracker().begin(ORDERS, 0, committed=stay.to_commit())
+    assert [r.offset for r in again.fresh([_record(o, 0) for o in (99, 100, 149, 150)])] == [99, 150]
+    stay.done_before(99)
+    assert stay.committable == 0, "a block that reaches behind the offset is not done"
+    stay.done_before(100)
+    assert (stay.undone, stay.committable) == (1, 150)

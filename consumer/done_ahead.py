@@ -1,0 +1,98 @@
+"""What is done beyond the first gap, as the metadata of a commit: whoever goes on does not redo it.
+
+A commit says one offset: everything before it is done. Records done behind it, in any order, are written
+beside it as ranges, in the string that Kafka keeps with each offset and that every other client ignores.
+They are read back only next to the very offset they were written for, and only in the version known here;
+what does not fit, or cannot be read, is done again. Losing them is harmless, inventing them is not.
+
+Layout: ``kohort-done-1:`` and, in base64url without padding, varints: the committed offset, then for each
+range the gap since the end of the one before (the first: since the committed offset) and its length.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+
+#: Offsets from the first up to, not including, the second.
+Range = tuple[int, int]
+
+PREFIX = "kohort-done-1:"
+#: Kafka's ``offset.metadata.max.bytes``. A broker that takes less is told nothing after its first refusal.
+MAX_CHARS = 4096
+_MAX_BYTES = (MAX_CHARS - len(PREFIX)) * 3 // 4
+_MAX_VARINT_BYTES = 9
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """The same offsets in ascending ranges that do not touch."""
+    result: list[Range] = []
+    for start, end in sorted(ranges):
+        if result and start <= result[-1][1]:
+            result[-1] = result[-1][0], max(end, result[-1][1])
+        else:
+            result.append((start, end))
+    return result
+
+
+def encode(offset: int, ranges: Iterable[Range]) -> str:
+    """Metadata for a commit of ``offset``; the first ranges that fit. Empty when there are none."""
+    data = bytearray(_varint(offset))
+    before = offset
+    written = False
+    for start, end in merged(ranges):
+        piece = _varint(start - before) + _varint(end - start)
+        if len(data) + len(piece) > _MAX_BYTES:
+            break
+        data += piece
+        before = end
+        written = True
+    return PREFIX + base64.urlsafe_b64encode(data).rstrip(b"=").decode() if written else ""
+
+
+def decode(offset: int, metadata: str) -> list[Range]:
+    """The ranges done beyond a committed ``offset``; none for metadata that is somebody else's or damaged."""
+    if not metadata.startswith(PREFIX):
+        return []
+    try:
+        text = metadata.removeprefix(PREFIX)
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        numbers = _varints(data)
+    except (ValueError, binascii.Error):
+        return []
+    if not numbers or numbers[0] != offset or len(numbers) % 2 == 0:
+        return []
+    ranges = []
+    at = offset
+    for gap, length in zip(numbers[1::2], numbers[2::2], strict=True):
+        if not length:
+            return []
+        ranges.append((at + gap, at + gap + length))
+        at += gap + length
+    return ranges
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _varints(data: bytes) -> list[int]:
+    numbers, number, shift = [], 0, 0
+    for byte in data:
+        number |= (byte & 0x7F) << shift
+        if byte > 0x7F:
+            shift += 7
+            if shift >= 7 * _MAX_VARINT_BYTES:
+                raise ValueError("a number of more than 63 bits")
+        else:
+            numbers.append(number)
+            number, shift = 0, 0
+    if shift:
+        raise ValueError("the last number is cut short")
+    return numbers
