@@ -27,7 +27,8 @@ class _Ledger:
         self.handled = [0] * RECORDS
         self.safe: set[int] = set()
         self.redone_though_safe: list[int] = []
-        self.redone_beyond_flight = 0
+        #: Records that were in somebody's hands, or not yet committed as done, when their reader was killed.
+        self.may_be_redone = 0
 
 
 async def _live_and_die(settings: dict[str, Any], topic: str, ledger: _Ledger, rng: random.Random) -> None:
@@ -66,6 +67,7 @@ async def _live_and_die(settings: dict[str, Any], topic: str, ledger: _Ledger, r
     tasks = [asyncio.create_task(work) for work in (feed(), commit(), *(handle() for _ in range(HANDLERS)))]
     enough = sum(map(bool, ledger.handled)) + RECORDS // (KILLS + 10)
     await until(lambda: sum(map(bool, ledger.handled)) >= min(enough, RECORDS))
+    ledger.may_be_redone += len(since_commit | in_flight)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -87,4 +89,4 @@ async def test_32_handlers_killed_50_times_lose_nothing_and_redo_what_was_not_co
         while not all(ledger.handled):
             await _live_and_die(settings, topic, ledger, rng)
     assert ledger.redone_though_safe == []
-    assert sum(ledger.handled) - RECORDS <= (KILLS + 20) * HANDLERS
+    assert sum(ledger.handled) - RECORDS <= ledger.may_be_redone
