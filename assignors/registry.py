@@ -5,14 +5,17 @@ A distribution offers one in its pyproject.toml, under the name that goes over t
     [project.entry-points."kohort.assignors"]
     tenants = "mypackage.assignors:TenantAssignor"
 
-Nothing is scanned or imported before a name is asked for that is not kohort's own.
+Options of its constructor may follow the name: ``cooperative-sticky?slack=2``. Nothing is scanned or imported
+before a name is asked for that is not kohort's own.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..protocol import KohortError
 from ._range import RangeAssignor
@@ -41,17 +44,35 @@ class AssignorError(KohortError):
 def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
     """An assignor ready for one consumer.
 
-    ``spec``: a name (kohort's own or of an entry point), a dotted name (``package.module:Class``), a class,
-    or an instance, which is answered as it is. Each of the others makes a new instance: assignors keep
-    state, and two consumers must not share it. Raises AssignorError.
+    ``spec``: a name (kohort's own or of an entry point), a dotted name (``package.module.Class`` or
+    ``package.module:Class``), a class, or an instance, which is answered as it is. Each of the others makes a
+    new instance: assignors keep state, and two consumers must not share it. Behind a name or a dotted name
+    may stand options of the constructor: ``NAME?option=value,option=value``. Raises AssignorError.
     """
     if not isinstance(spec, str):
-        return _checked(spec, "")
-    if spec in _OWN:
-        return _OWN[spec]()
-    if ":" in spec:
-        return _checked(_imported(spec), f" ({spec})")
-    return _from_entry_point(spec)
+        return _checked(spec, "", {})
+    name, _, text = spec.partition("?")
+    options = _options(spec, text)
+    if name in _OWN:
+        return _checked(_OWN[name], "", options)
+    points = [point for point in _foreign_points() if point.name == name]
+    if not points and (":" in name or "." in name):
+        return _checked(_imported(name), f" ({name})", options)
+    return _from_entry_point(name, points, options)
+
+
+def _options(spec: str, text: str) -> dict[str, Any]:
+    """``slack=2,weights=lag``: values are JSON where they can be, and text otherwise."""
+    options: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        option, separator, value = (piece.strip() for piece in part.partition("="))
+        if not separator or not option.isidentifier() or option in options:
+            raise AssignorError(f"assignor {spec!r}: write its options as NAME?option=value,option=value")
+        try:
+            options[option] = json.loads(value)
+        except ValueError:
+            options[option] = value
+    return options
 
 
 def available_assignors() -> dict[str, str]:
@@ -61,13 +82,12 @@ def available_assignors() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _from_entry_point(name: str) -> Assignor:
-    points = [point for point in _foreign_points() if point.name == name]
+def _from_entry_point(name: str, points: list[EntryPoint], options: Mapping[str, Any]) -> Assignor:
     if not points:
         known = ", ".join(available_assignors())
         raise AssignorError(
             f"no assignor is named {name!r}. Available: {known}. Install the distribution that has it, "
-            "or give 'package.module:Class', a class or an instance"
+            "or give 'package.module.Class', a class or an instance"
         )
     if len(points) > 1:
         origins = " and ".join(sorted(_origin(point) for point in points))
@@ -80,7 +100,7 @@ def _from_entry_point(name: str) -> Assignor:
         loaded = point.load()
     except Exception as error:
         raise AssignorError(f"assignor {name!r}{origin} cannot be imported: {error!r}") from error
-    assignor = _checked(loaded, origin)
+    assignor = _checked(loaded, origin, options)
     if assignor.name != name:
         raise AssignorError(
             f"assignor {name!r}{origin} calls itself {assignor.name!r}: give the entry point and the class "
@@ -102,24 +122,21 @@ def _origin(point: EntryPoint) -> str:
 
 
 def _imported(spec: str) -> object:
-    module, _, attribute = spec.partition(":")
+    module, _, attribute = spec.partition(":") if ":" in spec else spec.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise AssignorError(f"assignor {spec!r} cannot be imported: {error}") from error
+    except Exception as error:  # importing runs anyone's code
+        reason = error if isinstance(error, ImportError | AttributeError) else repr(error)
+        raise AssignorError(f"assignor {spec!r} cannot be imported: {reason}") from error
 
 
-def _checked(candidate: object, origin: str) -> Assignor:
+def _checked(candidate: object, origin: str, options: Mapping[str, Any]) -> Assignor:
     """An instance of ``candidate`` that a consumer can rely on."""
     if isinstance(candidate, type) and issubclass(candidate, Assignor):
-        try:
-            assignor = candidate()
-        except TypeError as error:
-            raise AssignorError(
-                f"{candidate.__name__}{origin} cannot be made without arguments: {error}. "
-                "Implement assign(), give the arguments defaults, or pass an instance"
-            ) from error
+        assignor = _made(candidate, origin, options)
     elif isinstance(candidate, Assignor):
+        if options:
+            raise AssignorError(f"{candidate!r}{origin} is made already: options are for names of classes")
         assignor = candidate
     else:
         raise AssignorError(
@@ -130,6 +147,19 @@ def _checked(candidate: object, origin: str) -> Assignor:
     _require_protocols(assignor, origin)
     _require_signature(assignor, origin)
     return assignor
+
+
+def _made(cls: type[Assignor], origin: str, options: Mapping[str, Any]) -> Assignor:
+    try:
+        return cls(**options)
+    except Exception as error:
+        if options:
+            given = ", ".join(f"{option}={value!r}" for option, value in options.items())
+            raise AssignorError(f"{cls.__name__}{origin} cannot be made with {given}: {error}") from error
+        raise AssignorError(
+            f"{cls.__name__}{origin} cannot be made without arguments: {error}. "
+            "Implement assign(), give the arguments defaults, or pass an instance"
+        ) from error
 
 
 def _require_name(assignor: Assignor, origin: str) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any, NamedTuple
 
 from ..protocol import TopicPartition
-from ._group import CONTESTED, UNCLAIMED, Claimants, Group, newest_claimants
 from .base import Member, RebalanceProtocol, TopicInfo
 from .user_data import cooperative_claim
+
+#: Who was given each partition, by topic and number; None is nobody.
+_Owners = dict[str, list[str | None]]
+
+_SHOWN_CHARS = 80
 
 
 class ProblemKind(Enum):
     """What may be wrong with an assignment."""
 
+    MALFORMED = "malformed"
     UNKNOWN_MEMBER = "unknown member"
     UNKNOWN_PARTITION = "unknown partition"
     NOT_SUBSCRIBED = "not subscribed"
@@ -54,30 +61,47 @@ def validate_assignment(
 
     Under COOPERATIVE nothing may be given to a member while another claims it, and what is claimed may be
     left out. The newest generation's claim counts, so that a member that was away too long cannot stop the
-    group.
+    group. ``assignment`` is anyone's answer: of any type, and never an exception here.
     """
+    answer: object = assignment
+    if not isinstance(answer, Mapping):
+        text = f"the answer is of type {type(assignment).__name__}: give a dict of member id to partitions"
+        return [Problem(ProblemKind.MALFORMED, text)]
+    wanted = frozenset[str]().union(*(member.topics for member in members.values()))
+    owners: _Owners = {t: [None] * topics[t].partition_count for t in sorted(wanted) if t in topics}
     problems: list[Problem] = []
-    owners: dict[TopicPartition, str] = {}
     for member_id, given in assignment.items():
         member = members.get(member_id)
         if member is None:
             text = f"{member_id!r} is assigned partitions and is no member of the group"
-            problems.append(Problem(ProblemKind.UNKNOWN_MEMBER, text, member_id))
+            problems.append(Problem(ProblemKind.UNKNOWN_MEMBER, text, str(member_id)))
             continue
-        subscribed = frozenset(member.topics)
-        for topic, number in given:
-            partition = TopicPartition(topic, number)
-            problem = _problem_of(partition, member_id, subscribed, topics, owners)
-            if problem is not None:
-                problems.append(problem)
-            owners.setdefault(partition, member_id)
-    group = Group.of(topics, members)
-    claimants = _claimants(group, members, protocol)
-    for partition, claimant in _with_claimants(group, claimants):
-        problem = _problem_of_claim(partition, claimant, owners.get(partition), members)
-        if problem is not None:
-            problems.append(problem)
+        try:
+            _give(member, given, owners, topics, problems)
+        except (TypeError, ValueError):
+            text = f"{member_id} is given {_brief(given)}: give a list of TopicPartition"
+            problems.append(Problem(ProblemKind.MALFORMED, text, member_id))
+    claims = _claims(members) if protocol is RebalanceProtocol.COOPERATIVE else []
+    told = {problem.partition for problem in problems}
+    problems += (found for found in _problems_of_claims(owners, claims) if found.partition not in told)
     return problems
+
+
+def _give(
+    member: Member,
+    given: Iterable[TopicPartition],
+    owners: _Owners,
+    topics: Mapping[str, TopicInfo],
+    problems: list[Problem],
+) -> None:
+    """Enter what one member was given; this loop is all that a right answer costs."""
+    member_id, subscribed = member.member_id, frozenset(member.topics)
+    for topic, number in given:
+        row = owners.get(topic) if topic in subscribed else None
+        if row is None or not 0 <= number < len(row) or row[number] is not None:
+            problems.append(_problem_of(TopicPartition(topic, number), member_id, subscribed, topics, owners))
+        else:
+            row[number] = member_id
 
 
 def _problem_of(
@@ -85,52 +109,81 @@ def _problem_of(
     member_id: str,
     subscribed: frozenset[str],
     topics: Mapping[str, TopicInfo],
-    owners: Mapping[TopicPartition, str],
-) -> Problem | None:
+    owners: _Owners,
+) -> Problem:
     topic, number = partition
     name = f"{topic}-{number}"
     if topic not in subscribed:
-        kind, text = (
-            ProblemKind.NOT_SUBSCRIBED,
-            f"{name} is given to {member_id}, which does not want it",
-        )
+        kind, text = ProblemKind.NOT_SUBSCRIBED, f"{name} is given to {member_id}, which does not want it"
     elif topic not in topics or not 0 <= number < topics[topic].partition_count:
-        kind, text = (
-            ProblemKind.UNKNOWN_PARTITION,
-            f"{name} is given to {member_id}, but does not exist",
-        )
-    elif partition in owners:
-        kind, text = ProblemKind.ASSIGNED_TWICE, f"{name} is given to {owners[partition]} and to {member_id}"
+        kind, text = ProblemKind.UNKNOWN_PARTITION, f"{name} is given to {member_id}, but does not exist"
     else:
-        return None
+        first = owners[topic][number]
+        kind, text = ProblemKind.ASSIGNED_TWICE, f"{name} is given to {first} and to {member_id}"
     return Problem(kind, text, member_id, partition)
 
 
-def _claimants(group: Group, members: Mapping[str, Member], protocol: RebalanceProtocol) -> Claimants:
-    if protocol is RebalanceProtocol.EAGER:
-        return [[UNCLAIMED] * count for count in group.partition_counts]
-    return newest_claimants(group, members, cooperative_claim)
+class _Claims(NamedTuple):
+    """What one member of a cooperative group says it owns."""
+
+    member_id: str
+    generation: int
+    partitions: frozenset[TopicPartition]
 
 
-def _with_claimants(group: Group, claimants: Claimants) -> Iterator[tuple[TopicPartition, str | int]]:
-    """Every partition with the id of its newest claimant, or UNCLAIMED or CONTESTED."""
-    for topic, newest in zip(group.topics, claimants, strict=True):
-        for number, m in enumerate(newest):
-            yield TopicPartition(topic, number), group.member_ids[m] if m >= 0 else m
+def _claims(members: Mapping[str, Member]) -> list[_Claims]:
+    claims = [(member_id, cooperative_claim(member.subscription)) for member_id, member in members.items()]
+    return [_Claims(member_id, claim.generation, frozenset(claim.partitions)) for member_id, claim in claims]
 
 
-def _problem_of_claim(
-    partition: TopicPartition, claimant: str | int, owner: str | None, members: Mapping[str, Member]
-) -> Problem | None:
-    topic, number = partition
-    if owner is None:
-        if claimant != UNCLAIMED:
-            return None
-        return Problem(ProblemKind.MISSING, f"{topic}-{number} is given to nobody", None, partition)
-    if claimant in (UNCLAIMED, owner):
-        return None
-    if claimant == CONTESTED and partition in members[owner].subscription.owned:
-        return None  # it goes on reading, its rival stops
-    who = "others" if claimant == CONTESTED else claimant
-    text = f"{topic}-{number} is given to {owner} while still claimed by {who}"
+def _problems_of_claims(owners: _Owners, claims: list[_Claims]) -> list[Problem]:
+    """What is given to nobody and claimed by nobody, and what is given to one and claimed by another."""
+    claimed = frozenset[TopicPartition]().union(*(claim.partitions for claim in claims))
+    rivals: set[TopicPartition] = set()
+    if sum(len(claim.partitions) for claim in claims) > len(claimed):
+        counts = Counter(partition for claim in claims for partition in claim.partitions)
+        rivals.update(partition for partition, count in counts.items() if count > 1)
+    problems = []
+    for partition in _given_to_nobody(owners):
+        if partition not in claimed:
+            text = f"{partition.topic}-{partition.partition} is given to nobody"
+            problems.append(Problem(ProblemKind.MISSING, text, None, partition))
+    for partition in sorted(rivals.union(*(_given_away(claim, owners) for claim in claims))):
+        row = owners.get(partition.topic, ())
+        owner = row[partition.partition] if 0 <= partition.partition < len(row) else None
+        if owner is not None and (problem := _problem_of_claim(partition, owner, claims)):
+            problems.append(problem)
+    return problems
+
+
+def _given_to_nobody(owners: _Owners) -> Iterator[TopicPartition]:
+    for topic, row in owners.items():
+        if None in row:
+            yield from (TopicPartition(topic, n) for n, owner in enumerate(row) if owner is None)
+
+
+def _given_away(claim: _Claims, owners: _Owners) -> list[TopicPartition]:
+    """What ``claim`` is about and somebody else was given, or nobody, or does not exist."""
+    me, away = claim.member_id, []
+    for partition in claim.partitions:
+        topic, number = partition
+        row = owners.get(topic, ())
+        if not 0 <= number < len(row) or row[number] != me:
+            away.append(partition)
+    return away
+
+
+def _problem_of_claim(partition: TopicPartition, owner: str, claims: list[_Claims]) -> Problem | None:
+    asking = [claim for claim in claims if partition in claim.partitions]
+    newest = max(claim.generation for claim in asking)
+    last = [claim.member_id for claim in asking if claim.generation == newest]
+    if owner in last:
+        return None  # alone, or it goes on reading while its rivals stop
+    who = last[0] if len(last) == 1 else "others"
+    text = f"{partition.topic}-{partition.partition} is given to {owner} while still claimed by {who}"
     return Problem(ProblemKind.STILL_CLAIMED, text, owner, partition)
+
+
+def _brief(given: Any) -> str:
+    text = repr(given)
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."

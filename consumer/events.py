@@ -134,18 +134,16 @@ class CallbackFailed(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssignorFailed(Event):
-    """The leader's assignor raised or gave an assignment that breaks the rules; ``used`` took its place."""
+    """The leader's assignor raised or gave an assignment that breaks the rules; ``used`` took its place.
+
+    ``partitions`` are those that the wrong answer is about. The consumer withdraws the assignor, and the
+    group takes the next one that all its members offer.
+    """
 
     assignor: str
     error: Exception
     used: str
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionsUnassigned(Event):
-    """As the leader: the assignor left these partitions to nobody, so nobody reads them."""
-
-    partitions: Partitions
+    partitions: Partitions = ()
 
 
 @dataclass(frozen=True, slots=True)

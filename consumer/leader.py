@@ -1,19 +1,22 @@
 """What a group's leader does between JoinGroup and SyncGroup: run the assignor, check what it says.
 
 An assignor that raises or breaks the rules does not stop the group: one of ours takes its place for this
-generation, chosen so that nobody is given what another still reads.
+generation, chosen so that nobody is given what another still reads. For the next one the leader withdraws it,
+and the group takes another that all its members offer (see :mod:`.strategies`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from ..assignors import (
     Assignor,
     CooperativeStickyAssignor,
     Member,
+    Problem,
     RangeAssignor,
     RebalanceProtocol,
     TopicInfo,
@@ -59,20 +62,27 @@ class Led:
         return frozenset(topic for member in self.members.values() for topic in member.topics)
 
 
-class UnsafeAssignmentError(KohortError):
-    """An assignor's answer under which two members would read a partition, or one reads what is none."""
+class WrongAssignmentError(KohortError):
+    """An assignor's answer that breaks the rules; ``problems`` has all that is wrong with it."""
+
+    def __init__(self, assignor: str, problems: Sequence[Problem]) -> None:
+        shown = "; ".join(str(problem) for problem in problems[:_SHOWN_PROBLEMS])
+        more = len(problems) - _SHOWN_PROBLEMS
+        super().__init__(f"{assignor}: {shown}" + (f"; and {more} more" if more > 0 else ""))
+        self.problems = tuple(problems)
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that it is about, sorted."""
+        return tuple(sorted({problem.partition for problem in self.problems if problem.partition}))
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """``failure`` is set when the assignor's own answer could not be used; ``used`` names whose was.
-
-    ``missing`` are partitions that nobody got although somebody wants their topic.
-    """
+    """``failure`` is set when the assignor's own answer could not be used; ``used`` names whose was."""
 
     assignments: dict[str, bytes]
     used: str
-    missing: tuple[TopicPartition, ...] = ()
     failure: Exception | None = None
 
 
@@ -91,15 +101,11 @@ def assign(
 def _assigned(
     assignor: Assignor, protocol: RebalanceProtocol, led: Led, topics: Mapping[str, TopicInfo]
 ) -> Assigned:
-    given = assignor.assign(topics, led.members)
-    problems = validate_assignment(topics, led.members, given, protocol)
-    if unsafe := [str(problem) for problem in problems if problem.kind.unsafe]:
-        raise UnsafeAssignmentError(f"{assignor.name}: " + "; ".join(unsafe[:_SHOWN_PROBLEMS]))
-    return Assigned(
-        {member: encode_assignment(given.get(member, ())) for member in led.members},
-        assignor.name,
-        tuple(problem.partition for problem in problems if problem.partition is not None),
-    )
+    given = assignor.assign(MappingProxyType(dict(topics)), MappingProxyType(led.members))
+    if problems := validate_assignment(topics, led.members, given, protocol):
+        raise WrongAssignmentError(assignor.name, problems)
+    shares = {member: encode_assignment(given.get(member, ())) for member in led.members}
+    return Assigned(shares, assignor.name)
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:

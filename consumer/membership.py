@@ -244,6 +244,9 @@ class Membership(MembershipCore):
             self.member_id = member_id
             self._send_join(self._join_reason)
             return
+        if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL and self._strategies.take_back():
+            self._send_join(self._join_reason)
+            return
         if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
             self._retry("another member holds the instance id", now)
             return

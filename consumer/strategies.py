@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ..assignors import Assignor, TopicInfo
 from ..protocol import Subscription, TopicPartition, encode_subscription
 from .errors import ConfigError
-from .events import AssignmentRefused, AssignorFailed, Event, PartitionsUnassigned
-from .leader import Led, assign, rebalance_protocol
+from .events import AssignmentRefused, AssignorFailed, Event
+from .leader import Led, WrongAssignmentError, assign, rebalance_protocol
 
 
 class Strategies:
@@ -23,6 +23,8 @@ class Strategies:
         except ValueError as error:
             raise ConfigError(str(error)) from error
         self._broken: set[str] = set()
+        #: Whether the broken ones are offered all the same, behind the others.
+        self._needed = False
         self._report = report
 
     def __contains__(self, name: str) -> bool:
@@ -32,7 +34,8 @@ class Strategies:
         self, topics: Sequence[str], owned: Iterable[TopicPartition], generation: int, rack: str | None
     ) -> list[tuple[str, bytes]]:
         """Name and subscription for JoinGroup; without the assignors that failed, if others are left."""
-        whole = [name for name in self._assignors if name not in self._broken]
+        names = sorted(self._assignors, key=lambda name: name in self._broken)
+        whole = [name for name in names if name not in self._broken]
         claims = tuple(sorted(owned))
         return [
             (
@@ -41,20 +44,26 @@ class Strategies:
                     Subscription(tuple(topics), self._user_data(name, topics), claims, generation, rack)
                 ),
             )
-            for name in whole or self._assignors
+            for name in (names if self._needed else whole or names)
         ]
+
+    def take_back(self) -> bool:
+        """Offer also what failed: the other members have nothing else in common with this one.
+
+        False if that has been tried, or nothing was withdrawn: then there is no way to go on.
+        """
+        was_needed, self._needed = self._needed, bool(self._broken)
+        return self._needed and not was_needed
 
     def worth_another_round(self, name: str) -> bool:
         """Whether the group's assignor failed here and there is another to agree on."""
-        return name in self._broken and len(self._broken) < len(self._assignors)
+        return name in self._broken and not self._needed and len(self._broken) < len(self._assignors)
 
     def assign(self, name: str, led: Led, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
         """As leader: everyone's share."""
         done = assign(self._assignors[name], self.protocol, led, topics)
         if done.failure is not None:
             self._failed(name, done.failure, done.used)
-        if done.missing:
-            self._report(PartitionsUnassigned(done.missing))
         for member, why in led.unreadable.items():
             self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))
         return done.assignments
@@ -75,4 +84,5 @@ class Strategies:
 
     def _failed(self, name: str, error: Exception, used: str) -> None:
         self._broken.add(name)
-        self._report(AssignorFailed(name, error, used))
+        partitions = error.partitions if isinstance(error, WrongAssignmentError) else ()
+        self._report(AssignorFailed(name, error, used, partitions))

@@ -18,7 +18,6 @@ _WARNINGS = (
     events.OffsetReset,
     events.PartitionFailed,
     events.PartitionsLost,
-    events.PartitionsUnassigned,
     events.PollIntervalExceeded,
     events.SessionInDoubt,
     events.TopicMissing,

@@ -43,6 +43,13 @@ class Needy(RangeAssignor):
     def __init__(self, argument):
         pass
 
+class Choosy(RangeAssignor):
+    name = "choosy"
+    def __init__(self, tenants="", limit=0):
+        if limit < 0:
+            raise ValueError("limit is below 0")
+        self.tenants, self.limit = tenants, limit
+
 not_a_class = 42
 """
 
@@ -94,8 +101,43 @@ def test_a_dotted_name_is_imported(site: Path) -> None:
     assert load_assignor("foreign_assignors:Mine").name == "mine"
     with pytest.raises(AssignorError, match="'foreign_assignors:Nobody' cannot be imported"):
         load_assignor("foreign_assignors:Nobody")
-    with pytest.raises(AssignorError, match="'nowhere:Mine' cannot be imported: No module named 'nowhere'"):
-        load_assignor("nowhere:Mine")
+    assert load_assignor("foreign_assignors.Mine").name == "mine"
+    for spec in ("nowhere:Mine", "nowhere.Mine"):
+        with pytest.raises(AssignorError, match=f"'{spec}' cannot be imported: No module named 'nowhere'"):
+            load_assignor(spec)
+
+
+def test_a_module_that_raises_is_named(site: Path) -> None:
+    (site / "raising_assignors.py").write_text("raise RuntimeError('no licence')")
+    with pytest.raises(AssignorError, match=r"'raising_assignors\.Mine' cannot be imported: RuntimeError"):
+        load_assignor("raising_assignors.Mine")
+
+
+@pytest.mark.parametrize("name", ["choosy", "foreign_assignors.Choosy", "foreign_assignors:Choosy"])
+def test_options_behind_a_name_go_to_the_constructor(site: Path, name: str) -> None:
+    distribution(site, "acme", "choosy = foreign_assignors:Choosy")
+    assert vars(load_assignor(name)) == {"tenants": "", "limit": 0}
+    assert vars(load_assignor(f"{name}?tenants=acme, limit=3")) == {"tenants": "acme", "limit": 3}
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("choosy?limit=-1", r"from acme 1.5\) cannot be made with limit=-1: limit is below 0"),
+        (
+            "choosy?size=1",
+            r"from acme 1.5\) cannot be made with size=1: .*unexpected keyword argument 'size'",
+        ),
+        ("range?slack=1", r"RangeAssignor cannot be made with slack=1"),
+        ("choosy?limit", "write its options as NAME[?]option=value,option=value"),
+        ("choosy?limit=1,limit=2", "write its options as NAME[?]option=value,option=value"),
+        ("choosy?=1", "write its options as NAME[?]option=value,option=value"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(site: Path, spec: str, reason: str) -> None:
+    distribution(site, "acme", "choosy = foreign_assignors:Choosy")
+    with pytest.raises(AssignorError, match=reason):
+        load_assignor(spec)
 
 
 def test_entry_points_of_installed_distributions_are_found(site: Path) -> None:

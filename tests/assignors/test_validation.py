@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kohort.assignors import Member, ProblemKind, RebalanceProtocol, TopicInfo, validate_assignment
@@ -37,6 +39,26 @@ MEMBERS = {one.member_id: one for one in (member("a", "t"), member("b", "t u"))}
 def test_each_problem_is_told(assignment: dict[str, str], expected: list[str]) -> None:
     given = {member_id: parts(text) for member_id, text in assignment.items()}
     assert [str(problem) for problem in validate_assignment(TOPICS, MEMBERS, given)] == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (None, "the answer is of type NoneType: give a dict of member id to partitions"),
+        ([("a", [])], "the answer is of type list: give a dict of member id to partitions"),
+        ({"a": None}, "a is given None: give a list of TopicPartition"),
+        ({"a": [0, 1]}, r"a is given [0, 1]: give a list of TopicPartition"),
+        ({"a": [("t", "0")]}, "a is given [('t', '0')]: give a list of TopicPartition"),
+        ({"a": [("t", 0.0)]}, "a is given [('t', 0.0)]: give a list of TopicPartition"),
+        ({"a": [("t", 0), ([], 1)]}, "a is given [('t', 0), ([], 1)]: give a list of TopicPartition"),
+        ({"a": ["t" * 200]}, "a is given ['ttt"),
+        ({3: []}, "3 is assigned partitions and is no member of the group"),
+    ],
+)
+def test_an_answer_of_the_wrong_types_is_told_and_never_raises(answer: Any, expected: str) -> None:
+    problems = validate_assignment(TOPICS, MEMBERS, answer)
+    assert str(problems[0]).startswith(expected)
+    assert problems[0].kind.unsafe
 
 
 def test_only_missing_partitions_are_safe_to_send() -> None:

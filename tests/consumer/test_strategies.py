@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -16,7 +17,7 @@ from kohort.assignors import (
     TopicInfo,
 )
 from kohort.consumer import ConfigError
-from kohort.consumer.effects import Adopt, NeedTopics, Release
+from kohort.consumer.effects import Adopt, Fail, NeedTopics, Release, Send
 from kohort.consumer.events import (
     AssignmentRefused,
     AssignorFailed,
@@ -24,7 +25,9 @@ from kohort.consumer.events import (
 from kohort.consumer.group_messages import MembershipSettings
 from kohort.protocol import (
     ApiKey,
+    ErrorCode,
     Subscription,
+    TopicPartition,
     decode_assignment,
     encode_subscription,
 )
@@ -64,6 +67,71 @@ def test_an_assignor_that_fails_is_reported_replaced_and_offered_no_more(broken:
     talk.next(Release)
     talk.released()
     assert [row.name for row in talk.sent(ApiKey.JOIN_GROUP).body.protocols] == ["roundrobin"]
+
+
+class _Forgetful(Assignor):
+    name = "forgetful"
+
+    def assign(self, _topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        return {member: [P1] if member == "m1" else [] for member in members}
+
+
+class _Meddler(RangeAssignor):
+    name = "meddler"
+
+    def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        topics["more"] = TopicInfo(1)  # type: ignore[index]
+        return super().assign(topics, members)
+
+
+@pytest.mark.parametrize(
+    ("broken", "partitions", "words"),
+    [
+        (_Raising(), (), "a bug"),
+        (_Greedy(), (P0, P1, P2), "greedy: orders-0 is given to m1 and to m2; .* and to m2"),
+        (_Forgetful(), (P0, P2), "forgetful: orders-0 is given to nobody; orders-2 is given to nobody"),
+        (_Meddler(), (), "does not support item assignment"),
+    ],
+)
+def test_the_report_has_the_partitions_that_the_wrong_answer_is_about(
+    broken: Assignor, partitions: tuple[TopicPartition, ...], words: str
+) -> None:
+    talk = Talk(broken)
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    other = encode_subscription(Subscription(("orders",)))
+    talk.joined(join, members=[("m1", join.body.protocols[0].metadata), ("m2", other)])
+    talk.next(NeedTopics)
+    talk.topics(ORDERS)
+    (failed,) = [event for event in talk.events if isinstance(event, AssignorFailed)]
+    assert failed.partitions == partitions
+    assert re.search(words, str(failed.error))
+
+
+def test_what_failed_is_offered_last_when_the_others_have_nothing_else() -> None:
+    talk = Talk(_Raising(), RoundRobinAssignor())
+    for generation in (1, 2):
+        talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=generation, protocol_name="raising")
+        talk.next(NeedTopics)
+        talk.topics(ORDERS)
+        talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1, P2)
+        talk.next(Adopt)
+        if generation == 1:
+            talk.next(Release)
+            talk.released()
+            refused = talk.sent(ApiKey.JOIN_GROUP)
+            assert [row.name for row in refused.body.protocols] == ["roundrobin"]
+            talk.answer(refused, error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            again = talk.effects[0]
+            assert isinstance(again, Send)
+            assert [row.name for row in again.body.protocols] == ["roundrobin", "raising"]
+    assert talk.quiet(), "it has no other way to ask for"
+
+
+def test_a_group_without_a_common_assignor_is_still_refused() -> None:
+    talk = Talk(RangeAssignor())
+    talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    talk.next(Release)
+    assert "no assignor of this consumer is known to all members" in str(talk.next(Fail).error)
 
 
 def test_the_only_assignor_is_kept_although_it_fails() -> None:
