@@ -39,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run end-to-end tests against this cluster (an Apache Kafka, say), not the embedded broker",
     )
     parser.addoption(
+        "--soak",
+        metavar="SECONDS",
+        type=float,
+        default=None,
+        help="how long the churn runs take together (default: a minute)",
+    )
+    parser.addoption(
         "--connect",
         action="store_true",
         help="run the test of Kafka Connect too, whose jars scripts/apache-kafka fetches with Maven",

@@ -1,0 +1,319 @@
+"""The run: records flow, members come, go, die and hang, by a seed; then the journals are judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.churn.journal import Handled, read_journal
+from tests.churn.judge import AFTERMATH_S, Trouble, Verdict, judge, silence
+from tests.churn.member import Task
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTITIONS = 12
+FEWEST, MOST = 3, 8
+SESSION_MS, HEARTBEAT_MS = 2_000, 200
+#: Longer than a session: whoever hangs for so long is out.
+HANG_S = 3.0
+LEAVE_TIMEOUT_S = 40.0
+FINISH_TIMEOUT_S = 60.0
+GRACEFUL = ("join", "leave")
+EVERYTHING = (*GRACEFUL, "join", "leave", "kill", "stop", "pause", "broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run."""
+
+    seed: int
+    seconds: float
+    records: int
+    kinds: Sequence[str]
+    assignor: str = "cooperative-sticky"
+    actions: Sequence[str] = GRACEFUL
+    #: Seconds between two actions, at least and at most.
+    pace_s: tuple[float, float] = (0.5, 2.0)
+
+
+class Writer:
+    """Sends numbered records evenly over the time, idempotently; ``sent`` has how many by when."""
+
+    def __init__(self, bootstrap: str, topic: str, plan: Plan) -> None:
+        from confluent_kafka import Producer
+
+        self.sent: dict[float, int] = {}
+        self.count = 0
+        self.failed: list[str] = []
+        self._topic = topic
+        self._plan = plan
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 2}
+        )
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Returns when every record is acknowledged."""
+        self._thread.join()
+        left = self._producer.flush(FINISH_TIMEOUT_S)
+        assert not left, f"{left} records were not acknowledged"
+        assert not self.failed, f"records were refused: {self.failed[:3]}"
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self.failed.append(str(error))
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        while self.count < self._plan.records:
+            part = min(1.0, (time.monotonic() - began) / self._plan.seconds)
+            while self.count < int(part * self._plan.records):
+                try:
+                    self._producer.produce(
+                        self._topic,
+                        str(self.count),
+                        partition=self.count % PARTITIONS,
+                        on_delivery=self._delivered,
+                    )
+                except BufferError:
+                    self._producer.poll(0.1)
+                    continue
+                self.count += 1
+            self._producer.poll(0)
+            self.sent[time.monotonic()] = self.count
+            time.sleep(0.01)
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A member's process."""
+
+    name: str
+    kind: str
+    process: subprocess.Popen[bytes]
+    journal: Path
+    log: Path
+
+    def send(self, number: signal.Signals) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-3_000:]
+
+
+class Crowd:
+    """Carries out a plan. ``broker`` is (kill, start), None where the broker is not ours to kill."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        folder: Path,
+        broker: tuple[Callable[[], None], Callable[[], None]] | None = None,
+    ) -> None:
+        self.plan = plan
+        self.troubles: list[Trouble] = []
+        self.story: list[str] = []
+        self._bootstrap, self._topic, self._group = bootstrap, topic, group
+        self._folder = folder
+        self._broker = broker
+        self._random = random.Random(plan.seed)
+        self._members: list[Member] = []
+        self._everyone: list[Member] = []
+        self._hanging: list[tuple[float, Member]] = []
+        self._leaving: list[tuple[float, Member]] = []
+
+    # the members
+
+    def join(self) -> None:
+        """One more, of the next kind."""
+        number = len(self._everyone)
+        kind = self.plan.kinds[number % len(self.plan.kinds)]
+        name = f"{number:03d}-{kind}"
+        journal, log = self._folder / f"{name}.journal", self._folder / f"{name}.log"
+        task = Task(
+            self._bootstrap,
+            self._group,
+            self._topic,
+            self.plan.assignor,
+            SESSION_MS,
+            HEARTBEAT_MS,
+            HANG_S,
+            str(journal),
+        )
+        command = [sys.executable, "-m", "tests.churn.member", kind, json.dumps(asdict(task))]
+        with log.open("wb") as err:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=err, stderr=err, env=dict(os.environ))
+        member = Member(name, kind, process, journal, log)
+        self._members.append(member)
+        self._everyone.append(member)
+        self._tell("join", member)
+
+    def leave(self, member: Member) -> None:
+        """SIGTERM; it has LEAVE_TIMEOUT_S."""
+        self._members.remove(member)
+        member.send(signal.SIGTERM)
+        self._leaving.append((time.monotonic() + LEAVE_TIMEOUT_S, member))
+        self._tell("leave", member)
+
+    def kill(self, member: Member) -> None:
+        """SIGKILL."""
+        self._members.remove(member)
+        self.troubles.append(Trouble("kill", member.name, time.monotonic()))
+        member.send(signal.SIGKILL)
+        self._tell("kill", member)
+
+    def stop(self, member: Member) -> None:
+        """SIGSTOP, and SIGCONT when its session is over."""
+        self._hang("stop", member, signal.SIGSTOP)
+
+    def pause(self, member: Member) -> None:
+        """Its main thread, and with it asyncio's loop, sleeps beyond the session."""
+        self._hang("pause", member, signal.SIGUSR1)
+
+    def _hang(self, what: str, member: Member, number: signal.Signals) -> None:
+        now = time.monotonic()
+        self.troubles.append(Trouble(what, member.name, now, now + HANG_S + AFTERMATH_S))
+        member.send(number)
+        self._hanging.append((now + HANG_S, member))
+        self._members.remove(member)
+        self._tell(what, member)
+
+    def broker(self) -> None:
+        """kill -9, and up again."""
+        if self._broker is None:
+            return
+        kill, start = self._broker
+        begin = time.monotonic()
+        kill()
+        time.sleep(0.3)
+        start()
+        self.troubles.append(Trouble("broker", None, begin, time.monotonic() + AFTERMATH_S))
+        self._tell("broker killed and started", None)
+
+    # the run
+
+    def run(self) -> Verdict:
+        """All of it; no process is left behind."""
+        writer = Writer(self._bootstrap, self._topic, self.plan)
+        try:
+            for _ in range(FEWEST):
+                self.join()
+            self._wait_for_all_to_work()
+            begin = time.monotonic()
+            writer.start()
+            while time.monotonic() < begin + self.plan.seconds:
+                self._wait(self._random.uniform(*self.plan.pace_s))
+                self._act()
+            end = time.monotonic()
+            writer.finish()
+            self._wait_until_handled(writer.count)
+            self._end()
+        finally:
+            self._clean_up()
+        handled = self.handled()
+        verdict = judge(writer.count, handled, self.troubles)
+        silence(verdict, handled, writer.sent, begin, end)
+        return verdict
+
+    def handled(self) -> list[Handled]:
+        """What everybody has handled."""
+        written = [each for each in self._everyone if each.journal.exists()]
+        return [line for each in written for line in read_journal(each.journal, each.name)]
+
+    def _act(self) -> None:
+        action = self._random.choice(self.plan.actions)
+        alone = len(self._members) <= FEWEST
+        crowded = len(self._members) >= MOST
+        if action == "broker":
+            self.broker()
+        elif (action == "join" and not crowded) or alone:
+            self.join()
+        elif ready := [each for each in self._members if each.journal.exists()]:
+            act = {"kill": self.kill, "stop": self.stop, "pause": self.pause}.get(action, self.leave)
+            act(self._random.choice(ready))
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while (now := time.monotonic()) < deadline:
+            for due, member in [each for each in self._hanging if each[0] <= now]:
+                self._hanging.remove((due, member))
+                member.send(signal.SIGCONT)
+                self._members.append(member)
+            self._look_after_leaving(now)
+            time.sleep(0.02)
+
+    def _look_after_leaving(self, now: float) -> None:
+        for due, member in list(self._leaving):
+            code = member.process.poll()
+            if code is not None:
+                self._leaving.remove((due, member))
+                self._tell(f"exit code {code}", member)
+                assert code == 0, f"{member.name} left with exit code {code}: {member.last_words()}"
+            else:
+                assert now < due, (
+                    f"{member.name} did not leave in {LEAVE_TIMEOUT_S:g} s: {member.last_words()}"
+                )
+
+    def _wait_for_all_to_work(self) -> None:
+        """Send nothing before the first members are there: their start is not the run's matter."""
+        from tests.clients.members import Group
+
+        deadline = time.monotonic() + FINISH_TIMEOUT_S
+        group = Group(self._bootstrap, self._group)
+        while not (group.state() == "Stable" and len(group.members()) == FEWEST):
+            assert time.monotonic() < deadline, f"the first members did not join: {self.logs()}"
+            time.sleep(0.1)
+
+    def _wait_until_handled(self, count: int) -> None:
+        deadline = time.monotonic() + FINISH_TIMEOUT_S
+        seen: set[int] = set()
+        read: dict[Path, int] = {}
+        while len(seen) < count and time.monotonic() < deadline:
+            self._wait(0.2)
+            for each in [each for each in self._everyone if each.journal.exists()]:
+                with each.journal.open("rb") as file:
+                    file.seek(read.get(each.journal, 0))
+                    data = file.read()
+                whole = data.rfind(b"\n") + 1
+                read[each.journal] = read.get(each.journal, 0) + whole
+                seen.update(int(line.rsplit(b" ", 1)[1]) for line in data[:whole].splitlines())
+
+    def _end(self) -> None:
+        self._wait(max([0.0, *(due - time.monotonic() for due, _ in self._hanging)]) + 0.1)
+        for member in list(self._members):
+            self.leave(member)
+        while self._leaving:
+            self._wait(0.1)
+
+    def _clean_up(self) -> None:
+        for member in self._everyone:
+            if member.process.poll() is None:
+                member.process.kill()
+            member.process.wait()
+        (self._folder / "story").write_text("\n".join(self.story))
+
+    def _tell(self, what: str, member: Member | None) -> None:
+        name = "" if member is None else member.name
+        self.story.append(f"{time.monotonic():.3f} {what} {name}")
+
+    def logs(self) -> str:
+        """The ends of all members' logs."""
+        return "\n".join(f"--- {each.name}\n{each.last_words()}" for each in self._everyone)

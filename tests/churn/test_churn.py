@@ -1,0 +1,97 @@
+"""Records flow while members come, go, die and hang: nothing is lost, nothing is done twice without a reason.
+
+The runs here take about a minute together. ``make soak`` runs them for ten minutes (``--soak SECONDS``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.broker_process import BrokerProcess
+from tests.churn.crowd import EVERYTHING, PARTITIONS, Crowd, Plan
+from tests.churn.judge import Verdict
+from tests.churn.member import OTHERS, OURS
+
+pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.timeout(1_500)]
+
+#: Records a second; a run of one minute in all has 200,000.
+RATE = 3_400
+MAX_SILENCE_S = 1.0
+
+Name = Callable[[str], str]
+
+
+@pytest.fixture
+def churn(
+    request: pytest.FixtureRequest, tmp_path: Path, topic: Name, group: Name
+) -> Callable[[Plan], Verdict]:
+    """Runs a plan; on a broker of its own that may be killed, unless ``--bootstrap`` names one."""
+
+    def run(plan: Plan) -> Verdict:
+        bootstrap = request.config.getoption("--bootstrap")
+        broker: BrokerProcess | None = None
+        if bootstrap is None:
+            broker = request.getfixturevalue("broker_process")
+            bootstrap = broker.bootstrap
+        name = topic("churn")
+        _create(bootstrap, name)
+        crowd = Crowd(
+            plan,
+            bootstrap=bootstrap,
+            topic=name,
+            group=group("churn"),
+            folder=tmp_path,
+            broker=(broker.kill, broker.start) if broker is not None else None,
+        )
+        verdict = crowd.run()
+        print(f"seed {plan.seed}: {verdict.summary()}")
+        return verdict
+
+    return run
+
+
+def _create(bootstrap: str, topic: str) -> None:
+    from kafka import KafkaAdminClient
+
+    with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
+        admin.create_topics(
+            {topic: {"num_partitions": PARTITIONS, "replication_factor": 1}}, wait_for_metadata=True
+        )
+
+
+def _plan(request: pytest.FixtureRequest, seed: int, part: float, **more: object) -> Plan:
+    seconds = (request.config.getoption("--soak") or 60.0) * part
+    return Plan(seed, seconds, int(seconds * RATE), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_graceful_joins_and_leaves_do_nothing_twice_and_never_fall_silent(
+    request: pytest.FixtureRequest, churn: Callable[[Plan], Verdict], seed: int
+) -> None:
+    verdict = churn(_plan(request, seed, 0.35, kinds=OURS))
+    assert verdict.lost == []
+    assert verdict.out_of_order == []
+    assert verdict.handled == verdict.records, f"twice: {verdict.twice[:5]}"
+    assert verdict.silence_s <= MAX_SILENCE_S
+
+
+@pytest.mark.parametrize("seed", [11])
+def test_whatever_happens_nothing_is_lost_and_what_is_twice_has_a_reason(
+    request: pytest.FixtureRequest, churn: Callable[[Plan], Verdict], seed: int
+) -> None:
+    verdict = churn(_plan(request, seed, 0.65, kinds=_mixed(), assignor="range", actions=EVERYTHING))
+    assert verdict.lost == []
+    assert [each for each in verdict.out_of_order if _is_ours(each.member)] == []
+    ours = [(before, again) for before, again in verdict.twice if _is_ours(before.member)]
+    assert ours == [], "records of our members, handled twice with no kill and no expired session"
+
+
+def _mixed() -> list[str]:
+    return [kind for pair in zip(OURS, OTHERS, strict=True) for kind in pair]
+
+
+def _is_ours(member: str) -> bool:
+    return member.partition("-")[2] in OURS
