@@ -9,13 +9,14 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect docs bench bench-coordinator bench-log dist clean
+.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log dist clean
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
 	@echo "make test        ruff, mypy, import rules and every test"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
+	@echo "make soak        ten minutes of members that come, go, die and hang (SOAK_SECONDS=600)"
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
@@ -54,6 +55,10 @@ test-kafka: $(VENV)/.installed
 test-connect: $(VENV)/.installed
 	$(BIN)/python -m pytest --connect tests/clients/test_connect.py $(PYTEST_ARGS)
 	$(MAKE) test-kafka PYTEST_ARGS="--connect tests/clients/test_connect.py $(PYTEST_ARGS)"
+
+SOAK_SECONDS ?= 600
+soak: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/churn -s --soak $(SOAK_SECONDS) $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py

@@ -132,11 +132,11 @@ def kohort_blocking(task: Task, stop: Stop, journal: Journal) -> None:
 def kafka_python(task: Task, stop: Stop, journal: Journal) -> None:
     """kafka-python, committing what is in the journal at intervals and when partitions are revoked."""
     import kafka
-    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyPartitionAssignor
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.errors import KafkaError
 
-    assignors = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyPartitionAssignor}
+    assignors = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
     handled: dict[Any, int] = {}
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=task.bootstrap,
@@ -146,20 +146,27 @@ def kafka_python(task: Task, stop: Stop, journal: Journal) -> None:
         **task.python_settings(),
     )
 
+    def take() -> dict[Any, Any]:
+        offsets = {tp: kafka.OffsetAndMetadata(offset, "", -1) for tp, offset in handled.items()}
+        handled.clear()
+        return offsets
+
     def commit() -> None:
-        if handled:
-            offsets = {tp: kafka.OffsetAndMetadata(offset, "", -1) for tp, offset in handled.items()}
-            handled.clear()
+        if offsets := take():
             try:
                 consumer.commit(offsets)
             except KafkaError as error:
                 print(f"{time.monotonic():.3f} {error!r}", file=sys.stderr)
 
-    class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
-        def on_partitions_revoked(self, revoked: Any) -> None:  # noqa: ARG002 - their name
-            commit()
+    class Listener(kafka.AsyncConsumerRebalanceListener):  # type: ignore[misc]
+        async def on_partitions_revoked(self, revoked: Any) -> None:  # noqa: ARG002 - their name
+            if offsets := take():
+                try:
+                    await consumer.commit_async(offsets)
+                except KafkaError as error:
+                    print(f"{time.monotonic():.3f} {error!r}", file=sys.stderr)
 
-        def on_partitions_assigned(self, assigned: Any) -> None:
+        async def on_partitions_assigned(self, assigned: Any) -> None:
             pass
 
     # it can lead its group before it knows the topic's partitions and then assigns nothing

@@ -1,0 +1,55 @@
+"""The judge of the churn run sees what it is there to see."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.churn.journal import Handled
+from tests.churn.judge import Trouble, Verdict, judge, silence
+
+
+def _handled(*rows: tuple[float, str, int]) -> list[Handled]:
+    """(time, member, offset) of one partition, the offset being the number."""
+    return [Handled(at, member, 0, offset, offset) for at, member, offset in rows]
+
+
+def test_a_record_that_nobody_handled_is_lost() -> None:
+    assert judge(3, _handled((1, "a", 0), (2, "a", 1)), []).lost == [2]
+
+
+def test_a_record_handled_before_its_predecessor_is_out_of_order() -> None:
+    verdict = judge(3, _handled((1, "a", 0), (2, "a", 2), (3, "a", 1)), [])
+    assert [each.offset for each in verdict.out_of_order] == [2]
+
+
+def test_a_record_handled_twice_without_trouble_is_told_with_both_handlings() -> None:
+    verdict = judge(1, _handled((1, "a", 0), (2, "b", 0)), [])
+    assert [(before.member, again.member) for before, again in verdict.twice] == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "explained"),
+    [
+        (Trouble("kill", "a", 1.5), True),
+        (Trouble("kill", "a", 2.5), False),  # after it had been handled again
+        (Trouble("stop", "a", 0.2, 0.9), False),  # over before the first handling
+        (Trouble("stop", "a", 0.2, 1.5), True),
+        (Trouble("stop", "b", 1.8, 2.2), True),  # the later one did not know that it was out
+        (Trouble("stop", "b", 1.2, 1.8), False),
+        (Trouble("kill", "c", 1.5), False),
+        (Trouble("broker", None, 1.5, 3.0), True),
+    ],
+)
+def test_only_a_kill_or_a_hang_of_those_concerned_explains_a_second_time(
+    trouble: Trouble, explained: bool
+) -> None:
+    verdict = judge(1, _handled((1, "a", 0), (2, "b", 0)), [trouble])
+    assert (verdict.explained, len(verdict.twice)) == ((1, 0) if explained else (0, 1))
+
+
+def test_silence_is_counted_from_the_last_handling_or_from_when_a_record_was_there() -> None:
+    verdict = Verdict()
+    handled = _handled((1.0, "a", 0), (2.5, "a", 1), (9.0, "a", 2))
+    silence(verdict, handled, {0.5: 1, 1.0: 2, 8.8: 3}, 0.0, 10.0)
+    assert verdict.silence_s == pytest.approx(1.5)
+    assert verdict.partition_silence_s == pytest.approx(1.5)
