@@ -1,4 +1,4 @@
-"""Assignors: who in the group reads which partition; Kafka's own four, and yours.
+"""Assignors: who in the group reads which partition; Kafka's own four, one by weight, and yours.
 
 ``load_assignor("range")`` finds one by name; :class:`Assignor` is the class to derive a new one from.
 """
@@ -6,15 +6,20 @@
 from ._range import RangeAssignor
 from ._roundrobin import RoundRobinAssignor
 from ._sticky import CooperativeStickyAssignor, StickyAssignor
+from ._weighted import BalancedByWeightAssignor
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_member_order
 from .registry import AssignorError, available_assignors, load_assignor
 from .validation import Problem, ProblemKind, validate_assignment
+from .weights import Measure, MeasuringAssignor
 
 __all__ = [
     "Assignor",
     "AssignorError",
+    "BalancedByWeightAssignor",
     "CooperativeStickyAssignor",
     "GroupAssignment",
+    "Measure",
+    "MeasuringAssignor",
     "Member",
     "Problem",
     "ProblemKind",

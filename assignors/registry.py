@@ -21,6 +21,7 @@ from ..protocol import KohortError
 from ._range import RangeAssignor
 from ._roundrobin import RoundRobinAssignor
 from ._sticky import CooperativeStickyAssignor, StickyAssignor
+from ._weighted import BalancedByWeightAssignor
 from .base import Assignor, RebalanceProtocol
 
 if TYPE_CHECKING:
@@ -30,7 +31,13 @@ ENTRY_POINT_GROUP = "kohort.assignors"
 
 _OWN: dict[str, type[Assignor]] = {
     assignor.name: assignor
-    for assignor in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
+    for assignor in (
+        RangeAssignor,
+        RoundRobinAssignor,
+        StickyAssignor,
+        CooperativeStickyAssignor,
+        BalancedByWeightAssignor,
+    )
 }
 
 #: A name travels as a string with an int16 length.

@@ -18,6 +18,7 @@ from .membership import Membership
 from .metadata import ClusterMetadata
 from .pollwatch import PollWatch
 from .signal import Signal
+from .weights import tell_weights
 
 #: Missing topics are looked for at this interval, the others at ``metadata_max_age_ms``.
 MISSING_TOPIC_MS = 1_000
@@ -211,6 +212,9 @@ class Driver:
                 # asked for while this answer was under way: it may lack what is wanted now
                 continue
             self._tell_missing(known)
+            await tell_weights(
+                self._membership.measuring, self._cluster, self._group, self._led, self._report
+            )
             self._membership.topics(self._infos(known), self.now())
             self.carry_out()
             if not self._look_now:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..assignors import RebalanceProtocol, TopicInfo
+from ..assignors import MeasuringAssignor, RebalanceProtocol, TopicInfo
 from ..protocol import ApiKey, ErrorCode, KafkaError, MalformedMessageError, TopicPartition, decode_assignment
 from ..statemachine import MemberState, MemberTrigger
 from . import group_messages
@@ -40,6 +40,12 @@ class Membership(MembershipCore):
     def rebalance_protocol(self) -> RebalanceProtocol:
         """How this member hands partitions over: the highest protocol all its assignors have."""
         return self._strategies.protocol
+
+    @property
+    def measuring(self) -> MeasuringAssignor | None:
+        """The assignor that is about to assign here and may want weights first."""
+        waiting = self.state is MemberState.COMPLETING and self._led is not None and self._request is None
+        return self._strategies.measuring(self.protocol) if waiting else None
 
     @property
     def paused(self) -> bool:

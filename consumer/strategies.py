@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..assignors import Assignor, TopicInfo
+from ..assignors import Assignor, MeasuringAssignor, TopicInfo
 from ..protocol import Subscription, TopicPartition, encode_subscription
 from .errors import ConfigError
 from .events import AssignmentRefused, AssignorFailed, Event
@@ -58,6 +58,11 @@ class Strategies:
     def worth_another_round(self, name: str) -> bool:
         """Whether the group's assignor failed here and there is another to agree on."""
         return name in self._broken and not self._needed and len(self._broken) < len(self._assignors)
+
+    def measuring(self, name: str) -> MeasuringAssignor | None:
+        """The assignor of this name, if it wants to be told weights."""
+        assignor = self._assignors[name]
+        return assignor if isinstance(assignor, MeasuringAssignor) else None
 
     def assign(self, name: str, led: Led, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
         """As leader: everyone's share."""

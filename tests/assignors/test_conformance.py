@@ -23,7 +23,9 @@ Topics = Mapping[str, TopicInfo]
 Members = Mapping[str, Member]
 
 
-@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize(
+    "name", ["range", "roundrobin", "sticky", "cooperative-sticky", "balanced-by-weight"]
+)
 def test_our_own_assignors_conform(name: str) -> None:
     check_assignor(lambda: load_assignor(name))
 

@@ -13,6 +13,7 @@ import pytest
 from kohort.assignors import (
     Assignor,
     AssignorError,
+    BalancedByWeightAssignor,
     CooperativeStickyAssignor,
     GroupAssignment,
     Member,
@@ -30,6 +31,7 @@ OWN = {
     "roundrobin": RoundRobinAssignor,
     "sticky": StickyAssignor,
     "cooperative-sticky": CooperativeStickyAssignor,
+    "balanced-by-weight": BalancedByWeightAssignor,
 }
 
 MODULE = """
@@ -87,6 +89,7 @@ def test_rebalance_protocols_are_those_of_the_java_client() -> None:
     eager, cooperative = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
     protocols = {name: load_assignor(name).rebalance_protocols for name in OWN}
     assert protocols.pop("cooperative-sticky") == {eager, cooperative}
+    assert protocols.pop("balanced-by-weight") == {eager, cooperative}
     assert set(protocols.values()) == {frozenset({eager})}
 
 
@@ -155,7 +158,8 @@ def test_nobody_can_take_over_a_name_of_kohort(site: Path) -> None:
 def test_an_unknown_name_is_answered_with_the_known_ones(site: Path) -> None:
     distribution(site, "acme", "mine = foreign_assignors:Mine")
     with pytest.raises(
-        AssignorError, match=r"'stiky'\. Available: cooperative-sticky, mine, range, roundrobin, sticky"
+        AssignorError,
+        match=r"'stiky'\. Available: balanced-by-weight, cooperative-sticky, mine, range, roundrobin, sticky",
     ):
         load_assignor("stiky")
 
