@@ -15,12 +15,13 @@ from .errors import (
     ConsumerClosedError,
     ConsumerError,
     FatalGroupError,
+    LogTruncatedError,
     NoOffsetError,
     StaleRecordError,
 )
 from .fetch_requests import AbortedTransaction, FetchedPartition, FetchFrom
 from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
-from .offset_requests import EARLIEST, LATEST, CommittedOffset, OffsetAndTimestamp
+from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel
 from .record import Headers, Record
 
@@ -66,6 +67,7 @@ __all__ = [
     "ConsumerError",
     "ConsumerService",
     "ConsumerStatus",
+    "EpochEnd",
     "FatalGroupError",
     "FetchFrom",
     "FetchedPartition",
@@ -73,6 +75,7 @@ __all__ = [
     "HandlerFailedError",
     "Headers",
     "InvalidRecordError",
+    "LogTruncatedError",
     "NoOffsetError",
     "Node",
     "OffsetAndTimestamp",

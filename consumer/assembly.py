@@ -10,6 +10,7 @@ from typing import Any
 from ..assignors import Assignor, load_assignor
 from ..protocol import KohortError
 from .backoff import Backoff
+from .by_hand import ByHand
 from .cluster import Cluster
 from .committer import Committer
 from .config import ConsumerConfig
@@ -47,6 +48,7 @@ def assemble(
     config: ConsumerConfig,
     callbacks: Callbacks,
     *,
+    by_hand: bool = False,
     wake: Callable[[], None],
     report: Callable[[Event], None],
     failed: Callable[[Exception], None],
@@ -66,7 +68,8 @@ def assemble(
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
         ssl_context=config.ssl_context(),
     )
-    membership = Membership(_membership_settings(config), _assignors(config.assignor), rng)
+    kind = ByHand if by_hand else Membership
+    membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
     tracker = Tracker()
     delivery = Delivery(positions, tracker, max_undone=config.max_undone_records, wake=wake, report=report)
@@ -99,9 +102,10 @@ def assemble(
         settled=settled,
         carry_out=driver.carry_out,
         report=report,
+        by_hand=by_hand,
     )
     handover = Handover(
-        HandoverSettings(config.drain_ms, config.rebalance_ms, config.enable_auto_commit),
+        HandoverSettings(config.drain_ms, config.rebalance_ms, config.commits),
         callbacks,
         positions,
         delivery,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
@@ -32,6 +33,8 @@ class GroupConsumer:
     def __init__(
         self,
         *topics: str,
+        pattern: str | re.Pattern[str] | None = None,
+        partitions: Iterable[TopicPartition] | None = None,
         on_partitions_assigned: PartitionsCallback | None = None,
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
@@ -40,6 +43,8 @@ class GroupConsumer:
     ) -> None:
         self._consumer = AsyncGroupConsumer(
             *topics,
+            pattern=pattern,
+            partitions=partitions,
             on_partitions_assigned=_off_the_loop(on_partitions_assigned),
             on_partitions_revoking=_off_the_loop(on_partitions_revoking),
             on_partitions_revoked=_off_the_loop(on_partitions_revoked),
@@ -195,6 +200,12 @@ class GroupConsumer:
     def subscribe(self, *topics: str) -> None:
         self._run(_call(self._consumer.subscribe, *topics))
 
+    def subscribe_pattern(self, pattern: str | re.Pattern[str]) -> None:
+        self._run(_call(self._consumer.subscribe_pattern, pattern))
+
+    def assign(self, *partitions: TopicPartition) -> None:
+        self._run(_call(self._consumer.assign, *partitions))
+
     def pause(self, *partitions: TopicPartition) -> None:
         self._run(_call(self._consumer.pause, *partitions))
 
@@ -215,6 +226,9 @@ class GroupConsumer:
 
     def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
         self._run(_call(self._consumer.seek_to_time, partition, timestamp_ms))
+
+    def rewind(self, timestamp_ms: int) -> None:
+        self._run(_call(self._consumer.rewind, timestamp_ms))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:

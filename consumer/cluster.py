@@ -30,7 +30,7 @@ from .connection import Connection
 from .errors import BrokerConnectionError, ConsumerClosedError
 from .fetch_requests import FetchedPartition, FetchFrom
 from .metadata import ClusterMetadata, Node, TopicMetadata
-from .offset_requests import CommittedOffset, OffsetAndTimestamp
+from .offset_requests import CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
 
 T = TypeVar("T")
@@ -313,6 +313,10 @@ class Cluster:
         offset.
         """
         return await offset_requests.list_offsets(self, at, read_committed)
+
+    async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+        """Where leader epochs end in the logs of now (KIP-320): before what was read, if a log was cut."""
+        return await offset_requests.epoch_ends(self, epochs)
 
     async def fetch(
         self,

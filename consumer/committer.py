@@ -34,6 +34,16 @@ _PARTITION_ERRORS = frozenset(
     }
 )
 
+#: What somebody who is no member is told while a group has members: it would not change.
+_GROUP_IN_USE = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+    }
+)
+
 
 @dataclass(slots=True)
 class _Job:
@@ -79,6 +89,7 @@ class Committer:
         settled: Signal,
         carry_out: Callable[[], None],
         report: Callable[[Event], None],
+        by_hand: bool = False,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -89,6 +100,7 @@ class Committer:
         self._settled = settled
         self._carry_out = carry_out
         self._report = report
+        self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if by_hand else frozenset())
         self._one_at_a_time = asyncio.Lock()
 
     async def commit(self, offsets: Offsets | None, timeout_ms: float) -> None:
@@ -189,7 +201,7 @@ class Committer:
             if error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE and job.without_our_metadata(partition):
                 # a broker with a lower offset.metadata.max.bytes: the offset alone, from now on
                 self._tracker.with_metadata = False
-            elif error.code in _PARTITION_ERRORS:
+            elif error.code in self._final:
                 del job.left[partition]
                 job.failed[partition] = error
             else:

@@ -37,7 +37,8 @@ class ConsumerConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     bootstrap: str | list[str]
-    group: Name
+    #: Empty only where partitions are assigned by hand: then nothing is committed.
+    group: Annotated[str, Field(max_length=32_767, strict=True)] = ""
     client_id: Name = "kohort"
     client_rack: str = ""
     group_instance_id: Name | None = None
@@ -90,6 +91,8 @@ class ConsumerConfig(BaseModel):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         parse_bootstrap(self.bootstrap)
+        if "group" in self.model_fields_set and not self.group:
+            raise ValueError("group='': give the group a name, or leave the setting out")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than session_timeout_ms "
@@ -105,8 +108,15 @@ class ConsumerConfig(BaseModel):
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
 
     @property
+    def commits(self) -> bool:
+        """Whether what is done is committed by itself."""
+        return self.enable_auto_commit and bool(self.group)
+
+    @property
     def drain_ms(self) -> float:
         """How long a revocation waits for what is not done."""
+        if not self.group:
+            return 0.0  # nothing is committed, so there is nothing to wait for
         longest = self.rebalance_ms * 0.9
         return longest if self.drain_timeout_ms is None else min(self.drain_timeout_ms, longest)
 

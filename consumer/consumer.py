@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ from .config import ConsumerConfig, consumer_config
 from .errors import ConfigError, ConsumerClosedError
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
-from .offset_requests import EARLIEST, LATEST, CommittedOffset
+from .offset_requests import CommittedOffset
 from .record import Record
+from .seeking import Seeking
+from .selection import Selection
 from .signal import Signal
 
 #: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
@@ -39,13 +42,16 @@ class ConsumerStatus:
     undone: int
 
 
-class AsyncGroupConsumer:
+class AsyncGroupConsumer(Seeking):
     """Reads topics as a member of a consumer group.
 
     ``async with AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``,
     then ``async for record in consumer`` or ``getmany``; call ``done(record)`` for each record that has been
     dealt with, in any order. What is done is committed by itself, and nothing else is. Settings are Kafka's
     in snake case: see ConsumerConfig. Wrong ones raise ConfigError here, before anything connects.
+
+    Instead of topics, ``pattern`` subscribes to all that match a regular expression, and ``partitions`` reads
+    just these, in no group (without ``group``, nothing is committed either). Only one of the three.
 
     The callbacks get a tuple of partitions and may be async: ``on_partitions_assigned`` before the first
     record; ``on_partitions_revoking`` when delivery of partitions has stopped; ``on_partitions_revoked`` when
@@ -59,18 +65,20 @@ class AsyncGroupConsumer:
     def __init__(
         self,
         *topics: str,
+        pattern: str | re.Pattern[str] | None = None,
+        partitions: Iterable[TopicPartition] | None = None,
         on_partitions_assigned: PartitionsCallback | None = None,
         on_partitions_revoking: PartitionsCallback | None = None,
         on_partitions_revoked: PartitionsCallback | None = None,
         on_partitions_lost: PartitionsCallback | None = None,
         **config: Any,
     ) -> None:
-        if not topics or not all(isinstance(topic, str) and topic for topic in topics):
-            raise ConfigError(f"topics are {topics!r}: give the names of one or more")
+        self._selection = Selection.of(topics, pattern, partitions)
         self.config: ConsumerConfig = consumer_config(**config)
+        if not self.config.group and not self._selection.by_hand:
+            raise ConfigError("'group' is missing: name one, or give partitions to read without a group")
         #: What happens, as typed events: iterate it, or give it a listener.
         self.events = EventLog()
-        self._topics = frozenset(topics)
         self._callbacks = Callbacks(
             on_partitions_assigned, on_partitions_revoking, on_partitions_revoked, on_partitions_lost
         )
@@ -82,7 +90,12 @@ class AsyncGroupConsumer:
         self._time: Callable[[], float] = time.monotonic
         self._parts: Parts | None = None
         self._built = assemble(
-            self.config, self._callbacks, wake=self._more.fire, report=self._publish, failed=self._fail
+            self.config,
+            self._callbacks,
+            by_hand=self._selection.by_hand,
+            wake=self._more.fire,
+            report=self._publish,
+            failed=self._fail,
         )
 
     def __repr__(self) -> str:
@@ -124,13 +137,13 @@ class AsyncGroupConsumer:
             parts.handover.run(),
             parts.fetcher.run(),
         ]
-        if self.config.enable_auto_commit:
+        if self.config.commits:
             jobs.append(parts.committer.run(self.config.auto_commit_interval_ms))
         for job in jobs:
             task = asyncio.create_task(job, name=f"kohort consumer {self.config.group}")
             task.add_done_callback(self._task_ended)
             self._tasks.append(task)
-        parts.driver.subscribe(self._topics)
+        parts.driver.select(self._selection)
 
     async def close(self, *, drain_timeout_ms: float = 0, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
         """Commit what is done, call the callbacks, leave the group. Safe to call again.
@@ -155,10 +168,23 @@ class AsyncGroupConsumer:
 
     def subscribe(self, *topics: str) -> None:
         """Take part for these topics instead; partitions of others are given up in order."""
-        if not topics:
-            raise ConfigError("subscribe to one topic at least; close the consumer to leave")
-        self._topics = frozenset(topics)
-        self._running().driver.subscribe(self._topics)
+        self._select(Selection.of(topics, None, None))
+
+    def subscribe_pattern(self, pattern: str | re.Pattern[str]) -> None:
+        """Take part for the topics that this matches as a whole, now and whenever there are new ones.
+
+        Internal topics never match. Topics are looked for every ``metadata_max_age_ms``.
+        """
+        self._select(Selection.of((), pattern, None))
+
+    def assign(self, *partitions: TopicPartition) -> None:
+        """Read these partitions instead, in no group; others are given up in order."""
+        self._select(Selection.of((), None, partitions))
+
+    def _select(self, new: Selection) -> None:
+        selection = self._selection.changed(new)
+        self._running().driver.select(selection)
+        self._selection = selection
 
     # records
 
@@ -254,6 +280,7 @@ class AsyncGroupConsumer:
         names the partitions this member has lost, and FatalGroupError.
         """
         parts = self._running(closing=True)
+        self._require_group("commit")
         if self._error is not None:
             raise self._error
         timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
@@ -262,7 +289,12 @@ class AsyncGroupConsumer:
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
         """What the group has committed, for these partitions or those of the assignment."""
+        self._require_group("committed")
         return await self._running().cluster.committed(self.config.group, partitions or self.assignment())
+
+    def _require_group(self, call: str) -> None:
+        if not self.config.group:
+            raise ConfigError(f"{call}: this consumer has no group, so nothing is committed; give it one")
 
     async def drain(self, timeout_ms: float, *partitions: TopicPartition) -> bool:
         """Wait until what was delivered (of these partitions, or all) is done; whether it was in time."""
@@ -290,7 +322,8 @@ class AsyncGroupConsumer:
         return self._built.membership.owned
 
     def subscription(self) -> frozenset[str]:
-        return self._topics
+        """The topics subscribed to: those named, or those that the pattern matches; none with ``assign``."""
+        return self._selection.topics or self._built.membership.subscription
 
     def position(self, partition: TopicPartition) -> int | None:
         """Offset of the next record to be delivered; None while it is not known."""
@@ -305,48 +338,6 @@ class AsyncGroupConsumer:
             if stay is not None and position.high_watermark >= 0:
                 lags[position.partition] = max(0, position.high_watermark - stay.position)
         return lags
-
-    # where to read
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Deliver nothing of these partitions until ``resume``; membership goes on. KeyError if not owned."""
-        self._running().positions.pause(partitions)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        parts = self._running()
-        parts.positions.resume(partitions)
-        parts.fetcher.wake()
-        self._more.fire()
-
-    def paused(self) -> frozenset[TopicPartition]:
-        return self._built.positions.paused()
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned."""
-        parts = self._running()
-        parts.positions.seek(partition, offset)
-        if offset not in (EARLIEST, LATEST):
-            position = parts.positions.get(partition)
-            assert position is not None, "seek has just found it"
-            parts.delivery.start(position)
-        else:
-            parts.delivery.drop([partition])
-        parts.fetcher.wake()
-
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        for partition in partitions:
-            self.seek(partition, EARLIEST)
-
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        for partition in partitions:
-            self.seek(partition, LATEST)
-
-    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
-        """Read on at the first record that is not older than this; at the end if there is none."""
-        parts = self._running()
-        parts.positions.seek_to_time(partition, timestamp_ms)
-        parts.delivery.drop([partition])
-        parts.fetcher.wake()
 
     # inside
 

@@ -171,10 +171,10 @@ def _reader() -> Callable[[bytes], Iterable[Any]]:
     return reader
 
 
-def end_of_run(data: bytes | memoryview, offset: int) -> int:
-    """The offset to fetch after these bytes: behind the last batch that is whole; ``offset`` if none is.
+def end_of_run(data: bytes | memoryview, offset: int, leader_epoch: int = -1) -> tuple[int, int]:
+    """The offset to fetch after these bytes, behind the last whole batch, and that batch's leader epoch.
 
-    Raises CorruptBatchError for bytes that are no batches.
+    What was given, if no batch is whole. Raises CorruptBatchError for bytes that are no batches.
     """
     position = 0
     while len(data) - position >= BATCH_OVERHEAD:
@@ -183,4 +183,5 @@ def end_of_run(data: bytes | memoryview, offset: int) -> int:
         if position > len(data):
             break
         offset = max(offset, header.next_offset)
-    return offset
+        leader_epoch = header.leader_epoch
+    return offset, leader_epoch

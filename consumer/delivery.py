@@ -80,6 +80,26 @@ class Delivery:
         self._lanes[partition] = lane = Lane(position, stay)
         self._turn.append(lane)
 
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether the partition was started."""
+        return partition in self._lanes
+
+    def delivered_to(self, partition: TopicPartition) -> int | None:
+        """The next offset to deliver; None before ``start``."""
+        lane = self._lanes.get(partition)
+        return lane.stay.position if lane is not None else None
+
+    def cut(self, position: Position) -> None:
+        """The log was cut at the position: what is buffered is gone.
+
+        The stay goes on when nothing was delivered from behind the cut; else its records are void.
+        """
+        lane = self._lanes.get(position.partition)
+        if lane is not None and lane.stay.position <= position.fetch_offset:
+            self._forget_buffered(lane)
+        else:
+            self.drop([position.partition])
+
     def epoch(self, partition: TopicPartition) -> int:
         """Number of the partition's stay, to stamp its records with."""
         return self._lanes[partition].stay.epoch
@@ -206,16 +226,19 @@ class Delivery:
     def _corrupt(self, lane: Lane, error: CorruptBatchError) -> None:
         """Read the same place again; give up after some times."""
         position = lane.position
-        self.buffered_bytes -= lane.buffered_bytes
-        lane.buffered_bytes = 0
-        lane.readers.clear()
-        lane.records, lane.index = [], 0
+        self._forget_buffered(lane)
         position.fetch_offset = lane.stay.position
         position.changed += 1
         position.failures += 1
         self._report(PartitionFailed(position.partition, error))
         if position.failures >= DECODE_TRIES:
             self._positions.fail(position, error)
+
+    def _forget_buffered(self, lane: Lane) -> None:
+        self.buffered_bytes -= lane.buffered_bytes
+        lane.buffered_bytes = 0
+        lane.readers.clear()
+        lane.records, lane.index = [], 0
 
     # windows
 

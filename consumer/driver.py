@@ -8,15 +8,17 @@ from collections.abc import Callable
 from ..assignors import TopicInfo
 from ..protocol import KafkaError, KohortError
 from .backoff import Backoff
+from .by_hand import ByHand
 from .cluster import Cluster
 from .delivery import Delivery
 from .effects import Adopt, Doubt, Effect, Fail, ForgetCoordinator, NeedTopics, Release, Report, Send
 from .errors import BrokerConnectionError, ConsumerClosedError
-from .events import BrokerUnavailable, Event, LoopBlocked, PollIntervalExceeded, TopicMissing
+from .events import BrokerUnavailable, Event, LoopBlocked, PatternMatched, PollIntervalExceeded, TopicMissing
 from .handover import Handover
 from .membership import Membership
 from .metadata import ClusterMetadata
 from .pollwatch import PollWatch
+from .selection import Selection
 from .signal import Signal
 from .weights import tell_weights
 
@@ -61,6 +63,7 @@ class Driver:
         self._failed = failed
         self._changed = Signal()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._selection = Selection()
         self._wanted: frozenset[str] = frozenset()
         self._led: frozenset[str] = frozenset()
         self._missing: frozenset[str] = frozenset()
@@ -73,10 +76,16 @@ class Driver:
 
     # what others tell it
 
-    def subscribe(self, topics: frozenset[str]) -> None:
-        """Take part for these topics."""
-        self._wanted = topics
-        self._membership.subscribe(topics, self.now())
+    def select(self, selection: Selection) -> None:
+        """Take part for these topics, or for those that match; or read these partitions."""
+        self._selection = selection
+        membership = self._membership
+        if isinstance(membership, ByHand):
+            self._wanted = frozenset(partition.topic for partition in selection.partitions)
+            membership.assign(selection.partitions)
+        elif selection.pattern is None:
+            self._wanted = selection.topics
+            membership.subscribe(self._wanted, self.now())
         self.carry_out()
         self._ask_topics()
 
@@ -199,7 +208,8 @@ class Driver:
         while True:
             self._look_now = False
             try:
-                known = await self._cluster.metadata(self._wanted | self._led, create=self._create_topics)
+                wanted = None if self._selection.pattern is not None else self._wanted | self._led
+                known = await self._cluster.metadata(wanted, create=self._create_topics)
             except ConsumerClosedError:
                 return
             except (BrokerConnectionError, KafkaError) as error:
@@ -211,6 +221,8 @@ class Driver:
             if self._look_now:
                 # asked for while this answer was under way: it may lack what is wanted now
                 continue
+            if self._selection.pattern is not None:
+                self._match(known)
             self._tell_missing(known)
             await tell_weights(
                 self._membership.measuring, self._cluster, self._group, self._led, self._report
@@ -219,6 +231,14 @@ class Driver:
             self.carry_out()
             if not self._look_now:
                 await self._look_again.wait(MISSING_TOPIC_MS if self._missing else self._metadata_max_age_ms)
+
+    def _match(self, known: ClusterMetadata) -> None:
+        """Subscribe to what matches the pattern now."""
+        topics = self._selection.matching((topic.name, topic.internal) for topic in known.topics.values())
+        if topics != self._wanted:
+            self._report(PatternMatched(tuple(sorted(topics))))
+            self._wanted = topics
+        self._membership.subscribe(topics, self.now())
 
     def _ask_topics(self) -> None:
         self._look_now = True

@@ -35,6 +35,23 @@ class NoOffsetError(ConsumerError):
         self.partition = partition
 
 
+class LogTruncatedError(NoOffsetError):
+    """Records that were read have left the log, and ``auto_offset_reset`` is ``fail``.
+
+    That comes of a leader election that was not clean. ``offset`` was to be read next; the log now ends, as
+    far as it is the same, at ``end_offset`` (-1: nothing of it is).
+    """
+
+    def __init__(self, partition: TopicPartition, offset: int, leader_epoch: int, end_offset: int) -> None:
+        text = (
+            f"the log was cut: offset {offset} was reached in leader epoch {leader_epoch}, which now ends at "
+            f"{end_offset}, and auto_offset_reset is 'fail': seek, or allow a reset"
+        )
+        super().__init__(partition, text)
+        self.offset = offset
+        self.end_offset = end_offset
+
+
 class StaleRecordError(ConsumerError):
     """``done`` was called for a record of a partition that this consumer has given up since."""
 

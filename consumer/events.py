@@ -112,6 +112,19 @@ class OffsetReset(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class LogTruncated(Event):
+    """The log was cut before ``asked``, reached in ``leader_epoch``; reading goes on at ``offset``.
+
+    Records up to ``asked`` that were delivered are no longer in the log (KIP-320).
+    """
+
+    partition: TopicPartition
+    asked: int
+    leader_epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitSucceeded(Event):
     offsets: Mapping[TopicPartition, int]
 
@@ -186,6 +199,13 @@ class BrokerUnavailable(Event):
 
     doing: str
     error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class PatternMatched(Event):
+    """The subscribed pattern matches these topics now; before, it matched others."""
+
+    topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError, TopicPartition
+from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
 from .backoff import Backoff
 from .cluster import Cluster
 from .decode import ChunkReader, end_of_run
 from .delivery import Delivery
 from .errors import BrokerConnectionError, ConsumerClosedError
-from .events import BrokerUnavailable, Event, OffsetReset, PartitionFailed
+from .events import BrokerUnavailable, Event, PartitionFailed
 from .fetch_requests import STALE_METADATA, FetchedPartition, FetchFrom
-from .offset_requests import EARLIEST, LATEST
 from .positions import Phase, Position, Positions
 from .signal import Signal
+from .start_offsets import StartOffsets
 
 #: While some partitions have enough buffered, a long poll for the others must not keep them from their turn.
 BUSY_WAIT_MS = 20
@@ -64,7 +64,16 @@ class Fetcher:
         self._delivery = delivery
         self._backoff = backoff
         self._report = report
-        self._polled = polled
+        self._starts = StartOffsets(
+            cluster,
+            settings.group,
+            settings.read_committed,
+            positions,
+            delivery,
+            backoff=backoff,
+            report=report,
+            polled=polled,
+        )
         self._changed = Signal()
         self._busy: dict[str | int, asyncio.Task[None]] = {}
         self._node_failures: dict[int, int] = defaultdict(int)
@@ -100,9 +109,12 @@ class Fetcher:
     def _start_what_is_due(self) -> None:
         now = self._now()
         if seeking := self._positions.in_phase(Phase.SEEKING, now):
-            self._start("committed", lambda: self._find_committed(seeking))
+            self._start("committed", lambda: self._starts.find_committed(seeking))
         if resetting := self._positions.in_phase(Phase.RESETTING, now):
-            self._start("reset", lambda: self._reset(resetting))
+            self._start("reset", lambda: self._starts.reset(resetting))
+        self._look_for_new_leaders(now)
+        if validating := self._positions.in_phase(Phase.VALIDATING, now):
+            self._start("validate", lambda: self._starts.validate(validating))
         self._start_fetches(now)
 
     def _start(self, key: str | int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -118,87 +130,17 @@ class Fetcher:
             )
         self.wake()
 
-    # start offsets
-
-    async def _find_committed(self, seeking: list[Position]) -> None:
-        found = await self._guarded(
-            seeking,
-            "asking for committed offsets",
-            lambda: self._cluster.committed(self._settings.group, [p.partition for p in seeking]),
-        )
-        if found is None:
-            return
-        for position in seeking:
-            if self._positions.get(position.partition) is position and position.phase is Phase.SEEKING:
-                self._positions.found_committed(position.partition, found.get(position.partition))
-                self._started(position)
-
-    async def _reset(self, resetting: list[Position]) -> None:
-        at = {p.partition: p.reset_to for p in resetting}
-        before = {p.partition: p.changed for p in resetting}
-        missed = [p.partition for p in resetting if p.reset is not None and p.reset.asked is not None]
-
-        async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
-            return await self._offsets_at(at), await self._ranges(missed)
-
-        answer = await self._guarded(resetting, "resetting offsets", ask)
-        if answer is None:
-            return
-        found, ranges = answer
-        for position in resetting:
-            partition = position.partition
-            if self._positions.get(partition) is not position or position.changed != before[partition]:
-                continue
-            reset = self._positions.reset_found(position, found[partition])
-            if reset is not None:
-                reason = reset.reason + ranges.get(partition, "")
-                policy = _policy_name(at[partition])
-                self._report(OffsetReset(partition, reset.asked, reason, policy, found[partition]))
-            self._started(position, moved_by_reset=True)
-
-    async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
-        """What the logs hold, in words, for the reason of a reset."""
-        starts = await self._cluster.list_offsets(dict.fromkeys(partitions, EARLIEST))
-        ends = await self._cluster.list_offsets(dict.fromkeys(partitions, LATEST))
-        return {p: f": it starts at {starts[p].offset} and ends at {ends[p].offset}" for p in partitions}
-
-    async def _offsets_at(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Offsets by time; the end of the log where no record is that late."""
-        read_committed = self._settings.read_committed
-        found = await self._cluster.list_offsets(at, read_committed=read_committed)
-        none = {partition: LATEST for partition, row in found.items() if row.offset < 0}
-        ends = await self._cluster.list_offsets(none, read_committed=read_committed)
-        return {partition: ends.get(partition, row).offset for partition, row in found.items()}
-
-    def _started(self, position: Position, *, moved_by_reset: bool = False) -> None:
-        if position.phase is Phase.READING:
-            self._delivery.start(position, moved_by_reset=moved_by_reset)
-        self._polled()
-
-    async def _guarded(
-        self, positions: list[Position], doing: str, call: Callable[[], Awaitable[Any]]
-    ) -> Any | None:
-        """The call's answer; None after an error, which is reported and delays these partitions."""
-        try:
-            return await call()
-        except ConsumerClosedError:
-            return None
-        except KohortError as error:
-            for position in positions:
-                self._delay(position)
-            if isinstance(error, KafkaError) and not error.retriable:
-                for position in positions:
-                    self._positions.fail(position, error)
-                self._polled()
-            else:
-                self._report(BrokerUnavailable(doing, error))
-            return None
-
-    def _delay(self, position: Position) -> None:
-        position.retry_at = self._now() + self._backoff.delay_ms(position.failures)
-        position.failures += 1
-
     # fetching
+
+    def _look_for_new_leaders(self, now: float) -> None:
+        """A partition that has a new leader may have lost records: ask before reading on (KIP-320)."""
+        for position in self._positions.in_phase(Phase.READING, now):
+            epoch = self._cluster.known.leader_epoch(position.partition)
+            if epoch > position.checked_epoch:
+                if position.checked_epoch >= 0 and position.leader_epoch >= 0:
+                    self._positions.validate(position)
+                else:
+                    position.checked_epoch = epoch
 
     def _start_fetches(self, now: float) -> None:
         by_node: dict[int, list[Position]] = defaultdict(list)
@@ -212,7 +154,7 @@ class Fetcher:
             node = self._cluster.leader(position.partition)
             if node is None:
                 leaderless = True
-                self._delay(position)
+                self._starts.delay(position)
             else:
                 by_node[position.read_replica if position.read_replica >= 0 else node].append(position)
         for node, positions in by_node.items():
@@ -284,10 +226,10 @@ class Fetcher:
         if not fetched.records:
             return
         try:
-            end = end_of_run(fetched.records, position.fetch_offset)
+            end, leader_epoch = end_of_run(fetched.records, position.fetch_offset, position.leader_epoch)
         except CorruptBatchError as error:
             self._report(PartitionFailed(position.partition, error))
-            self._delay(position)
+            self._starts.delay(position)
             return
         reader = ChunkReader(
             position.partition,
@@ -298,7 +240,7 @@ class Fetcher:
             generation=position.generation,
             epoch=epoch,
         )
-        position.fetch_offset = end
+        position.fetch_offset, position.leader_epoch = end, leader_epoch
         self._delivery.put(reader)
 
     def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
@@ -306,15 +248,14 @@ class Fetcher:
         position.read_replica = -1
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._positions.out_of_range(position, "the log does not have it")
-            self._polled()
+            self._starts.moved(position)
         elif error.code in _FATAL:
-            self._report(PartitionFailed(position.partition, error))
             self._positions.fail(position, error)
-            self._polled()
+            self._starts.moved(position)
         else:
             if error.code not in STALE_METADATA:
                 self._report(PartitionFailed(position.partition, error))
-            self._delay(position)
+            self._starts.delay(position)
             self._start("metadata", self._renew_metadata)
 
     async def _renew_metadata(self) -> None:
@@ -328,7 +269,3 @@ class Fetcher:
             self._report(BrokerUnavailable("asking for metadata", error))
             self._metadata_failures += 1
         await asyncio.sleep(self._backoff.delay_ms(self._metadata_failures) / 1000)
-
-
-def _policy_name(reset_to: int) -> str:
-    return {EARLIEST: "earliest", LATEST: "latest"}.get(reset_to, f"timestamp {reset_to}")

@@ -48,6 +48,11 @@ class Membership(MembershipCore):
         return self._strategies.measuring(self.protocol) if waiting else None
 
     @property
+    def subscription(self) -> frozenset[str]:
+        """The topics this member asks for."""
+        return frozenset(self._subscription)
+
+    @property
     def paused(self) -> bool:
         """Whether this member stays away until ``resume``."""
         return self._paused

@@ -38,6 +38,14 @@ class OffsetAndTimestamp:
     leader_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """Answer of OffsetForLeaderEpoch: the largest epoch not above the one asked for, and its end; or -1."""
+
+    leader_epoch: int
+    offset: int
+
+
 async def committed(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None, require_stable: bool
 ) -> dict[TopicPartition, CommittedOffset]:
@@ -151,6 +159,58 @@ async def list_offsets(
     if at:
         await cluster.retrying(attempt)
     return {partition: found[partition] for partition in at}
+
+
+async def epoch_ends(
+    cluster: Cluster, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, EpochEnd]:
+    """See Cluster.epoch_ends."""
+    found: dict[TopicPartition, EpochEnd] = {}
+    stale = False
+
+    async def attempt() -> None:
+        nonlocal stale
+        missing = {partition: epoch for partition, epoch in epochs.items() if partition not in found}
+        if stale or any(cluster.leader(partition) is None for partition in missing):
+            await cluster.metadata({partition.topic for partition in missing})
+        stale = True
+        by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        for partition, epoch in missing.items():
+            by_node[leader_or_raise(cluster, partition)][partition] = epoch
+        for node, part in by_node.items():
+            for partition, row in (await _epoch_ends_of(cluster, node, part)).items():
+                if row.error_code:
+                    raise KafkaError(row.error_code, f"asking where a leader epoch of {partition} ends")
+                found[partition] = EpochEnd(row.leader_epoch, row.end_offset)
+
+    if epochs:
+        await cluster.retrying(attempt)
+    return found
+
+
+async def _epoch_ends_of(
+    cluster: Cluster, node: int, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Any]:
+    make = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    topics = defaultdict(list)
+    for partition, epoch in epochs.items():
+        topics[partition.topic].append(
+            make.OffsetForLeaderTopic.OffsetForLeaderPartition(
+                partition=partition.partition,
+                current_leader_epoch=cluster.known.leader_epoch(partition),
+                leader_epoch=epoch,
+            )
+        )
+    body = make(
+        replica_id=-1,
+        topics=[make.OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
+    )
+    response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
+    return {
+        TopicPartition(topic.topic, row.partition): row
+        for topic in response.topics
+        for row in topic.partitions
+    }
 
 
 async def _ask_leaders(

@@ -1,7 +1,8 @@
 """Where each partition is read: how a start offset is found, what is fetched next, what is paused. No I/O.
 
 A partition goes from *seeking* (its committed offset is asked for) over *resetting* (there is none, or it is
-out of range: ask the log by ``auto_offset_reset``) to *reading*; *failed* when the policy is to fail.
+out of range: ask the log by ``auto_offset_reset``) or *validating* (there is one: ask whether the log has
+been cut before it, and again whenever its leader changes) to *reading*; *failed* when the policy is to fail.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Phase(Enum):
 
     SEEKING = "seeking"
     RESETTING = "resetting"
+    VALIDATING = "validating"
     READING = "reading"
     FAILED = "failed"
 
@@ -41,7 +43,8 @@ class Position:
 
     ``held``: being given up, or not announced to the user yet. ``changed`` counts the times it was set
     elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is fetched from
-    now on.
+    now on. ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the leader's
+    when the log was last known to be the same.
     """
 
     partition: TopicPartition
@@ -49,6 +52,7 @@ class Position:
     phase: Phase = Phase.SEEKING
     fetch_offset: int = -1
     leader_epoch: int = -1
+    checked_epoch: int = -1
     committed: CommittedOffset | None = None
     changed: int = 0
     paused: bool = False
@@ -127,8 +131,10 @@ class Positions:
         if committed is None:
             self._start_reset(position, Reset(None, "nothing is committed"))
         else:
-            position.leader_epoch = committed.leader_epoch
             self._read_from(position, committed.offset)
+            position.leader_epoch = committed.leader_epoch
+            if committed.leader_epoch >= 0:
+                position.phase = Phase.VALIDATING
 
     def out_of_range(self, position: Position, reason: str) -> None:
         """What was to be fetched next is not in the log."""
@@ -140,14 +146,12 @@ class Positions:
         reset = position.reset
         if position.phase is not Phase.RESETTING or reset is None:
             return None
-        position.leader_epoch = -1
         self._read_from(position, offset)
         return reset
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on at an offset; at EARLIEST or LATEST (negative) at that end. KeyError if not assigned."""
         position = self._all[partition]
-        position.leader_epoch = -1
         if offset in (EARLIEST, LATEST):
             position.reset_to = offset
             self._to_reset(position, Reset(None, "asked for by seek"))
@@ -159,6 +163,33 @@ class Positions:
         position = self._all[partition]
         position.reset_to = timestamp_ms
         self._to_reset(position, Reset(None, "asked for by seek"))
+
+    # cut logs
+
+    @property
+    def fails_without_offset(self) -> bool:
+        """Whether the policy is to fail rather than to go on elsewhere."""
+        return self._policy == "fail"
+
+    def validate(self, position: Position) -> None:
+        """Before it is read on, its log is asked whether it is still the same."""
+        position.phase = Phase.VALIDATING
+        position.changed += 1
+
+    def valid(self, position: Position) -> None:
+        """It is."""
+        position.phase = Phase.READING
+        position.failures = 0
+
+    def cut_at(self, position: Position, offset: int) -> None:
+        """It is not: the log was cut at, or just behind, this offset."""
+        checked = position.checked_epoch
+        self._read_from(position, offset)
+        position.checked_epoch = checked
+
+    def cut_somewhere(self, position: Position, reason: str) -> None:
+        """It is not, and nothing that was read is left."""
+        self._start_reset(position, Reset(position.fetch_offset, reason))
 
     def fail(self, position: Position, error: Exception) -> None:
         """It cannot be read; polls raise this until it is sought elsewhere or given up."""
@@ -189,6 +220,8 @@ class Positions:
 
     def _read_from(self, position: Position, offset: int) -> None:
         position.fetch_offset = offset
+        position.leader_epoch = -1
+        position.read_replica = -1
         position.phase = Phase.READING
         position.reset = None
         position.error = None

@@ -10,6 +10,7 @@ import pytest
 from kohort.consumer import AsyncGroupConsumer, ConfigError
 from kohort.consumer.address import Address, parse_bootstrap
 from kohort.consumer.config import consumer_config
+from kohort.protocol import TopicPartition
 
 BASE: dict[str, Any] = {"bootstrap": "localhost:9092", "group": "billing"}
 
@@ -61,7 +62,7 @@ def test_a_wrong_setting_is_one_error_that_names_it_its_value_and_what_is_allowe
 def test_what_has_no_default_must_be_given(missing: str) -> None:
     settings = {key: value for key, value in BASE.items() if key != missing}
     with pytest.raises(ConfigError, match=f"'{missing}' is missing"):
-        consumer_config(**settings)
+        AsyncGroupConsumer("orders", **settings)
 
 
 def test_every_wrong_setting_is_named() -> None:
@@ -104,6 +105,32 @@ def test_a_password_is_not_shown() -> None:
 def test_topics_must_be_named(topics: tuple[Any, ...]) -> None:
     with pytest.raises(ConfigError, match=re.escape(repr(topics))):
         AsyncGroupConsumer(*topics, **BASE)
+
+
+@pytest.mark.parametrize(
+    ("topics", "what", "text"),
+    [
+        (("orders",), {"pattern": "o.*"}, "cannot be mixed"),
+        (("orders",), {"partitions": [TopicPartition("orders", 0)]}, "cannot be mixed"),
+        ((), {"pattern": "o.*", "partitions": [TopicPartition("orders", 0)]}, "cannot be mixed"),
+        ((), {"pattern": "o("}, r"'o\(' is no regular expression"),
+        ((), {"pattern": ""}, "not empty"),
+        ((), {"pattern": 5}, "5 is no regular expression"),
+        ((), {"partitions": []}, "partitions are empty"),
+        ((), {"partitions": ["orders"]}, r"'orders': give TopicPartition"),
+        ((), {"partitions": [("orders", -1)]}, "give TopicPartition"),
+    ],
+)
+def test_what_is_read_is_one_thing_and_well_formed(topics: Any, what: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        AsyncGroupConsumer(*topics, **BASE, **what)
+
+
+def test_partitions_can_be_read_without_a_group_but_an_empty_name_is_none() -> None:
+    partitions = [TopicPartition("orders", 0)]
+    assert AsyncGroupConsumer(partitions=partitions, bootstrap="a").config.group == ""
+    with pytest.raises(ConfigError, match="group=''"):
+        AsyncGroupConsumer(partitions=partitions, bootstrap="a", group="")
 
 
 @pytest.mark.parametrize("assignor", ["nonsense", [], [5], ["range", "range"]])

@@ -24,6 +24,8 @@ def test_a_committed_offset_is_where_reading_starts() -> None:
     positions, position = _one()
     assert positions.in_phase(Phase.SEEKING, 0.0) == [position]
     positions.found_committed(ORDERS, CommittedOffset(42, 5))
+    assert position.phase is Phase.VALIDATING, "whoever knows the epoch asks first whether the log was cut"
+    positions.valid(position)
     assert (position.phase, position.fetch_offset, position.leader_epoch) == (Phase.READING, 42, 5)
     assert position.readable
 

@@ -1,0 +1,67 @@
+"""Where a consumer reads on, and what it leaves alone for a while."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ..protocol import TopicPartition
+from .assembly import Parts
+from .offset_requests import EARLIEST, LATEST
+from .signal import Signal
+
+
+class Seeking(ABC):
+    """Base of AsyncGroupConsumer; see there."""
+
+    _built: Parts
+    _more: Signal
+
+    @abstractmethod
+    def _running(self, *, closing: bool = False) -> Parts:
+        """The parts; ConsumerClosedError unless it runs."""
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Deliver nothing of these partitions until ``resume``; membership goes on. KeyError if not owned."""
+        self._running().positions.pause(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Deliver them again."""
+        parts = self._running()
+        parts.positions.resume(partitions)
+        parts.fetcher.wake()
+        self._more.fire()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return self._built.positions.paused()
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned."""
+        parts = self._running()
+        parts.positions.seek(partition, offset)
+        if offset not in (EARLIEST, LATEST):
+            position = parts.positions.get(partition)
+            assert position is not None, "seek has just found it"
+            parts.delivery.start(position)
+        else:
+            parts.delivery.drop([partition])
+        parts.fetcher.wake()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self.seek(partition, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self.seek(partition, LATEST)
+
+    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        """Read on at the first record that is not older than this; at the end if there is none."""
+        parts = self._running()
+        parts.positions.seek_to_time(partition, timestamp_ms)
+        parts.delivery.drop([partition])
+        parts.fetcher.wake()
+
+    def rewind(self, timestamp_ms: int) -> None:
+        """``seek_to_time`` for every partition that this consumer has now."""
+        for partition in self._built.membership.owned:
+            self.seek_to_time(partition, timestamp_ms)

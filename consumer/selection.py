@@ -1,0 +1,96 @@
+"""What a consumer reads: topics or a pattern of them as a member of a group, or partitions by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from ..protocol import TopicPartition
+from .errors import ConfigError
+
+_HOW = {
+    "topics": "subscribes to topics",
+    "pattern": "subscribes to a pattern",
+    "partitions": "reads partitions that it was assigned by hand",
+}
+_CALLS = {"topics": "subscribe", "pattern": "subscribe_pattern", "partitions": "assign"}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Exactly one of the three is set."""
+
+    topics: frozenset[str] = frozenset()
+    pattern: re.Pattern[str] | None = None
+    partitions: frozenset[TopicPartition] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        topics: Iterable[Any],
+        pattern: str | re.Pattern[str] | None,
+        partitions: Iterable[TopicPartition] | None,
+    ) -> Self:
+        """Check what a user gave. Raises ConfigError unless it is one of the three, and well formed."""
+        names = tuple(topics)
+        given = [bool(names), pattern is not None, partitions is not None]
+        if sum(given) > 1:
+            raise ConfigError("topics, pattern and partitions cannot be mixed: give one of them")
+        if pattern is not None:
+            return cls(pattern=_compiled(pattern))
+        if partitions is not None:
+            return cls(partitions=_partitions(partitions))
+        if not names or not all(isinstance(topic, str) and topic for topic in names):
+            raise ConfigError(
+                f"topics are {names!r}: give the names of one or more, or a pattern, or partitions"
+            )
+        return cls(topics=frozenset(names))
+
+    @property
+    def kind(self) -> str:
+        if self.pattern is not None:
+            return "pattern"
+        return "topics" if self.topics else "partitions"
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether there is no group membership."""
+        return self.kind == "partitions"
+
+    def changed(self, new: Selection) -> Selection:
+        """The selection that takes this one's place; ConfigError when it is of another kind."""
+        if new.kind != self.kind:
+            raise ConfigError(
+                f"this consumer {_HOW[self.kind]}: {_CALLS[new.kind]} cannot be mixed with that, "
+                f"use {_CALLS[self.kind]}, or make another consumer"
+            )
+        return replace(new)
+
+    def matching(self, topics: Iterable[tuple[str, bool]]) -> frozenset[str]:
+        """Of these topics (name, whether internal) those that the whole pattern matches; no internal ones."""
+        assert self.pattern is not None, "asked of patterns only"
+        matches = self.pattern.fullmatch
+        return frozenset(name for name, internal in topics if not internal and matches(name))
+
+
+def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, TypeError) as error:
+        raise ConfigError(f"pattern {pattern!r} is no regular expression: {error}") from error
+    if not isinstance(compiled.pattern, str) or not compiled.pattern:
+        raise ConfigError(f"pattern {pattern!r}: give a regular expression as a string that is not empty")
+    return compiled
+
+
+def _partitions(partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+    given = list(partitions)
+    for each in given:
+        fits = isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) and each[0]
+        if not fits or not isinstance(each[1], int) or isinstance(each[1], bool) or each[1] < 0:
+            raise ConfigError(f"partition {each!r}: give TopicPartition(topic, number)")
+    if not given:
+        raise ConfigError("partitions are empty: give one or more")
+    return frozenset(TopicPartition(*each) for each in given)

@@ -1,0 +1,182 @@
+"""Partitions whose log was cut before what had been read of it (KIP-320)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from kohort.consumer import Cluster, CommittedOffset, EpochEnd, LogTruncatedError
+from kohort.consumer.backoff import Backoff
+from kohort.consumer.decode import ChunkReader
+from kohort.consumer.delivery import Delivery
+from kohort.consumer.events import Event, LogTruncated, PartitionFailed
+from kohort.consumer.positions import Phase, Position, Positions
+from kohort.consumer.start_offsets import StartOffsets
+from kohort.consumer.tracker import Tracker
+from kohort.protocol import TopicPartition, UnsupportedVersionError
+from tests.consumer.batches import batch
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def _nothing() -> None:
+    """Nobody polls."""
+
+
+class _Cluster:
+    """A leader in epoch 7 whose answer to OffsetForLeaderEpoch is the test's."""
+
+    def __init__(self, end: EpochEnd | Exception) -> None:
+        self.end = end
+        self.asked: dict[TopicPartition, int] = {}
+        self.known = self
+
+    def leader_epoch(self, _: TopicPartition) -> int:
+        return 7
+
+    async def epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+        self.asked = epochs
+        if isinstance(self.end, Exception):
+            raise self.end
+        return dict.fromkeys(epochs, self.end)
+
+
+class _Bench:
+    def __init__(self, end: EpochEnd | Exception, policy: str = "latest") -> None:
+        self.events: list[Event] = []
+        self.cluster = _Cluster(end)
+        self.tracker, self.positions = Tracker(), Positions(policy)
+        self.delivery = Delivery(
+            self.positions, self.tracker, max_undone=100, wake=_nothing, report=self.events.append
+        )
+        self.starts = StartOffsets(
+            cast(Cluster, self.cluster),
+            "billing",
+            False,
+            self.positions,
+            self.delivery,
+            backoff=Backoff(1, 1),
+            report=self.events.append,
+            polled=_nothing,
+        )
+        self.positions.add([ORDERS], 1)
+        self.positions.hold([ORDERS], held=False)
+        self.positions.found_committed(ORDERS, CommittedOffset(10, 5))
+
+    @property
+    def position(self) -> Position:
+        position = self.positions.get(ORDERS)
+        assert position is not None
+        return position
+
+    async def validate(self) -> None:
+        await self.starts.validate([self.position])
+
+    async def read_to(self, delivered: int, fetched: int) -> None:
+        """Records are delivered and fetched so far in epoch 6; then there is another leader."""
+        await self.validate()
+        reader = ChunkReader(
+            ORDERS, batch([b"x"] * (fetched - 10), 10), 10, epoch=self.delivery.epoch(ORDERS)
+        )
+        self.delivery.put(reader)
+        self.delivery.take(delivered - 10)
+        self.position.fetch_offset, self.position.leader_epoch = fetched, 6
+        self.positions.validate(self.position)
+
+
+async def test_a_log_that_still_has_what_was_committed_is_read_from_there() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    assert bench.position.phase is Phase.VALIDATING
+    await bench.validate()
+    assert bench.cluster.asked == {ORDERS: 5}
+    assert (bench.position.phase, bench.position.fetch_offset) == (Phase.READING, 10)
+    assert (bench.position.checked_epoch, bench.events) == (7, [])
+    assert bench.tracker.committable() == {}
+
+
+async def test_a_log_cut_before_the_committed_offset_is_read_from_the_cut_and_an_event_says_so() -> None:
+    bench = _Bench(EpochEnd(4, 8))
+    await bench.validate()
+    assert (bench.position.phase, bench.position.fetch_offset) == (Phase.READING, 8)
+    assert bench.events == [LogTruncated(ORDERS, 10, 5, 8)]
+    assert bench.tracker.committable() == {ORDERS: CommittedOffset(8)}, "the old commit is corrected"
+
+
+async def test_the_policy_fail_stops_the_partition_at_the_cut() -> None:
+    bench = _Bench(EpochEnd(4, 8), "fail")
+    await bench.validate()
+    error = bench.positions.first_error()
+    assert isinstance(error, LogTruncatedError)
+    assert (error.offset, error.end_offset) == (10, 8)
+    assert [type(event) for event in bench.events] == [PartitionFailed]
+
+
+async def test_a_log_without_the_epoch_is_reset_by_the_policy() -> None:
+    bench = _Bench(EpochEnd(-1, -1), "earliest")
+    await bench.validate()
+    assert bench.position.phase is Phase.RESETTING
+    assert bench.position.reset is not None
+    assert (bench.position.reset.asked, bench.position.reset.reason) == (
+        10,
+        "leader epoch 5, which it is from, is gone",
+    )
+
+
+async def test_a_cut_of_what_was_fetched_and_not_delivered_costs_only_that() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    await bench.read_to(delivered=12, fetched=20)
+    stay = bench.tracker.get(ORDERS)
+    bench.cluster.end = EpochEnd(6, 15)
+    await bench.validate()
+    assert bench.tracker.get(ORDERS) is stay, "what was delivered can still be marked done"
+    assert (bench.position.fetch_offset, bench.delivery.buffered_bytes) == (12, 0)
+    assert bench.events == [LogTruncated(ORDERS, 20, 6, 12)]
+
+
+async def test_a_cut_of_what_was_delivered_begins_a_new_stay() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    await bench.read_to(delivered=18, fetched=20)
+    stay = bench.tracker.get(ORDERS)
+    bench.cluster.end = EpochEnd(6, 15)
+    await bench.validate()
+    assert bench.tracker.get(ORDERS) is not stay
+    assert (bench.position.fetch_offset, bench.delivery.delivered_to(ORDERS)) == (15, 15)
+
+
+async def test_a_new_leader_with_the_same_log_disturbs_nothing() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    await bench.read_to(delivered=12, fetched=20)
+    stay = bench.tracker.get(ORDERS)
+    bench.cluster.end = EpochEnd(6, 20)
+    await bench.validate()
+    assert bench.tracker.get(ORDERS) is stay
+    assert [record.offset for record in bench.delivery.take(100)] == list(range(12, 20))
+
+
+async def test_a_broker_that_cannot_say_is_believed() -> None:
+    bench = _Bench(UnsupportedVersionError("too old"))
+    await bench.validate()
+    assert bench.position.phase is Phase.READING
+
+
+@pytest.mark.parametrize("moved", ["given up", "sought"])
+async def test_an_answer_that_comes_too_late_is_ignored(moved: str) -> None:
+    bench = _Bench(EpochEnd(4, 8))
+    position: Any = bench.position
+    asking = bench.starts.validate([position])
+    if moved == "given up":
+        bench.positions.remove([ORDERS])
+        await asking
+        assert bench.events == []
+        return
+    # the coroutine has not begun: what it is told about first is the position as it was
+    epoch_ends = bench.cluster.epoch_ends
+
+    async def seek_meanwhile(epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+        bench.positions.seek(ORDERS, 3)
+        return await epoch_ends(epochs)
+
+    bench.cluster.epoch_ends = seek_meanwhile  # type: ignore[method-assign]
+    await asking
+    assert (position.fetch_offset, bench.events) == (3, [])
