@@ -1,32 +1,28 @@
 """Is this assignor fit for a group? Checks for anyone's assignor; each raises AssertionError with the story.
 
-    from kohort.assignors.conformance import check_assignor
-
-    def test_tenants_first():
-        check_assignor(TenantAssignor)
-
-``make`` is the class, or any function that makes a new instance: a group's members each have one of their
-own. Pass ``cases`` to go on with groups of your own; :func:`standard_cases` has the ends that are easily
-forgotten.
+:mod:`kohort.testing.assignors` is the face of it. ``make`` is the class, or any function that makes a new
+instance: a group's members each have one of their own.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..protocol import Subscription, TopicPartition
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo
+from .registry import AssignorError, load_assignor
+from .simulation import MakeAssignor, run_rounds
 from .validation import ProblemKind, validate_assignment
-
-MakeAssignor = Callable[[], Assignor]
 
 #: Other orders of the same group that are tried, besides the reverse.
 _SHUFFLES = 5
 #: Rounds in which a cooperative group must have settled (KIP-429).
 _MAX_ROUNDS = 2
 _SHOWN_PROBLEMS = 3
+#: Of the first assignment; above every generation that a member of the cases claims.
+_GENERATION = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +36,42 @@ class Case:
 
 def check_assignor(make: MakeAssignor, cases: Iterable[Case] | None = None) -> None:
     """All checks below on every case (by default :func:`standard_cases`)."""
+    check_contract(make)
     for case in standard_cases() if cases is None else cases:
-        check_valid(make, case)
-        check_complete(make, case)
-        check_order_independent(make, case)
-        check_stable(make, case)
+        for check in CHECKS:
+            check(make, case)
+
+
+def check_contract(make: MakeAssignor) -> None:
+    """Name, rebalance protocols and signatures are such that a consumer can use it."""
+    try:
+        load_assignor(make())
+    except AssignorError as error:
+        raise AssertionError(str(error)) from error
 
 
 def check_valid(make: MakeAssignor, case: Case) -> None:
     """Each member has an entry, each partition exists, is wanted and given once; the input stays as it is."""
     topics, members = dict(case.topics), dict(case.members)
     assignor = make()
-    answer = assignor.assign(topics, members)
+    answer = _assign(assignor, case, topics, members)
     if topics != dict(case.topics):
         raise _failure(assignor, case, "changed the topics it was given")
     if members != dict(case.members):
         raise _failure(assignor, case, "changed the members it was given")
-    left_out = sorted(members.keys() - answer.keys())
-    if left_out:
-        raise _failure(assignor, case, f"has no entry for {left_out}; give an empty list", answer)
     problems = validate_assignment(topics, members, answer, _protocol(assignor))
     unsafe = [str(problem) for problem in problems if problem.kind.unsafe]
     if unsafe:
         raise _failure(assignor, case, _few(unsafe), answer)
+    left_out = sorted(members.keys() - answer.keys())
+    if left_out:
+        raise _failure(assignor, case, f"has no entry for {left_out}; give an empty list", answer)
 
 
 def check_complete(make: MakeAssignor, case: Case) -> None:
     """Every partition of every subscribed topic is given to somebody (or, cooperatively, still claimed)."""
     assignor = make()
-    answer = assignor.assign(case.topics, case.members)
+    answer = _assign(assignor, case)
     problems = validate_assignment(case.topics, case.members, answer, _protocol(assignor))
     missing = [str(problem) for problem in problems if problem.kind is ProblemKind.MISSING]
     if missing:
@@ -78,9 +81,9 @@ def check_complete(make: MakeAssignor, case: Case) -> None:
 def check_order_independent(make: MakeAssignor, case: Case) -> None:
     """The order of members and topics decides nothing: a new leader sees them in another one."""
     assignor = make()
-    expected = _as_sets(assignor.assign(case.topics, case.members))
+    expected = _as_sets(_assign(assignor, case))
     for order in _other_orders(case):
-        answer = make().assign(order.topics, order.members)
+        answer = _assign(make(), order)
         if _as_sets(answer) != expected:
             raise _failure(
                 assignor, case, f"answers differently when members come as {list(order.members)}", answer
@@ -88,21 +91,42 @@ def check_order_independent(make: MakeAssignor, case: Case) -> None:
 
 
 def check_stable(make: MakeAssignor, case: Case) -> None:
-    """Members that rejoin with what they got get the same again; cooperatively from the second round on."""
+    """Members that rejoin with what they got get the same again, from a leader that has not led before.
+
+    A cooperative group may need a second round to get there.
+    """
     assignor = make()
-    answer = assignor.assign(case.topics, case.members)
-    if _protocol(assignor) is RebalanceProtocol.COOPERATIVE:
-        for generation in range(2, _MAX_ROUNDS + 1):
-            case = _rejoined(make, case, answer, generation)
-            answer = make().assign(case.topics, case.members)
-            problems = validate_assignment(case.topics, case.members, answer, RebalanceProtocol.COOPERATIVE)
-            if problems:
-                raise _failure(assignor, case, f"round {generation}: {problems[0]}", answer)
-    again = make().assign(case.topics, _rejoined(make, case, answer, _MAX_ROUNDS + 1).members)
-    if _as_sets(again) != _as_sets(answer):
-        raise _failure(
-            assignor, case, f"moves partitions although nothing has changed: {again} after", answer
+    try:
+        done = run_rounds(
+            make, case.topics, case.members, _protocol(assignor), _GENERATION, max_rounds=_MAX_ROUNDS
         )
+    except Exception as error:
+        raise _failure(assignor, case, f"raised {error!r} while the group settled") from error
+    answer = done.answers[-1]
+    if done.problems:
+        raise _failure(assignor, case, f"round {len(done.answers)}: {_few(map(str, done.problems))}", answer)
+    again = _assign(make(), case, case.topics, done.members)
+    if _as_sets(again) != _as_sets(answer):
+        words = f"moves partitions although nothing has changed: {again} after"
+        raise _failure(assignor, case, words, answer)
+
+
+#: What every case is put through.
+CHECKS = (check_valid, check_complete, check_order_independent, check_stable)
+
+
+def _assign(
+    assignor: Assignor,
+    case: Case,
+    topics: Mapping[str, TopicInfo] | None = None,
+    members: Mapping[str, Member] | None = None,
+) -> GroupAssignment:
+    try:
+        return assignor.assign(
+            case.topics if topics is None else topics, case.members if members is None else members
+        )
+    except Exception as error:
+        raise _failure(assignor, case, f"raised {error!r}") from error
 
 
 def standard_cases() -> list[Case]:
@@ -186,22 +210,6 @@ def _many_members() -> dict[str, Member]:
     return _group(**{f"c{i}": rnd.sample(names, rnd.randint(1, 6)) for i in range(20)})
 
 
-def _rejoined(make: MakeAssignor, case: Case, answer: GroupAssignment, generation: int) -> Case:
-    """The same group after everyone has taken its part of ``answer`` and joins again."""
-    members = {}
-    for member_id, member in case.members.items():
-        mine = make()
-        mine.on_assignment(answer[member_id], generation)
-        subscription = replace(
-            member.subscription,
-            user_data=mine.user_data(member.topics),
-            owned=tuple(answer[member_id]),
-            generation=generation,
-        )
-        members[member_id] = replace(member, subscription=subscription)
-    return Case(case.name, case.topics, members)
-
-
 def _other_orders(case: Case) -> list[Case]:
     topics, members = list(case.topics.items()), list(case.members.items())
     orders = [Case(case.name, dict(reversed(topics)), dict(reversed(members)))]
@@ -235,7 +243,8 @@ def _failure(
     return AssertionError("\n".join(lines))
 
 
-def _few(problems: list[str]) -> str:
+def _few(told: Iterable[str]) -> str:
+    problems = list(told)
     more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 

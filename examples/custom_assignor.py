@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kohort.assignors import Assignor, GroupAssignment, Member, TopicInfo, in_member_order
-from kohort.assignors.conformance import check_assignor
 from kohort.protocol import Subscription, TopicPartition
+from kohort.testing.assignors import check_assignor
 
 
 class TenantAssignor(Assignor):

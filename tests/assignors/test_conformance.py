@@ -16,8 +16,8 @@ from kohort.assignors import (
     TopicInfo,
     load_assignor,
 )
-from kohort.assignors.conformance import check_assignor, standard_cases
 from kohort.protocol import TopicPartition
+from kohort.testing.assignors import check_assignor, standard_cases
 
 Topics = Mapping[str, TopicInfo]
 Members = Mapping[str, Member]
