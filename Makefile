@@ -16,7 +16,7 @@ help:
 	@echo "make test        ruff, mypy, import rules and every test"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
-	@echo "make soak        ten minutes of members that come, go, die and hang (SOAK_SECONDS=600)"
+	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker killed under load"
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
@@ -58,7 +58,7 @@ test-connect: $(VENV)/.installed
 
 SOAK_SECONDS ?= 600
 soak: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/churn -s --soak $(SOAK_SECONDS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/churn tests/torture -s --soak $(SOAK_SECONDS) $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py

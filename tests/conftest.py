@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         type=float,
         default=None,
-        help="how long the churn runs take together (default: a minute)",
+        help="how long each of the long runs goes on (default: a minute or less)",
     )
     parser.addoption(
         "--connect",

@@ -27,6 +27,14 @@ def record(key: str, value: str | None) -> bytes:
     return bytes(build_batch([(key.encode(), content, ())], timestamp_ms=NOW_MS))
 
 
+def offset_key(group: str) -> bytes:
+    return b"\0\1" + len(group).to_bytes(2, "big") + group.encode() + b"\0\1t\0\0\0\0"
+
+
+def offset_value(offset: int) -> bytes:
+    return b"\0\3" + offset.to_bytes(8, "big") + b"\xff" * 4 + b"\0\0" + bytes(8)
+
+
 async def until(done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 10
     while not done():
@@ -129,14 +137,27 @@ async def test_a_stop_compacts_the_offsets_topic_for_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_cleaner, "ROLL_BYTES", 1_000)
-    key = b"\0\1\0\1g\0\1t\0\0\0\0"
-    value = b"\0\3" + bytes(7) + b"\x07" + b"\xff" * 4 + b"\0\0" + bytes(8)
+    key, value = offset_key("g"), offset_value(7)
     async with Broker(data=tmp_path, settings=SETTINGS) as broker:
         commit = bytes(build_batch([(key, value, ())], timestamp_ms=NOW_MS))
         write(broker, OFFSETS, *([commit] * 50))
         assert len(contents(broker, OFFSETS)) == 50
     async with Broker(data=tmp_path, settings=SETTINGS) as broker:
         assert contents(broker, OFFSETS) == [(49, key, value)]
+
+
+async def test_many_commits_of_few_keys_end_in_three_segments_worth(tmp_path: Path) -> None:
+    segment_bytes, keys = 65_536, 100
+    settings = {**SETTINGS, "offsets.topic.segment.bytes": str(segment_bytes)}
+    async with Broker(data=tmp_path, settings=settings) as broker:
+        for number in range(1_000):
+            records = [(offset_key(f"group-{key}"), offset_value(number), ()) for key in range(keys)]
+            write(broker, OFFSETS, bytes(build_batch(records, timestamp_ms=NOW_MS)))
+            await asyncio.sleep(0)
+        folder = tmp_path / f"{OFFSETS}-0"
+        await until(lambda: sum(path.stat().st_size for path in folder.glob("*.log")) <= 3 * segment_bytes)
+        newest = {key: value for _, key, value in contents(broker, OFFSETS)}
+        assert newest == {offset_key(f"group-{key}"): offset_value(999) for key in range(keys)}
 
 
 async def test_a_stop_does_not_wait_for_a_long_compaction(

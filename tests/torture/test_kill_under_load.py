@@ -1,0 +1,148 @@
+"""kill -9 at any moment, clients that never stop: nothing acknowledged is lost, nothing is there twice."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+import confluent_kafka
+import kafka
+import pytest
+
+from tests.broker_process import BrokerProcess
+from tests.torture.load import Committer, committed, create_topic, read_topic
+
+pytestmark = pytest.mark.clients
+
+PARTITIONS = 3
+KILLS = 20
+
+#: Seconds between a restart and the next kill: some fall into the producers' coming back.
+SHORTEST_S, LONGEST_S = 0.1, 1.2
+
+
+class Numbers:
+    """Sends 0, 1, 2 ... to one partition from a thread of its own and never gives one up.
+
+    ``acknowledged`` counts those that are known to be stored.
+    """
+
+    def __init__(self, send: Callable[[bytes], None], finish: Callable[[], None]) -> None:
+        self.sent = 0
+        self.acknowledged = 0
+        self._send = send
+        self._finish = finish
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def note(self, *_: object) -> None:
+        self.acknowledged += 1
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.0005):
+            # what is on its way is bounded, as in a client that means to live for long
+            if self.sent - self.acknowledged < 2_000:
+                self._send(b"%d" % self.sent)
+                self.sent += 1
+
+    def stop(self) -> None:
+        """Return once everything that was sent is acknowledged."""
+        self._stop.set()
+        self._thread.join()
+        self._finish()
+
+
+def confluent_numbers(bootstrap: str, topic: str, partition: int, codec: str) -> Numbers:
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "compression.type": codec,
+            "delivery.timeout.ms": 3_600_000,
+            "reconnect.backoff.max.ms": 300,
+        }
+    )
+
+    def delivered(error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
+        assert error is None, error
+        numbers.note()
+
+    def send(value: bytes) -> None:
+        producer.produce(topic, value, partition=partition, on_delivery=delivered)
+        producer.poll(0)
+
+    def finish() -> None:
+        assert producer.flush(60) == 0
+
+    numbers = Numbers(send, finish)
+    return numbers
+
+
+def kafka_python_numbers(bootstrap: str, topic: str, partition: int) -> Numbers:
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=bootstrap,
+        enable_idempotence=True,
+        delivery_timeout_ms=3_600_000,
+        reconnect_backoff_max_ms=300,
+    )
+
+    def send(value: bytes) -> None:
+        producer.send(topic, value, partition=partition).add_callback(numbers.note)
+
+    def finish() -> None:
+        producer.flush(60)
+        producer.close()
+
+    numbers = Numbers(send, finish)
+    return numbers
+
+
+def require_kept(bootstrap: str, committer: Committer, group: str) -> None:
+    """The committed offset is one that was acknowledged, or the one that is on its way."""
+    before = committer.acknowledged
+    kept = committed(bootstrap, group, "orders")
+    assert before <= kept <= committer.acknowledged + 1, group
+
+
+@pytest.mark.timeout(3_600)
+def test_producers_and_groups_that_go_on_through_kills_lose_nothing_and_repeat_nothing(
+    broker_process: BrokerProcess, pytestconfig: pytest.Config
+) -> None:
+    rng = random.Random(20)
+    bootstrap = broker_process.bootstrap
+    create_topic(bootstrap, "orders", PARTITIONS)
+    producers = [
+        confluent_numbers(bootstrap, "orders", 0, "none"),
+        confluent_numbers(bootstrap, "orders", 1, "lz4"),
+        kafka_python_numbers(bootstrap, "orders", 2),
+    ]
+    groups = {name: Committer(bootstrap, name, "orders", 0) for name in ("billing", "audit")}
+    for producer in producers:
+        producer.start()
+    kills, end = 0, time.monotonic() + (pytestconfig.getoption("--soak") or 0)
+    while kills < KILLS or time.monotonic() < end:
+        kills += 1
+        time.sleep(rng.uniform(SHORTEST_S, LONGEST_S))
+        broker_process.kill()
+        broker_process.start()
+        for group, committer in groups.items():
+            require_kept(bootstrap, committer, group)
+    for producer in producers:
+        producer.stop()
+    for group, committer in groups.items():
+        committer.stop()
+        require_kept(bootstrap, committer, group)
+        assert committer.acknowledged > 0
+
+    found = read_topic(bootstrap, "orders", PARTITIONS)
+    for partition, producer in enumerate(producers):
+        assert producer.acknowledged == producer.sent > 0
+        values = [found.get((partition, offset)) for offset in range(producer.sent)]
+        assert values == [b"%d" % number for number in range(producer.sent)]
+    assert len(found) == sum(producer.sent for producer in producers)
+    assert broker_process.stop() == 0
