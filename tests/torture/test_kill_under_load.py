@@ -118,7 +118,7 @@ def test_producers_and_groups_that_go_on_through_kills_lose_nothing_and_repeat_n
     create_topic(bootstrap, "orders", PARTITIONS)
     producers = [
         confluent_numbers(bootstrap, "orders", 0, "none"),
-        confluent_numbers(bootstrap, "orders", 1, "lz4"),
+        confluent_numbers(bootstrap, "orders", 1, "gzip"),
         kafka_python_numbers(bootstrap, "orders", 2),
     ]
     groups = {name: Committer(bootstrap, name, "orders", 0) for name in ("billing", "audit")}
