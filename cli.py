@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return OK
-    return {"broker": _broker, "groups": _groups, "log": _log}[options.command](options)
+    return {"broker": _broker, "groups": _groups, "log": _log, "run": _run}[options.command](options)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -88,6 +88,16 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         help="look into the files of a data folder: verify it, or show what is in a file",
         description="Look into the files of a data folder, kohort's or Apache Kafka's. Nothing is changed.",
     )
+    run = commands.add_parser(
+        "run",
+        help="run a ConsumerService, in one process or in several",
+        description="Run a ConsumerService. SIGTERM: drain, commit, leave. SIGHUP, with --workers: restart "
+        "them one after the other.",
+    )
+    if "run" in words:
+        from .consumer.service import _command
+
+        _command.add_arguments(run)
     if "groups" in words:
         from .admin.commands import add_arguments
 
@@ -150,6 +160,12 @@ def _groups(options: argparse.Namespace) -> int:
 
 def _log(options: argparse.Namespace) -> int:
     from .admin.log_commands import run
+
+    return run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from .consumer.service._command import run
 
     return run(options)
 

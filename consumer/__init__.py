@@ -29,17 +29,28 @@ if TYPE_CHECKING:
     from .blocking import GroupConsumer
     from .config import ConsumerConfig
     from .consumer import AsyncGroupConsumer, ConsumerStatus
-    from .service import ConsumerService, HandlerFailedError, InvalidRecordError, Retry
+    from .service import (
+        ConsumerService,
+        DbApiSink,
+        HandlerFailedError,
+        InvalidRecordError,
+        Retry,
+        Sink,
+        SqlAlchemySink,
+    )
 
 _LAZY = {
     "AsyncGroupConsumer": "consumer",
     "ConsumerConfig": "config",
     "ConsumerService": "service",
     "ConsumerStatus": "consumer",
+    "DbApiSink": "service",
     "GroupConsumer": "blocking",
     "HandlerFailedError": "service",
     "InvalidRecordError": "service",
     "Retry": "service",
+    "Sink": "service",
+    "SqlAlchemySink": "service",
 }
 
 
@@ -67,6 +78,7 @@ __all__ = [
     "ConsumerError",
     "ConsumerService",
     "ConsumerStatus",
+    "DbApiSink",
     "EpochEnd",
     "FatalGroupError",
     "FetchFrom",
@@ -82,6 +94,8 @@ __all__ = [
     "PartitionMetadata",
     "Record",
     "Retry",
+    "Sink",
+    "SqlAlchemySink",
     "StaleRecordError",
     "TopicMetadata",
 ]

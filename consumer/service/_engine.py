@@ -15,6 +15,7 @@ from ..consumer import AsyncGroupConsumer
 from ..errors import StaleRecordError
 from ._deadletter import DeadLetters
 from ._event_log import log_event
+from ._group_counters import GroupCounters
 from ._handlers import Handler
 from ._metrics import Snapshot
 from ._progress import Progress
@@ -23,6 +24,8 @@ from ._running import RunningHandler
 if TYPE_CHECKING:
     from ...protocol import TopicPartition
     from ..record import Record
+    from ._exactly_once import Once
+    from ._tracing import Tracing
 
 #: How many records are taken from the consumer at a time, and how long is waited for them: the time within
 #: which a stop is noticed.
@@ -45,8 +48,13 @@ class Engine:
         config: dict[str, Any],
         drain_timeout_ms: int,
         progress: Progress,
+        once: Once | None = None,
+        tracing: bool = False,
     ) -> None:
         self.group = group
+        self._once = once
+        self._counters = GroupCounters()
+        self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.topics), 0)
         self._drain_timeout_ms = drain_timeout_ms
         self._progress = progress
         self._stop_reason: str | None = None
@@ -72,6 +80,10 @@ class Engine:
             **config,
         )
         self._consumer.events.listen(partial(log_event, group))
+        self._consumer.events.listen(self._counters.see)
+        spans = self._tracing() if tracing else None
+        for handler in handlers:
+            handler.tracing, handler.once = spans, once
 
     @property
     def ending(self) -> bool:
@@ -109,7 +121,7 @@ class Engine:
 
     def _hand_over(self, records: Iterable[Record]) -> None:
         for topic, run in groupby(records, key=lambda record: record.topic):
-            self._by_topic[topic].hand_over(run)
+            self._consumed[topic] += self._by_topic[topic].hand_over(run)
 
     def _observe(self, now: float, *, idle: bool) -> None:
         finished = sum(each.finished for each in self._running)
@@ -132,10 +144,29 @@ class Engine:
         taken = list(partitions)
         await asyncio.gather(*(each.release(taken, timeout_ms) for each in self._running))
 
-    def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
+        if self._once is not None:
+            await self._go_to_stored(self._once, tuple(partitions))
         for each in self._running:
             if each.braked:
                 self._pause(each, partitions)
+
+    async def _go_to_stored(self, once: Once, partitions: tuple[TopicPartition, ...]) -> None:
+        try:
+            positions = await asyncio.to_thread(once.positions, partitions)
+        except Exception as error:  # whatever the user's database raises
+            # what the group has committed may be behind or ahead: without the sink nothing can be handled
+            self._fail(error)
+            return
+        for partition, offset in positions.items():
+            with suppress(KeyError):  # on its way to another member
+                self._consumer.seek(partition, offset)
+
+    def _tracing(self) -> Tracing:
+        from ._tracing import Tracing
+
+        client_id = self._consumer.config.client_id
+        return Tracing(self.group, client_id, lambda: self._consumer.state.member_id)
 
     # -- the handlers' callbacks ----------------------------------------------------------------------------
 
@@ -181,4 +212,7 @@ class Engine:
             assigned=len(self._consumer.assignment()),
             live=live,
             handlers=[(each.handler, each.lanes.backlog, each.lanes.in_flight) for each in self._running],
+            counters=self._counters,
+            consumed=self._consumed,
+            lag=self._consumer.lag(),
         )

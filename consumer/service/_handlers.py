@@ -8,14 +8,17 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from ..errors import ConsumerError
+from ..errors import ConfigError, ConsumerError
+from ._dependencies import Wanted, wanted
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
     from ..record import Record
+    from ._exactly_once import Once, Sink
+    from ._tracing import Tracing
 
 #: "key": one record of a key at a time (records without a key share a lane); "partition": one record of a
 #: partition at a time; "none": no order at all.
@@ -79,6 +82,14 @@ class Handler:
     validate: Callable[[bytes], Any] | None
     is_async: bool
     counters: Counters
+    #: Parameters behind the records, filled by type when the service starts.
+    wants: tuple[Wanted, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    #: Set for the time of a run.
+    tracing: Tracing | None = None
+    once: Once | None = None
+    #: The parameter that gets the transaction's connection.
+    connection: str = ""
 
     @property
     def name(self) -> str:
@@ -99,27 +110,38 @@ class Handler:
         Raises HandlerFailedError when there is no try left and no dead-letter topic.
         """
         try:
-            await self._call(records, executor)
+            await self._call(records, attempt, executor)
         except Exception as error:
             return await self._after_failure(records, attempt, error, executor, send)
         self.counters.handled += len(records)
         return None
 
-    async def _call(self, records: list[Record], executor: Executor | None) -> None:
+    async def _call(self, records: list[Record], attempt: int, executor: Executor | None) -> None:
+        if self.tracing is None:
+            await self._called(records, executor)
+            return
+        with self.tracing.span(self.name, records, attempt):
+            await self._called(records, executor)
+
+    async def _called(self, records: list[Record], executor: Executor | None) -> None:
+        if self.once is not None:
+            await _in_thread(executor, self.once.run, records, self._in_transaction)
+        elif self.is_async:
+            await self.function(*self._arguments(records), **self.values)
+        else:
+            await _in_thread(executor, self.function, *self._arguments(records), **self.values)
+
+    def _in_transaction(self, records: list[Record], connection: Any) -> None:
+        self.function(*self._arguments(records), **self.values, **{self.connection: connection})
+
+    def _arguments(self, records: list[Record]) -> tuple[Any, ...]:
         if self.takes_batches:
-            args: tuple[Any, ...] = (records,)
             if self.validate is not None:
-                args = ([self._validated(record) for record in records], records)
-        elif self.validate is not None:
-            args = (self._validated(records[0]), records[0])
-        else:
-            args = (records[0],)
-        if self.is_async:
-            await self.function(*args)
-        else:
-            context = contextvars.copy_context()
-            call = functools.partial(context.run, self.function, *args)
-            await asyncio.get_running_loop().run_in_executor(executor, call)
+                return [self._validated(record) for record in records], records
+            return (records,)
+        if self.validate is not None:
+            return self._validated(records[0]), records[0]
+        return (records[0],)
 
     def _validated(self, record: Record) -> Any:
         assert self.validate is not None, "only called for handlers with a model"
@@ -154,6 +176,8 @@ class Handler:
         if self.dead_letter is None:
             raise HandlerFailedError(self.name, records[0], attempt) from error
         await send(self.dead_letter, records[0], error, attempt)
+        if self.once is not None:
+            await _in_thread(executor, self.once.skip, records[0])
         self.counters.dead_letters += 1
         return None
 
@@ -194,7 +218,7 @@ def make_handler(
         raise ValueError(f"handler {name}: max_records={batch}, but it must be 1 or more")
     if dead_letter is not None and dead_letter in topics:
         raise ValueError(f"handler {name}: its dead-letter topic {dead_letter!r} is one it reads: a loop")
-    _check_signature(name, function, 1 if model is None else 2)
+    wants = _check_signature(name, function, 1 if model is None else 2)
     return Handler(
         function=function,
         topics=topics,
@@ -209,16 +233,49 @@ def make_handler(
         is_async=inspect.iscoroutinefunction(function)
         or inspect.iscoroutinefunction(type(function).__call__),
         counters=Counters(),
+        wants=wants,
     )
 
 
-def _check_signature(name: str, function: HandlerFunction, arguments: int) -> None:
+def bind_connection(handler: Handler, sink: Sink) -> None:
+    """Give the transaction's connection to the handler's parameter of its type. Raises ConfigError."""
+    name, kind = handler.name, sink.connection_type
+    if handler.is_async:
+        raise ConfigError(
+            f"handler {name}: with exactly_once it must be a plain function: it runs in a thread"
+        )
+    if handler.lanes != "partition":
+        raise ConfigError(
+            f"handler {name}: exactly_once keeps one offset for each partition, so it needs "
+            f'lanes="partition", not {handler.lanes!r}'
+        )
+    mine = [want for want in handler.wants if issubclass(kind, want.type)]
+    if len(mine) != 1:
+        raise ConfigError(
+            f"handler {name}: with exactly_once it takes the transaction's connection: give it one parameter "
+            f"annotated {kind.__module__}.{kind.__qualname__}"
+        )
+    handler.connection = mine[0].parameter
+    handler.wants = tuple(want for want in handler.wants if want not in mine)
+
+
+def _check_signature(name: str, function: HandlerFunction, arguments: int) -> tuple[Wanted, ...]:
+    wants = wanted(f"handler {name}", function, arguments)
     try:
-        inspect.signature(function).bind(*[None] * arguments)
+        inspect.signature(function).bind(*[None] * arguments, **{want.parameter: None for want in wants})
     except TypeError as error:
         given = "the record" if arguments == 1 else "the model and the record"
         text = f"handler {name} is called with {given}, but its signature does not take that: {error}"
         raise TypeError(text) from None
+    return wants
+
+
+async def _in_thread(
+    executor: Executor | None, function: Callable[..., Any], *args: Any, **values: Any
+) -> None:
+    context = contextvars.copy_context()
+    call = functools.partial(context.run, function, *args, **values)
+    await asyncio.get_running_loop().run_in_executor(executor, call)
 
 
 def _validator(model: Any) -> Callable[[bytes], Any]:

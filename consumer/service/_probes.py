@@ -54,5 +54,5 @@ class Probes:
         return Answer(200, "ok\n") if complaint is None else Answer(503, f"{complaint}\n")
 
     def _readyz(self) -> Answer:
-        reason = self._engine.unready()
+        reason = self._engine.unready() or self._complaint()
         return Answer(200, "ready\n") if reason is None else Answer(503, f"{reason}\n")

@@ -49,14 +49,16 @@ class RunningHandler:
             on_failure=on_failure,
         )
 
-    def hand_over(self, records: Iterable[Record]) -> None:
-        """Put records of this handler's topics into their lanes."""
+    def hand_over(self, records: Iterable[Record]) -> int:
+        """Put records of this handler's topics into their lanes; how many there were."""
         add, lane_of = self.lanes.add, self.handler.lane_of
-        for record in records:
+        count = 0
+        for count, record in enumerate(records, 1):  # noqa: B007 - the last count is what is asked for
             add((record.topic, record.partition), lane_of(record), record)
         if self.lanes.backlog > self.high and not self.braked:
             self.braked = True
             self._brake(self, True)
+        return count
 
     async def release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
         """Bring partitions (None: all) to an end within the time; what had to be cancelled is logged."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from ..errors import ConfigError
+from ._dependencies import Lifespan, check_lifespans, choose, enter_lifespans, fill, make_lifespan
 from ._engine import Engine
-from ._handlers import Handler, HandlerFunction, Lanes, make_handler
+from ._exactly_once import Once, Sink
+from ._handlers import Handler, HandlerFunction, Lanes, bind_connection, make_handler
 from ._probes import Probes
 from ._progress import Progress
 from ._retry import Retry
 from ._signals import graceful_signals
+from ._tracing import require_opentelemetry
 
 #: Default bound of a graceful end; container runtimes commonly kill 30 s after SIGTERM.
 DRAIN_TIMEOUT_MS = 20_000
@@ -33,8 +37,9 @@ class ConsumerService:
     happens at a stop.
 
     ``health_port`` (None: off, 0: any free one) serves /healthz (200 while there is progress), /readyz (200
-    while the member has joined and is not stopping) and /metrics. ``stalled_after_ms`` is how long work may
-    wait without any being finished before /healthz turns red.
+    while there is, and the member has joined and is not stopping) and /metrics. ``stalled_after_ms`` is how
+    long work may wait without any being finished before both turn red. ``tracing`` makes an OpenTelemetry
+    span for each call of a handler (extra "tracing").
 
     All other keyword arguments are settings of :class:`~kohort.consumer.AsyncGroupConsumer`. Raises
     ConfigError for wrong ones.
@@ -49,17 +54,23 @@ class ConsumerService:
         health_host: str = "127.0.0.1",
         health_port: int | None = None,
         stalled_after_ms: int = STALLED_AFTER_MS,
+        tracing: bool = False,
         **config: Any,
     ) -> None:
-        if drain_timeout_ms < 0 or stalled_after_ms <= 0:
-            raise ConfigError("drain_timeout_ms must be 0 or more and stalled_after_ms more than 0")
+        _check_own(drain_timeout_ms, stalled_after_ms, health_port)
+        if tracing:
+            require_opentelemetry()
         self.group = group
         self._config = {"bootstrap": bootstrap, "group": group, **config}
         _check(self._config)
         self._drain_timeout_ms = drain_timeout_ms
         self._health_address = None if health_port is None else (health_host, health_port)
         self._stalled_after_ms = stalled_after_ms
+        self._tracing = tracing
         self._handlers: list[Handler] = []
+        self._lifespans: list[Lifespan] = []
+        self._provided: dict[type, Any] = {}
+        self._once: Once | None = None
         self._engine: Engine | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_reason: str | None = None
@@ -137,6 +148,50 @@ class ConsumerService:
 
         return register
 
+    # -- what handlers work with ----------------------------------------------------------------------------
+
+    def provide(self, value: Any, *, as_type: type | None = None) -> None:
+        """Give ``value`` to every handler and lifespan with a parameter of its type, or of ``as_type``."""
+        kind = type(value) if as_type is None else as_type
+        if not isinstance(value, kind):
+            raise TypeError(f"provide: {value!r} is no {kind.__name__}")
+        if kind in self._provided:
+            raise ValueError(f"provide: there is a {kind.__name__} already; tell them apart with as_type=")
+        self._provided[kind] = value
+
+    def lifespan(self, function: F) -> F:
+        """Register a generator around the service's life, ``async def db() -> AsyncIterator[Database]``.
+
+        What is before its ``yield`` runs before the group is joined, what is behind it after the last
+        commit and the leave; the value goes to whoever has a parameter of its type. Plain generators may be
+        used too.
+        Several run in the order of their registration, and end in the reverse order.
+        """
+        self._lifespans.append(make_lifespan(function))
+        return function
+
+    def exactly_once(self, sink: Sink) -> None:
+        """Keep the offsets in ``sink``, in the transaction of the results.
+
+        Each call of a handler then is one transaction: its connection goes to the parameter of the sink's
+        connection type, and is committed together with the offset when the handler returns. At an assignment
+        reading goes on where the sink says. Handlers must be plain functions with lanes="partition".
+        """
+        if not isinstance(sink, Sink):
+            raise ConfigError(f"exactly_once: {sink!r} is no sink: give a DbApiSink or an SqlAlchemySink")
+        if self._once is not None:
+            raise ConfigError("exactly_once: there is a sink already, and a record has one transaction")
+        self._once = Once(sink, self.group)
+
+    def as_worker(self, index: int, *, instance_id: str | None = None) -> None:
+        """Make this process number ``index`` of several: its own instance id, and the health port + index."""
+        if instance_id is not None:
+            self._config["group_instance_id"] = instance_id
+            _check(self._config)
+        if self._health_address is not None and self._health_address[1]:
+            host, port = self._health_address
+            self._health_address = (host, port + index)
+
     # -- running --------------------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -161,6 +216,7 @@ class ConsumerService:
             raise ValueError("the service has no handler: register one with @service.handler('topic')")
         if self._loop is not None:
             raise RuntimeError("the service runs already, or has run: make a new one")
+        self._check_what_is_asked_for()
         self._loop = asyncio.get_running_loop()
         progress = Progress(self._stalled_after_ms)
         self._engine = engine = Engine(
@@ -169,18 +225,52 @@ class ConsumerService:
             config=self._config,
             drain_timeout_ms=self._drain_timeout_ms,
             progress=progress,
+            once=self._once,
+            tracing=self._tracing,
         )
         if self._stop_reason is not None:
             return
-        async with Probes(engine, progress, self._health_address) as probes:
-            self.health_port = probes.port
-            await engine.run()
+        async with AsyncExitStack() as stack:
+            values = await enter_lifespans(stack, self._lifespans, self._provided)
+            for handler in self._handlers:
+                handler.values = fill(f"handler {handler.name}", handler.wants, values)
+            if self._once is not None:
+                await asyncio.to_thread(self._once.sink.prepare)
+            async with Probes(engine, progress, self._health_address) as probes:
+                self.health_port = probes.port
+                await engine.run()
+
+    def _check_what_is_asked_for(self) -> None:
+        """Raises TypeError and ConfigError: nothing is connected to yet."""
+        if self._once is not None:
+            for handler in self._handlers:
+                bind_connection(handler, self._once.sink)
+        known = check_lifespans(self._lifespans, self._provided)
+        for handler in self._handlers:
+            for want in handler.wants:
+                choose(f"handler {handler.name}", want, known)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the member has joined its group and is not stopping."""
+        return self._engine is not None and self._engine.unready() is None
 
     def stop(self, reason: str = "stop() was called") -> None:
         """Ask for a graceful end; may be called from any thread, also before the service runs."""
         self._stop_reason = reason
         if self._loop is not None and self._engine is not None:
             self._loop.call_soon_threadsafe(self._engine.stop, reason)
+
+
+def _check_own(drain_timeout_ms: int, stalled_after_ms: int, health_port: int | None) -> None:
+    for name, value, least in (
+        ("drain_timeout_ms", drain_timeout_ms, 0),
+        ("stalled_after_ms", stalled_after_ms, 1),
+    ):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ConfigError(f"{name}={value!r}, but it must be a whole number, {least} or more")
+    if health_port is not None and not (isinstance(health_port, int) and 0 <= health_port <= 65_535):
+        raise ConfigError(f"health_port={health_port!r}, but it must be None or in 0..65535")
 
 
 def _check(config: dict[str, Any]) -> None:

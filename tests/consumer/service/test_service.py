@@ -6,110 +6,21 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kohort.consumer.config import consumer_config
 from kohort.consumer.errors import ConfigError
-from kohort.consumer.events import EventLog, OffsetReset
+from kohort.consumer.events import OffsetReset
 from kohort.consumer.record import Record
-from kohort.consumer.service import ConsumerService, HandlerFailedError, _engine
-from kohort.protocol import TopicPartition
+from kohort.consumer.service import HandlerFailedError, _engine
 from kohort.statemachine import MemberState
-
-ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
-
-
-class FakeConsumer:
-    """The face of AsyncGroupConsumer that the service uses."""
-
-    made: FakeConsumer
-
-    def __init__(self, *topics: str, **config: Any) -> None:
-        FakeConsumer.made = self
-        self.topics = topics
-        self.revoking = config["on_partitions_revoking"]
-        self.lost = config["on_partitions_lost"]
-        self.waiting: asyncio.Queue[list[Record]] = asyncio.Queue()
-        self.done_offsets: list[tuple[str, int, int]] = []
-        self.now_paused: set[TopicPartition] = set()
-        self.log: list[str] = []
-        self.member_state = MemberState.STABLE
-        self.events = EventLog()
-        self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
-
-    @property
-    def state(self) -> SimpleNamespace:
-        return SimpleNamespace(state=self.member_state)
-
-    async def start(self) -> None:
-        self.log.append("joined")
-
-    async def close(self, *, timeout_ms: float) -> None:
-        assert timeout_ms > 0
-        self.log.append(f"committed {len(self.done_offsets)} and left")
-
-    def lag(self) -> dict[TopicPartition, int]:
-        return {}
-
-    async def getmany(self, max_records: int, timeout_ms: float) -> list[Record]:
-        assert max_records > 0
-        try:
-            return await asyncio.wait_for(self.waiting.get(), min(timeout_ms, 10) / 1000)
-        except TimeoutError:
-            return []
-
-    def done(self, record: Record) -> None:
-        self.done_offsets.append((record.topic, record.partition, record.offset))
-
-    def assignment(self) -> list[TopicPartition]:
-        return ORDERS
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        self.now_paused.update(partitions)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        self.now_paused.difference_update(partitions)
-
-    def paused(self) -> frozenset[TopicPartition]:
-        return frozenset(self.now_paused)
-
-    def give(self, *offsets: int, topic: str = "orders", partition: int = 0) -> None:
-        self.waiting.put_nowait([Record(topic, partition, offset, 0, None, b"{}") for offset in offsets])
+from tests.consumer.service.fakes import ORDERS, FakeConsumer, make_service, serving, until
 
 
 @pytest.fixture(autouse=True)
 def _fake_consumer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_engine, "AsyncGroupConsumer", FakeConsumer)
-
-
-def make_service(**options: Any) -> ConsumerService:
-    return ConsumerService(bootstrap="localhost:9092", group="billing", **options)
-
-
-@asynccontextmanager
-async def serving(service: ConsumerService) -> AsyncIterator[FakeConsumer]:
-    """The service runs within the block, and is stopped at its end."""
-    task = asyncio.create_task(service.serve())
-    await until(lambda: hasattr(FakeConsumer, "made") and "joined" in FakeConsumer.made.log)
-    try:
-        yield FakeConsumer.made
-    finally:
-        service.stop()
-        await asyncio.wait_for(task, 5)
-        del FakeConsumer.made
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(2_000):
-        if holds():
-            return
-        await asyncio.sleep(0.001)
-    pytest.fail("never happened")
 
 
 async def test_records_go_to_the_handler_of_their_topic_and_are_done_after_it() -> None:
@@ -300,7 +211,9 @@ async def test_probes_answer_while_it_serves() -> None:
         metrics = await get("/metrics")
         assert 'kohort_handler_records_total{group="billing",handler="' in metrics
         assert metrics.split("kohort_handler_records_total{")[1].split("\n")[0].endswith("} 3.0")
-        assert 'kohort_consumer_assigned_partitions{group="billing"} 2.0' in metrics
+        assert 'kafka_consumer_coordinator_assigned_partitions{group="billing"} 2.0' in metrics
+        consumed = 'kafka_consumer_fetch_manager_records_consumed_total{group="billing",topic="orders"} 3.0'
+        assert consumed in metrics
 
         consumer.member_state = MemberState.PREPARING
         assert "503" in await get("/readyz")
@@ -311,7 +224,7 @@ async def test_probes_answer_while_it_serves() -> None:
     [
         ({"session_timeout": 6_000}, "did you mean 'session_timeout_ms'"),
         ({"enable_auto_commit": False}, "leave it on"),
-        ({"drain_timeout_ms": -1}, "drain_timeout_ms must be 0 or more"),
+        ({"drain_timeout_ms": -1}, "drain_timeout_ms=-1, but it must be a whole number, 0 or more"),
     ],
 )
 def test_a_wrong_setting_is_refused_when_the_service_is_made(wrong: dict[str, Any], text: str) -> None:

@@ -1,0 +1,103 @@
+"""``kohort run module:service``: in this process, or in several with ``--workers``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import logging
+import os
+import sys
+
+from ...protocol import KohortError
+from ._service import ConsumerService
+from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument(
+        "target", metavar="MODULE:SERVICE", help="where the ConsumerService is, as app:service"
+    )
+    parser.add_argument(
+        "--workers", type=_workers, metavar="N", help="run it in N processes, which are kept running"
+    )
+    parser.add_argument(
+        "--instance-id",
+        metavar="PREFIX",
+        help="with --workers: make them static members PREFIX-0, PREFIX-1 ...: no rebalance at restarts",
+    )
+    parser.add_argument(
+        "--log-level",
+        type=str.upper,
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+        default="INFO",
+        help="what to say on standard error (default: %(default)s)",
+    )
+
+
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WORKERS):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number of workers: give one from 1 to {MAX_WORKERS}"
+        )
+    return int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry the command out; gives the exit code."""
+    logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(process)d %(message)s")
+    logging.getLogger("kohort").setLevel(options.log_level)
+    if options.instance_id is not None and options.workers is None:
+        return _wrong("--instance-id is for --workers; one process says group_instance_id in its service")
+    sys.path.insert(0, os.getcwd())
+    try:
+        service = load_service(options.target)
+        if options.workers is not None:
+            command = [
+                sys.executable,
+                "-m",
+                "kohort",
+                "run",
+                options.target,
+                "--log-level",
+                options.log_level,
+            ]
+            return asyncio.run(_supervise(command, options))
+        if INDEX in os.environ:
+            run_worker(service, os.environ)
+        else:
+            service.run()
+    except (KohortError, TypeError, ValueError) as error:
+        if isinstance(error, (TypeError, ValueError)):  # a ConfigError is one too
+            return _wrong(str(error))
+        print(f"kohort run: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _supervise(command: list[str], options: argparse.Namespace) -> int:
+    return await Workers(command, options.workers, instance_prefix=options.instance_id).run()
+
+
+def load_service(target: str) -> ConsumerService:
+    """Import ``module:attribute``. Raises ValueError and TypeError that say what is wrong with it."""
+    module_name, colon, attribute = target.partition(":")
+    if not colon or not module_name or not attribute:
+        raise ValueError(f"{target!r} is no MODULE:SERVICE: give, say, app.billing:service")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise
+        raise ValueError(f"there is no module {module_name!r} here or in sys.path") from None
+    found = getattr(module, attribute, None)
+    if not isinstance(found, ConsumerService):
+        what = "has no such name" if found is None else f"is a {type(found).__name__}"
+        raise TypeError(f"{target} {what}; it must be a ConsumerService")
+    return found
+
+
+def _wrong(text: str) -> int:
+    print(f"kohort run: {text}", file=sys.stderr)
+    return WRONG_USE

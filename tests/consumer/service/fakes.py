@@ -1,0 +1,103 @@
+"""A consumer that does what the test says, in the place of the service's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kohort.consumer.config import consumer_config
+from kohort.consumer.events import EventLog
+from kohort.consumer.record import Record
+from kohort.consumer.service import ConsumerService
+from kohort.protocol import TopicPartition
+from kohort.statemachine import MemberState
+
+ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+
+
+class FakeConsumer:
+    """The face of AsyncGroupConsumer that the service uses."""
+
+    made: FakeConsumer
+
+    def __init__(self, *topics: str, **config: Any) -> None:
+        FakeConsumer.made = self
+        self.topics = topics
+        self.revoking = config["on_partitions_revoking"]
+        self.lost = config["on_partitions_lost"]
+        self.waiting: asyncio.Queue[list[Record]] = asyncio.Queue()
+        self.done_offsets: list[tuple[str, int, int]] = []
+        self.now_paused: set[TopicPartition] = set()
+        self.log: list[str] = []
+        self.member_state = MemberState.STABLE
+        self.events = EventLog()
+        self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
+
+    @property
+    def state(self) -> SimpleNamespace:
+        return SimpleNamespace(state=self.member_state)
+
+    async def start(self) -> None:
+        self.log.append("joined")
+
+    async def close(self, *, timeout_ms: float) -> None:
+        assert timeout_ms > 0
+        self.log.append(f"committed {len(self.done_offsets)} and left")
+
+    def lag(self) -> dict[TopicPartition, int]:
+        return {}
+
+    async def getmany(self, max_records: int, timeout_ms: float) -> list[Record]:
+        assert max_records > 0
+        try:
+            return await asyncio.wait_for(self.waiting.get(), min(timeout_ms, 10) / 1000)
+        except TimeoutError:
+            return []
+
+    def done(self, record: Record) -> None:
+        self.done_offsets.append((record.topic, record.partition, record.offset))
+
+    def assignment(self) -> list[TopicPartition]:
+        return ORDERS
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self.now_paused.update(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self.now_paused.difference_update(partitions)
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return frozenset(self.now_paused)
+
+    def give(self, *offsets: int, topic: str = "orders", partition: int = 0) -> None:
+        self.waiting.put_nowait([Record(topic, partition, offset, 0, None, b"{}") for offset in offsets])
+
+
+def make_service(**options: Any) -> ConsumerService:
+    return ConsumerService(bootstrap="localhost:9092", group="billing", **options)
+
+
+@asynccontextmanager
+async def serving(service: ConsumerService) -> AsyncIterator[FakeConsumer]:
+    """The service runs within the block, and is stopped at its end."""
+    task = asyncio.create_task(service.serve())
+    await until(lambda: hasattr(FakeConsumer, "made") and "joined" in FakeConsumer.made.log)
+    try:
+        yield FakeConsumer.made
+    finally:
+        service.stop()
+        await asyncio.wait_for(task, 5)
+        del FakeConsumer.made
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(2_000):
+        if holds():
+            return
+        await asyncio.sleep(0.001)
+    pytest.fail("never happened")

@@ -1,0 +1,156 @@
+"""``kohort run``: what it runs, what it refuses, and a whole life with workers on a broker."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kohort.cli import main
+from kohort.consumer.service._command import load_service
+from tests.clients.members import Group
+
+APP = """
+import os
+from kohort.consumer import ConsumerService
+
+number = 7
+service = ConsumerService(
+    bootstrap={bootstrap!r}, group={group!r}, auto_offset_reset="earliest", heartbeat_interval_ms=200,
+    session_timeout_ms=6000, drain_timeout_ms=2000,
+)
+
+@service.handler({topic!r})
+async def handle(record):
+    with open("handled", "a") as file:
+        file.write(record.value.decode() + " " + str(os.getpid()) + "\\n")
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"app_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(APP.format(bootstrap="localhost:1", group="billing", topic="orders"))
+    monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+def test_the_service_is_found(app: str) -> None:
+    assert load_service(f"{app}:service").group == "billing"
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("app", "is no MODULE:SERVICE"),
+        ("no_such_module:service", "there is no module 'no_such_module'"),
+        ("{app}:nothing", "has no such name"),
+        ("{app}:number", "is a int; it must be a ConsumerService"),
+    ],
+)
+def test_a_wrong_target_is_one_line_and_exit_code_2(
+    app: str, target: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", target.format(app=app)]) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--workers", "0"], "is no number of workers"),
+        (["--workers", "many"], "is no number of workers"),
+    ],
+)
+def test_wrong_options_are_refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "app:service", *words])
+    assert stopped.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+def test_instance_ids_are_for_workers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "app:service", "--instance-id", "billing"]) == 2
+    assert "--instance-id is for --workers" in capsys.readouterr().err
+
+
+@contextmanager
+def _command(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    with (folder / "err").open("wb") as err:
+        process = subprocess.Popen([sys.executable, "-m", "kohort", "run", *words], cwd=folder, stderr=err)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _until(holds: Callable[[], bool], what: str, folder: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, f"{what}: {(folder / 'err').read_text()[-3000:]}"
+        time.sleep(0.05)
+
+
+@pytest.mark.kafka
+def test_static_workers_are_renewed_without_a_rebalance_and_end_with_code_0(
+    tmp_path: Path,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+) -> None:
+    topic, name = new_topic("orders", partitions=4), group("billing")
+    (tmp_path / "app.py").write_text(APP.format(bootstrap=bootstrap, group=name, topic=topic))
+    watched = Group(bootstrap, name)
+    words = ["app:service", "--workers", "2", "--instance-id", "billing"]
+
+    def pids() -> set[str]:
+        file = tmp_path / "handled"
+        return {line.split()[1] for line in file.read_text().splitlines()} if file.exists() else set()
+
+    def values() -> list[int]:
+        return sorted(int(line.split()[0]) for line in (tmp_path / "handled").read_text().splitlines())
+
+    with _command(tmp_path, *words) as process:
+        _until(
+            lambda: watched.state() == "Stable" and set(watched.members()) == {"billing-0", "billing-1"},
+            "both join",
+            tmp_path,
+        )
+        produce(topic, range(40), partitions=4)
+        _until(lambda: len(pids()) == 2 and len(values()) == 40, "both handle", tmp_path)
+        first, generation = pids(), watched.generation()
+        members = watched.members()
+
+        process.send_signal(signal.SIGHUP)
+        _until(
+            lambda: not set(members.values()) & set(watched.members().values()), "both are renewed", tmp_path
+        )
+        produce(topic, range(40, 80), partitions=4)
+        _until(lambda: len(pids() - first) == 2, "the new ones handle", tmp_path)
+        _until(lambda: len(values()) >= 80, "all is handled", tmp_path)
+        assert values() == list(range(80)), "each once: nothing is redone at a rolling restart"
+        assert watched.generation() == generation, "no rebalance"
+
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0, (tmp_path / "err").read_text()[-3000:]
+    assert not any(_alive(int(pid)) for pid in pids())
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

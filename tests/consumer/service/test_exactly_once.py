@@ -1,0 +1,287 @@
+"""Offsets in the transaction of the results: each record's effect is there once, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+from kohort.consumer import ConfigError, ConsumerService, DbApiSink, Record, Sink, SqlAlchemySink
+from kohort.consumer.service._exactly_once import Once
+from kohort.protocol import TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+PARTITIONS, RECORDS, KILLS = 6, 1_200, 10
+
+
+def _dbapi(path: Path) -> Sink:
+    return DbApiSink(lambda: sqlite3.connect(path, timeout=30))
+
+
+def _sqlalchemy(path: Path) -> Sink:
+    return SqlAlchemySink(sqlalchemy.create_engine(f"sqlite:///{path}"))
+
+
+@pytest.fixture(params=[_dbapi, _sqlalchemy], ids=["dbapi", "sqlalchemy"])
+def once(request: pytest.FixtureRequest, tmp_path: Path) -> Once:
+    make: Callable[[Path], Sink] = request.param
+    once = Once(make(tmp_path / "results.db"), "billing")
+    once.sink.prepare()
+    once.sink.prepare()  # a second start finds the table
+    with once.sink.transaction() as connection:
+        once.sink.execute(connection, "CREATE TABLE effects (record_offset INTEGER)", {})
+    return once
+
+
+def _records(*offsets: int) -> list[Record]:
+    return [Record("orders", 0, offset, 0, None, b"{}") for offset in offsets]
+
+
+def _effects(once: Once) -> list[int]:
+    with once.sink.transaction() as connection:
+        rows = once.sink.execute(connection, "SELECT record_offset FROM effects ORDER BY record_offset", {})
+    return [row[0] for row in rows]
+
+
+def _insert(once: Once) -> Callable[[list[Record], Any], None]:
+    def handle(records: list[Record], connection: Any) -> None:
+        for record in records:
+            values = {"o": record.offset}
+            once.sink.execute(connection, "INSERT INTO effects VALUES (:o)", values)
+
+    return handle
+
+
+def test_a_partition_that_was_never_begun_has_no_position(once: Once) -> None:
+    assert once.positions([ORDERS]) == {}
+
+
+def test_the_effect_and_the_offset_are_there_together(once: Once) -> None:
+    once.run(_records(5), _insert(once))
+    assert _effects(once) == [5]
+    assert once.positions([ORDERS, TopicPartition("orders", 1)]) == {ORDERS: 6}
+
+
+def test_or_not_at_all(once: Once) -> None:
+    once.run(_records(5), _insert(once))
+
+    def fail(records: list[Record], connection: Any) -> None:
+        _insert(once)(records, connection)
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        once.run(_records(6), fail)
+    assert _effects(once) == [5]
+    assert once.positions([ORDERS]) == {ORDERS: 6}
+    once.run(_records(6), _insert(once))
+    assert _effects(once) == [5, 6]
+
+
+def test_what_is_done_is_left_out_of_a_batch_and_of_everything(once: Once) -> None:
+    once.run(_records(5, 6), _insert(once))
+    once.run(_records(4, 5, 6), _insert(once))
+    once.run(_records(5, 6, 7, 8), _insert(once))
+    assert _effects(once) == [5, 6, 7, 8]
+
+
+def test_a_dead_letter_counts_as_done(once: Once) -> None:
+    once.skip(_records(5)[0])
+    once.run(_records(5, 6), _insert(once))
+    assert _effects(once) == [6]
+
+
+def test_of_two_members_that_handle_the_same_record_one_does(once: Once) -> None:
+    """A member that was thought dead goes on beside the new owner."""
+    barrier, errors = threading.Barrier(2), []
+
+    def member() -> None:
+        try:
+            for offset in range(40):
+                barrier.wait(10)
+                for _ in range(100):
+                    try:
+                        once.run(_records(offset), _insert(once))
+                        break
+                    except (sqlite3.OperationalError, sqlalchemy.exc.OperationalError):
+                        time.sleep(0.01)  # locked: sqlite has one writer at a time
+        except Exception as error:
+            errors.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=member) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert _effects(once) == list(range(40))
+
+
+def test_groups_keep_their_own_offsets(once: Once) -> None:
+    once.run(_records(5), _insert(once))
+    assert Once(once.sink, "audit").positions([ORDERS]) == {}
+
+
+def test_psycopgs_parameters_are_written_its_way() -> None:
+    seen: list[tuple[str, dict[str, Any]]] = []
+
+    class Cursor:
+        description = None
+
+        def execute(self, statement: str, parameters: dict[str, Any]) -> None:
+            seen.append((statement, parameters))
+
+        def close(self) -> None: ...
+
+    class Connection:
+        def cursor(self) -> Cursor:
+            return Cursor()
+
+        def commit(self) -> None: ...
+
+        def close(self) -> None: ...
+
+    sink = DbApiSink(Connection, paramstyle="pyformat")
+    assert sink.connection_type is Connection
+    Once(sink, "billing").positions([ORDERS])
+    select = (
+        "SELECT next_offset FROM kohort_offsets WHERE consumer_group = %(consumer_group)s AND "
+        "topic = %(topic)s AND topic_partition = %(topic_partition)s"
+    )
+    assert seen == [(select, {"consumer_group": "billing", "topic": "orders", "topic_partition": 0})]
+
+
+def _service() -> ConsumerService:
+    return ConsumerService(bootstrap="localhost:1", group="billing")
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: DbApiSink(lambda: sqlite3.connect(":memory:"), table="a b"), "table='a b'"),
+        (lambda: DbApiSink(lambda: sqlite3.connect(":memory:"), paramstyle="qmark"), "paramstyle='qmark'"),
+        (lambda: SqlAlchemySink("sqlite://"), "engine='sqlite://'"),
+        (lambda: _service().exactly_once(sqlite3.connect(":memory:")), "is no sink"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_wrong_sink_is_refused(make: Callable[[], object], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        make()
+
+
+async def _async_handler(record: Record, connection: sqlite3.Connection) -> None: ...
+
+
+def _without_connection(record: Record) -> None: ...
+
+
+def _good(record: Record, connection: sqlite3.Connection) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("handler", "options", "text"),
+    [
+        (_async_handler, {}, "must be a plain function"),
+        (_without_connection, {}, "one parameter annotated sqlite3.Connection"),
+        (_good, {"lanes": "key"}, 'needs lanes="partition"'),
+    ],
+)
+async def test_handlers_that_do_not_go_with_it_are_refused_before_anything_connects(
+    handler: Callable[..., Any], options: dict[str, Any], text: str, tmp_path: Path
+) -> None:
+    service = _service()
+    service.exactly_once(_dbapi(tmp_path / "results.db"))
+    service.handler("orders", **options)(handler)
+    with pytest.raises(ConfigError, match=text):
+        await service.serve()
+    with pytest.raises(ConfigError, match="there is a sink already"):
+        service.exactly_once(_dbapi(tmp_path / "results.db"))
+
+
+MEMBER = """
+import sqlite3, sys
+from kohort.consumer import ConsumerService, DbApiSink, Record, Retry
+
+bootstrap, group, topic, path = sys.argv[1:]
+service = ConsumerService(
+    bootstrap=bootstrap, group=group, auto_offset_reset="earliest", session_timeout_ms=1000,
+    heartbeat_interval_ms=200, auto_commit_interval_ms=300,
+)
+service.exactly_once(DbApiSink(lambda: sqlite3.connect(path, timeout=30)))
+
+@service.handler(topic, retry=Retry(attempts=10, backoff_ms=20))
+def handle(record: Record, connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO effects VALUES (?)", (int(record.value),))
+
+service.run()
+"""
+
+
+@pytest.mark.kafka
+def test_through_kills_and_hangs_each_record_takes_effect_exactly_once(
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+    produce: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    topic, name, path = new_topic("orders", partitions=PARTITIONS), group("billing"), tmp_path / "results.db"
+    database = sqlite3.connect(path, timeout=30)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("CREATE TABLE effects (number INTEGER)")
+    database.commit()
+    chance = random.Random(5)
+    members: list[subprocess.Popen[bytes]] = []
+
+    def join() -> None:
+        command = [sys.executable, "-c", MEMBER, bootstrap, name, topic, str(path)]
+        with (tmp_path / f"{len(members)}-{time.monotonic_ns()}.log").open("wb") as log:
+            members.append(subprocess.Popen(command, stderr=log, env=dict(os.environ)))
+
+    def count() -> int:
+        return int(database.execute("SELECT count(DISTINCT number) FROM effects").fetchone()[0])
+
+    try:
+        for _ in range(3):
+            join()
+        for round_ in range(KILLS):
+            produce(
+                topic,
+                range(round_ * RECORDS // KILLS, (round_ + 1) * RECORDS // KILLS),
+                partitions=PARTITIONS,
+            )
+            time.sleep(chance.uniform(0.3, 1.0))
+            victim = members.pop(chance.randrange(len(members)))
+            if round_ % 2:
+                victim.send_signal(signal.SIGSTOP)  # thought dead, comes back in the middle of its work
+                time.sleep(1.5)
+                victim.send_signal(signal.SIGCONT)
+                members.append(victim)
+            else:
+                victim.kill()
+                victim.wait()
+                join()
+        deadline = time.monotonic() + 60
+        while count() < RECORDS:
+            assert time.monotonic() < deadline, f"{RECORDS - count()} records are missing"
+            time.sleep(0.1)
+        for member in members:
+            member.terminate()
+        assert [member.wait(30) for member in members] == [0] * len(members)
+    finally:
+        for member in members:
+            member.kill()
+            member.wait()
+    numbers = [row[0] for row in database.execute("SELECT number FROM effects ORDER BY number")]
+    assert numbers == list(range(RECORDS))
