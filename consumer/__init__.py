@@ -19,7 +19,8 @@ from .errors import (
     NoOffsetError,
     StaleRecordError,
 )
-from .fetch_requests import AbortedTransaction, FetchedPartition, FetchFrom
+from .fetch_requests import AbortedTransaction, FetchedPartition
+from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel
@@ -82,6 +83,7 @@ __all__ = [
     "EpochEnd",
     "FatalGroupError",
     "FetchFrom",
+    "FetchSession",
     "FetchedPartition",
     "GroupConsumer",
     "HandlerFailedError",

@@ -146,6 +146,7 @@ def _fetch_settings(config: ConsumerConfig) -> FetchSettings:
         max_wait_ms=config.fetch_max_wait_ms,
         prefetch_max_bytes=config.prefetch_max_bytes,
         check_crcs=config.check_crcs,
+        replica_lease_ms=config.metadata_max_age_ms,
     )
 
 

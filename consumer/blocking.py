@@ -7,16 +7,20 @@ import inspect
 import re
 import threading
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..protocol import TopicPartition
+from .arrow_reading import ROWS_PER_BATCH
 from .consumer import CLOSE_TIMEOUT_MS, AsyncGroupConsumer, ConsumerStatus
 from .errors import ConsumerClosedError, StaleRecordError
 from .events import EventLog
 from .handover import PartitionsCallback
 from .offset_requests import CommittedOffset
 from .record import Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -122,6 +126,18 @@ class GroupConsumer:
         """Lists of records, as many as are there at a time (default max_poll_records), until closed."""
         while batch := self._next_batch(max_records):
             yield batch
+
+    def arrow_batches(
+        self, *, include_headers: bool = False, max_rows: int = ROWS_PER_BATCH
+    ) -> Iterator[pa.RecordBatch]:
+        """As AsyncGroupConsumer.arrow_batches."""
+        batches = self._consumer.arrow_batches(include_headers=include_headers, max_rows=max_rows)
+        while (batch := self._run(_next_or_none(batches))) is not None:
+            yield batch
+
+    def done_batch(self, batch: pa.RecordBatch) -> None:
+        """As AsyncGroupConsumer.done_batch."""
+        self._run(_call(self._consumer.done_batch, batch))
 
     def _next_batch(self, max_records: int | None) -> list[Record]:
         try:
@@ -248,6 +264,10 @@ class GroupConsumer:
         if self._thread is None or self._loop.is_closed():
             state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
             raise ConsumerClosedError(f"this consumer {state}")
+
+
+async def _next_or_none(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    return await anext(batches, None)
 
 
 async def _call(function: Any, *arguments: Any) -> Any:

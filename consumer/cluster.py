@@ -28,7 +28,8 @@ from .address import Address, parse_bootstrap
 from .backoff import Backoff
 from .connection import Connection
 from .errors import BrokerConnectionError, ConsumerClosedError
-from .fetch_requests import FetchedPartition, FetchFrom
+from .fetch_requests import FetchedPartition
+from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, TopicMetadata
 from .offset_requests import CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
@@ -329,14 +330,16 @@ class Cluster:
         max_wait_ms: int = 500,
         read_committed: bool = False,
         rack: str = "",
+        session: FetchSession | None = None,
     ) -> dict[TopicPartition, FetchedPartition]:
         """Record bytes from these offsets, in one request to each leader (or all to ``node_id``).
 
         Partitions that the broker did not answer are left out; errors are in the result, not raised. One
-        attempt: BrokerConnectionError when a leader cannot be reached.
+        attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that node, only
+        partitions with something new are in the answer.
         """
         limits = fetch_requests.FetchLimits(max_bytes, partition_max_bytes, min_bytes, max_wait_ms)
-        return await fetch_requests.fetch(self, start, node_id, limits, read_committed, rack)
+        return await fetch_requests.fetch(self, start, node_id, limits, read_committed, rack, session)
 
     async def create_topics(
         self,

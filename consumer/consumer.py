@@ -7,10 +7,11 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
+from .arrow_reading import ArrowReading
 from .assembly import Parts, assemble
 from .config import ConsumerConfig, consumer_config
 from .errors import ConfigError, ConsumerClosedError
@@ -21,6 +22,9 @@ from .record import Record
 from .seeking import Seeking
 from .selection import Selection
 from .signal import Signal
+from .tracker import Stay
+
+T = TypeVar("T")
 
 #: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
 CLOSE_TIMEOUT_MS = 30_000
@@ -42,7 +46,7 @@ class ConsumerStatus:
     undone: int
 
 
-class AsyncGroupConsumer(Seeking):
+class AsyncGroupConsumer(ArrowReading, Seeking):
     """Reads topics as a member of a consumer group.
 
     ``async with AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``,
@@ -213,10 +217,14 @@ class AsyncGroupConsumer(Seeking):
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
         error of a partition that cannot be read (NoOffsetError, CorruptBatchError, KafkaError).
         """
-        parts = self._running()
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit < 1:
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
+        return await self._poll(lambda parts: parts.delivery.take(limit), timeout_ms)
+
+    async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
+        """What ``take`` gives once it gives something."""
+        parts = self._running()
         now = parts.driver.now()
         deadline = None if timeout_ms is None else now + timeout_ms
         parts.watch.polling(now)
@@ -225,7 +233,7 @@ class AsyncGroupConsumer(Seeking):
         try:
             while not self._closed:
                 self._raise_errors(parts)
-                taken = parts.delivery.take(limit)
+                taken = take(parts)
                 if taken:
                     parts.fetcher.wake()
                     return taken
@@ -257,7 +265,9 @@ class AsyncGroupConsumer(Seeking):
         Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
         """
         parts = self._parts or self._running(closing=True)
-        stay = parts.tracker.done(record)
+        self._was_done(parts, parts.tracker.done(record))
+
+    def _was_done(self, parts: Parts, stay: Stay) -> None:
         if parts.delivery.full_lanes:
             parts.delivery.made_room(stay)
         if parts.handover.drains:

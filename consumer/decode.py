@@ -76,6 +76,17 @@ class ChunkReader:
         return f"ChunkReader({self.partition}, at {self.next_offset}, {self.size} bytes left)"
 
     @property
+    def rest(self) -> memoryview:
+        """The bytes not read yet."""
+        return self._data[self._position :]
+
+    @property
+    def transactions(self) -> list[AbortedTransaction]:
+        """The aborted transactions that matter to the bytes not read yet."""
+        begun = [AbortedTransaction(producer, 0) for producer in self._aborting]
+        return begun + list(reversed(self._aborted))
+
+    @property
     def size(self) -> int:
         """Bytes not read yet."""
         return len(self._data) - self._position

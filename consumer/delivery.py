@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
@@ -16,6 +17,8 @@ from .events import Event, PartitionFailed, WindowFull
 from .positions import Position, Positions
 from .record import Record
 from .tracker import Stay, Tracker
+
+T = TypeVar("T")
 
 #: A batch that cannot be decoded is fetched so often (it may be the network's doing), then it is an error.
 DECODE_TRIES = 3
@@ -32,6 +35,15 @@ class Lane:
     index: int = 0
     buffered_bytes: int = 0
     full: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A partition's next data: ``reader`` is at its beginning, or ``records`` were decoded before."""
+
+    stay: Stay
+    reader: ChunkReader | None
+    records: list[Record]
 
 
 class Delivery:
@@ -168,6 +180,37 @@ class Delivery:
                 return record
         some = self.take(1)
         return some[0] if some else None
+
+    def take_chunk(self, deliver: Callable[[Chunk], list[T]]) -> list[T]:
+        """What ``deliver`` makes of the next chunk (and tells its stay); empty when there is nothing now."""
+        for _ in range(len(self._turn)):
+            lane = self._turn[0]
+            made: list[T] = []
+            while not self.halted and not made and lane.position.readable and not self._window_full(lane):
+                if lane.index < len(lane.records):
+                    made = deliver(Chunk(lane.stay, None, lane.records[lane.index :]))
+                    self._end_batch(lane)
+                elif lane.readers:
+                    made = self._deliver_reader(lane, deliver)
+                else:
+                    break
+            self._turn.rotate(-1)
+            if made:
+                return made
+        return []
+
+    def _deliver_reader(self, lane: Lane, deliver: Callable[[Chunk], list[T]]) -> list[T]:
+        reader = lane.readers[0]
+        try:
+            made = deliver(Chunk(lane.stay, reader, []))
+        except CorruptBatchError as error:
+            self._corrupt(lane, error)
+            return []
+        lane.position.failures = 0
+        lane.readers.popleft()
+        lane.buffered_bytes -= reader.size
+        self.buffered_bytes -= reader.size
+        return made
 
     def _take_from(self, lane: Lane, limit: int) -> list[Record]:
         room = self._max_undone - lane.stay.undone

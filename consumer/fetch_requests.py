@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from .fetch_session import SESSION_ERRORS, FetchFrom, FetchSession, Plan
 from .offset_requests import leader_or_raise
 from .pool import Channel
 
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
 
 #: From v13 topics go by id (KIP-516); v17 and v18 add only what followers need.
 _LAST_BY_NAME, _LAST_BY_ID = 12, 16
-
-
-class FetchFrom(NamedTuple):
-    """Where to read on. The epochs (KIP-320) are -1 when unknown, which skips the check."""
-
-    offset: int
-    leader_epoch: int = -1
-    last_fetched_epoch: int = -1
 
 
 class AbortedTransaction(NamedTuple):
@@ -66,11 +59,12 @@ async def fetch(
     limits: FetchLimits,
     read_committed: bool,
     rack: str,
+    session: FetchSession | None,
 ) -> dict[TopicPartition, FetchedPartition]:
     """See Cluster.fetch."""
     at = {p: where if isinstance(where, FetchFrom) else FetchFrom(where) for p, where in start.items()}
     if node_id is not None:
-        return await _fetch_from(cluster, node_id, at, limits, read_committed, rack)
+        return await _fetch_from(cluster, node_id, at, limits, read_committed, rack, session)
     if any(cluster.leader(partition) is None for partition in at):
         await cluster.metadata({partition.topic for partition in at})
     by_node: dict[int, dict[TopicPartition, FetchFrom]] = defaultdict(dict)
@@ -89,19 +83,30 @@ async def _fetch_from(
     limits: FetchLimits,
     read_committed: bool,
     rack: str,
+    session: FetchSession | None = None,
 ) -> dict[TopicPartition, FetchedPartition]:
     names = {partition.topic for partition in at}
     ids = {name: topic.topic_id for name in names if (topic := cluster.topic(name)) and topic.topic_id}
     by_id = len(ids) == len(names)
-    body = _request(at, ids, limits, read_committed, rack)
-    response = await cluster.request(
-        node,
-        ApiKey.FETCH,
-        body,
-        channel=Channel.DATA,
-        timeout_ms=cluster.request_timeout_ms + limits.max_wait_ms,
-        max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
-    )
+    plan = Plan(0, -1, at) if session is None else session.plan(at, ids if by_id else {})
+    try:
+        response = await cluster.request(
+            node,
+            ApiKey.FETCH,
+            _request(plan, ids, limits, read_committed, rack),
+            channel=Channel.DATA,
+            timeout_ms=cluster.request_timeout_ms + limits.max_wait_ms,
+            max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
+        )
+    except BaseException:
+        if session is not None:
+            session.lost()
+        raise
+    if session is not None:
+        code = KafkaError(response.error_code).code if response.error_code else ErrorCode.NONE
+        session.answered(code, response.session_id)
+        if code in SESSION_ERRORS:
+            return {}
     if response.error_code:
         raise KafkaError(response.error_code, f"node {node} refused Fetch")
     names_of = {topic_id: name for name, topic_id in ids.items()}
@@ -114,7 +119,7 @@ async def _fetch_from(
 
 
 def _request(
-    at: Mapping[TopicPartition, FetchFrom],
+    plan: Plan,
     ids: Mapping[str, Any],
     limits: FetchLimits,
     read_committed: bool,
@@ -122,7 +127,7 @@ def _request(
 ) -> Any:
     make = request_class(ApiKey.FETCH)
     topics = defaultdict(list)
-    for partition, where in at.items():
+    for partition, where in plan.named.items():
         topics[partition.topic].append(
             make.FetchTopic.FetchPartition(
                 partition=partition.partition,
@@ -139,12 +144,22 @@ def _request(
         min_bytes=limits.min_bytes,
         max_bytes=limits.max_bytes,
         isolation_level=1 if read_committed else 0,
-        session_id=0,
-        session_epoch=-1,
+        session_id=plan.session_id,
+        session_epoch=plan.epoch,
         topics=[make.FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
-        forgotten_topics_data=[],
+        forgotten_topics_data=[
+            make.ForgottenTopic(topic=t, topic_id=ids.get(t), partitions=numbers)
+            for t, numbers in _numbers(plan.forgotten).items()
+        ],
         rack_id=rack,
     )
+
+
+def _numbers(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        numbers[topic].append(number)
+    return numbers
 
 
 def _fetched(row: Any) -> FetchedPartition:

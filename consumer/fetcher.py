@@ -19,7 +19,8 @@ from .decode import ChunkReader, end_of_run
 from .delivery import Delivery
 from .errors import BrokerConnectionError, ConsumerClosedError
 from .events import BrokerUnavailable, Event, PartitionFailed
-from .fetch_requests import STALE_METADATA, FetchedPartition, FetchFrom
+from .fetch_requests import STALE_METADATA, FetchedPartition
+from .fetch_session import FetchFrom, FetchSession
 from .positions import Phase, Position, Positions
 from .signal import Signal
 from .start_offsets import StartOffsets
@@ -31,7 +32,7 @@ _FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPI
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """As in ConsumerConfig."""
+    """As in ConsumerConfig. ``replica_lease_ms``: how long a replica near by is read before asking again."""
 
     group: str
     rack: str
@@ -42,6 +43,7 @@ class FetchSettings:
     max_wait_ms: int
     prefetch_max_bytes: int
     check_crcs: bool
+    replica_lease_ms: int = 300_000
 
 
 class Fetcher:
@@ -75,6 +77,8 @@ class Fetcher:
             polled=polled,
         )
         self._changed = Signal()
+        self.sessions: dict[int, FetchSession] = defaultdict(FetchSession)
+        self._asked_bytes: dict[int, int] = {}
         self._busy: dict[str | int, asyncio.Task[None]] = {}
         self._node_failures: dict[int, int] = defaultdict(int)
         self._node_retry_at: dict[int, float] = {}
@@ -156,12 +160,26 @@ class Fetcher:
                 leaderless = True
                 self._starts.delay(position)
             else:
-                by_node[position.read_replica if position.read_replica >= 0 else node].append(position)
+                by_node[self._nearest(position, node, now)].append(position)
         for node, positions in by_node.items():
             if now >= self._node_retry_at.get(node, 0.0):
                 self._start(node, partial(self._fetch, node, positions, enough))
         if leaderless:
             self._start("metadata", self._renew_metadata)
+
+    def _nearest(self, position: Position, leader: int, now: float) -> int:
+        """The replica that the leader named, while that may be relied on (KIP-392); else the leader."""
+        replica = position.read_replica
+        if replica >= 0 and (now >= position.replica_until or replica not in self._cluster.known.nodes):
+            position.read_replica = replica = -1
+        return replica if replica >= 0 else leader
+
+    def _room(self, node: int) -> int:
+        """How much a request may bring: what prefetching leaves beside the requests to other nodes."""
+        settings = self._settings
+        others = sum(size for other, size in self._asked_bytes.items() if other != node)
+        room = settings.prefetch_max_bytes - self._delivery.buffered_bytes - others
+        return max(settings.partition_max_bytes, min(settings.max_bytes, room))
 
     def _has_enough(self, position: Position) -> bool:
         buffered = self._delivery.buffered(position.partition)
@@ -178,22 +196,26 @@ class Fetcher:
             return
         before = {p.partition: (p, p.changed, self._delivery.epoch(p.partition)) for p in positions}
         max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
+        self._asked_bytes[node] = max_bytes = self._room(node)
         try:
             answer = await self._cluster.fetch(
                 {p.partition: self._from(p) for p in positions},
                 node_id=node,
-                max_bytes=settings.max_bytes,
+                max_bytes=max_bytes,
                 partition_max_bytes=settings.partition_max_bytes,
                 min_bytes=settings.min_bytes,
                 max_wait_ms=max_wait_ms,
                 read_committed=settings.read_committed,
                 rack=settings.rack,
+                session=self.sessions[node],
             )
         except ConsumerClosedError:
             return
         except KohortError as error:
             self._node_failed(node, positions, error)
             return
+        finally:
+            del self._asked_bytes[node]
         self._node_failures.pop(node, None)
         self._node_retry_at.pop(node, None)
         for partition, fetched in answer.items():
@@ -223,6 +245,7 @@ class Fetcher:
         position.log_start_offset = fetched.log_start_offset
         if fetched.preferred_replica >= 0:
             position.read_replica = fetched.preferred_replica
+            position.replica_until = self._now() + self._settings.replica_lease_ms
         if not fetched.records:
             return
         try:
@@ -245,8 +268,12 @@ class Fetcher:
 
     def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
         error = KafkaError(fetched.error_code, f"fetching {position.partition}")
+        from_follower = position.read_replica >= 0
         position.read_replica = -1
-        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and from_follower:
+            # it may be behind, or ahead in what it removed: the leader knows
+            self._starts.delay(position)
+        elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._positions.out_of_range(position, "the log does not have it")
             self._starts.moved(position)
         elif error.code in _FATAL:

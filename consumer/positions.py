@@ -65,6 +65,7 @@ class Position:
     high_watermark: int = -1
     log_start_offset: int = -1
     read_replica: int = -1
+    replica_until: float = 0.0
 
     @property
     def readable(self) -> bool:

@@ -208,6 +208,21 @@ class Tracker:
             )
         return stay
 
+    def has_epoch(self, epoch: int) -> bool:
+        """Whether the stay with this number goes on."""
+        return epoch in self._by_epoch
+
+    def done_at(self, epoch: int, offset: int) -> Stay:
+        """As ``done``, for what was delivered as a block that begins at ``offset``."""
+        stay = self._by_epoch.get(epoch)
+        if stay is None:
+            raise StaleRecordError(
+                f"the batch from offset {offset} is of a partition that has been given up (or sought "
+                "elsewhere) since: whoever has it now delivers its records again"
+            )
+        stay.done(offset)
+        return stay
+
     def done(self, record: Record) -> Stay:
         """The record has been dealt with; its stay. StaleRecordError if that is over."""
         stay = self.stay_of(record)

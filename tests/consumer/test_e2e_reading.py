@@ -242,3 +242,19 @@ async def test_a_request_that_is_refused_names_the_reason(bootstrap: str, new_to
         with pytest.raises(KafkaError) as caught:
             await cluster.create_topics({topic: 1}, if_not_exists=False)
         assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+async def test_a_fetch_session_is_used_where_the_broker_keeps_them(
+    member: Maker, new_topic: NewTopic, group: Name, produce: Produce, request: pytest.FixtureRequest
+) -> None:
+    topic = new_topic("orders", partitions=3)
+    consumer = await member(topic, group=group("billing"))
+    for first in range(0, 30, 10):
+        produce(topic, range(first, first + 10), partitions=3)
+        assert sorted(numbers(await read(consumer, 10))) == list(range(first, first + 10))
+    (session,) = consumer.parts.fetcher.sessions.values()
+    if request.config.getoption("--bootstrap"):
+        assert session.session_id > 0
+        assert session.epoch > 1
+    else:
+        assert (session.session_id, session.epoch) == (0, 0)

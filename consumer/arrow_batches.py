@@ -1,0 +1,108 @@
+"""Fetched data as Arrow batches for the user, without an object per record. Needs numpy and pyarrow.
+
+Each batch knows in its schema's metadata which stay of which partition it is from and which offsets it
+covers, so that it, or what was made of it by slicing, filtering or choosing columns, can be marked done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from . import arrow
+from .decode import end_of_run
+from .record import Record
+
+if TYPE_CHECKING:
+    from .delivery import Chunk
+    from .tracker import Stay
+
+_KEY = b"kohort"
+_OFFSET = arrow.SCHEMA.get_field_index("offset")
+
+
+class Covered(NamedTuple):
+    """What a batch stands for: offsets ``first`` to, not including, ``end``, of the stay ``epoch``."""
+
+    epoch: int
+    first: int
+    end: int
+
+
+def covered(batch: pa.RecordBatch) -> Covered:
+    """What a batch from a consumer stands for. ValueError for one that is from elsewhere."""
+    text = (batch.schema.metadata or {}).get(_KEY)
+    if text is None:
+        raise ValueError(
+            "this batch is not from arrow_batches, or has lost its schema's metadata: mark the batch that "
+            "was delivered, or one that was made of it by slicing, filtering or choosing columns"
+        )
+    return Covered(*map(int, text.split(b" ")))
+
+
+def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
+    """The chunk's records that no earlier stay had done; the stay has them as delivered then.
+
+    Raises CorruptBatchError, with nothing delivered.
+    """
+    stay, reader = chunk.stay, chunk.reader
+    if reader is None:
+        made = [_of_records(chunk.records, include_headers)]
+        end = chunk.records[-1].offset + 1
+    else:
+        topic, partition = reader.partition
+        made = list(
+            arrow.decode(
+                reader.rest,
+                topic=topic,
+                partition=partition,
+                start=reader.next_offset,
+                aborted=reader.transactions,
+                include_headers=include_headers,
+                rows_per_batch=rows,
+            )
+        )
+        end, stay.leader_epoch = end_of_run(reader.rest, reader.next_offset, stay.leader_epoch)
+    fresh = [batch for batch in (_fresh(stay, batch) for batch in made) if batch.num_rows]
+    firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
+    delivered = []
+    for batch, first, behind in zip(fresh, firsts, [*firsts[1:], end], strict=True):
+        stay.delivered_block(first, behind, batch.num_rows)
+        delivered.append(_marked(batch, Covered(stay.epoch, first, behind)))
+    stay.passed(end)
+    return delivered
+
+
+def _marked(batch: pa.RecordBatch, what: Covered) -> pa.RecordBatch:
+    return batch.replace_schema_metadata({_KEY: b"%d %d %d" % what})
+
+
+def _fresh(stay: Stay, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Without what an earlier stay had done."""
+    if not stay.done_before_us or not batch.num_rows:
+        return batch
+    offsets = batch.column(_OFFSET).to_numpy()
+    keep = np.ones(len(offsets), np.bool_)
+    for start, end in stay.done_before_us:
+        keep[np.searchsorted(offsets, start) : np.searchsorted(offsets, end)] = False
+    return batch if keep.all() else batch.filter(pa.array(keep))
+
+
+def _of_records(records: list[Record], include_headers: bool) -> pa.RecordBatch:
+    """What had been decoded for record by record reading before."""
+    schema = arrow.SCHEMA_WITH_HEADERS if include_headers else arrow.SCHEMA
+    columns = [
+        [record.key for record in records],
+        [record.value for record in records],
+        [record.topic for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.timestamp_ms * 1000 for record in records],
+        [0] * len(records),
+    ]
+    if include_headers:
+        columns.append([[{"key": k, "value": v} for k, v in record.headers] for record in records])
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
