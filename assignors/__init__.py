@@ -3,9 +3,10 @@
 ``load_assignor("range")`` finds one by name; :class:`Assignor` is the class to derive a new one from.
 """
 
+from ._balance import BalanceLimit, explain_balance
 from ._range import RangeAssignor
 from ._roundrobin import RoundRobinAssignor
-from ._sticky import CooperativeStickyAssignor, StickyAssignor
+from ._sticky import CooperativeStickyAssignor, RackPreference, StickyAssignor
 from ._weighted import BalancedByWeightAssignor
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_member_order
 from .registry import AssignorError, available_assignors, load_assignor
@@ -15,6 +16,7 @@ from .weights import Measure, MeasuringAssignor
 __all__ = [
     "Assignor",
     "AssignorError",
+    "BalanceLimit",
     "BalancedByWeightAssignor",
     "CooperativeStickyAssignor",
     "GroupAssignment",
@@ -23,12 +25,14 @@ __all__ = [
     "Member",
     "Problem",
     "ProblemKind",
+    "RackPreference",
     "RangeAssignor",
     "RebalanceProtocol",
     "RoundRobinAssignor",
     "StickyAssignor",
     "TopicInfo",
     "available_assignors",
+    "explain_balance",
     "in_member_order",
     "load_assignor",
     "validate_assignment",

@@ -1,9 +1,13 @@
-"""The group as the sticky assignors count it: topics and members by index, and who owns what."""
+"""The group as the sticky assignors count it: topics and members by index, partitions numbered through.
+
+All partitions stand in one row, by topic and number: partition 3 of topic 2 is at ``starts[2] + 3``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from ..protocol import Subscription
 from .base import Member, TopicInfo, in_member_order
@@ -18,7 +22,10 @@ Claimants = list[list[int]]
 
 @dataclass(slots=True)
 class Group:
-    """Topics that exist and are subscribed to, sorted; all members, in order."""
+    """Topics that exist and are subscribed to, sorted; all members, in order.
+
+    What wants the same shares one list in ``subscribers`` and ``wanted``: neither is to be changed.
+    """
 
     member_ids: list[str]
     topics: list[str]
@@ -29,21 +36,35 @@ class Group:
     @classmethod
     def of(cls, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> Group:
         ordered = in_member_order(members.values())
-        subscribed: set[str] = set().union(*(member.topics for member in ordered))
+        alike: dict[tuple[str, ...], list[int]] = {}  # members, by the topics as they sent them
+        for m, member in enumerate(ordered):
+            alike.setdefault(member.topics, []).append(m)
+        subscribed = set[str]().union(*alike)
         names = sorted(topic for topic in subscribed & topics.keys() if topics[topic].partition_count)
         index = {topic: t for t, topic in enumerate(names)}
-        wanted = [sorted({index[topic] for topic in member.topics if topic in index}) for member in ordered]
-        subscribers: list[list[int]] = [[] for _ in names]
-        for m, mine in enumerate(wanted):
+        wanted: list[list[int]] = [[]] * len(ordered)
+        sharing: list[list[int]] = [[] for _ in names]  # of each topic: numbers of the sorts of members
+        for sort, (as_sent, of_sort) in enumerate(alike.items()):
+            mine = sorted({index[topic] for topic in as_sent if topic in index})
+            for m in of_sort:
+                wanted[m] = mine
             for t in mine:
-                subscribers[t].append(m)
+                sharing[t].append(sort)
+        sorts = list(alike.values())
+        subscribers = {key: sorted(m for sort in key for m in sorts[sort]) for key in map(tuple, sharing)}
         counts = [topics[topic].partition_count for topic in names]
-        return cls([member.member_id for member in ordered], names, counts, subscribers, wanted)
+        ids = [member.member_id for member in ordered]
+        return cls(ids, names, counts, [subscribers[tuple(key)] for key in sharing], wanted)
 
     @property
     def active(self) -> list[int]:
         """Members that can be given anything at all, in order."""
         return [m for m, mine in enumerate(self.wanted) if mine]
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each topic's partitions start when all are numbered through; last, how many there are."""
+        return list(accumulate(self.partition_counts, initial=0))
 
 
 def newest_claimants(
@@ -55,40 +76,36 @@ def newest_claimants(
     have dropped the topic from its subscription: it still reads the partition, though it cannot keep it.
     """
     claims = [claim_of(members[member_id].subscription) for member_id in group.member_ids]
-    generations = [max(claim.generation, NO_GENERATION) for claim in claims]
-    newest = [[UNCLAIMED] * count for count in group.partition_counts]
-    rows = dict(zip(group.topics, newest, strict=True))
-    contested: dict[tuple[str, int], int] = {}  # partition -> generation of its rivals
-    for m, claim in enumerate(claims):
-        for topic, number in claim.partitions:
-            row = rows.get(topic)
-            if row is None or not 0 <= number < len(row) or row[number] == m:
-                continue
-            if row[number] == UNCLAIMED:
-                row[number] = m
-                continue
-            key = topic, number
-            holder = row[number]
-            best = contested[key] if holder == CONTESTED else generations[holder]
-            if generations[m] > best:
-                row[number] = m
-            elif generations[m] == best:
-                row[number] = CONTESTED
-                contested[key] = best
-    return newest
+    places = {topic: t for t, topic in enumerate(group.topics)}
+    starts, counts = group.starts, group.partition_counts
+    claimed = (
+        (m, starts[t] + number)
+        for m, claim in enumerate(claims)
+        for topic, number in claim.partitions
+        if (t := places.get(topic, -1)) >= 0 and 0 <= number < counts[t]
+    )
+    newest = [UNCLAIMED] * starts[-1]
+    settle(newest, claimed, [claim.generation for claim in claims])
+    return [newest[start:end] for start, end in pairwise(starts)]
 
 
-def owned_counts(group: Group, newest: Claimants) -> list[list[int]]:
-    """own[topic][member]: how many partitions the member owns and may keep."""
-    own = [[0] * len(group.member_ids) for _ in group.topics]
-    for row, owners, subscribers in zip(own, newest, group.subscribers, strict=True):
-        for owner in owners:
-            if owner >= 0:
-                row[owner] += 1
-        dropped = set(range(len(row))).difference(subscribers) if len(subscribers) < len(row) else ()
-        for m in dropped:
-            row[m] = 0
-    return own
+def settle(
+    newest: list[int] | dict[int, int], claimed: Iterable[tuple[int, int]], generations: list[int]
+) -> None:
+    """Enter the newest claimant of each partition into ``newest``; ``claimed`` are members and partitions."""
+    contested: dict[int, int] = {}  # partition -> generation of its rivals
+    for m, partition in claimed:
+        holder = newest[partition]
+        if holder == UNCLAIMED:
+            newest[partition] = m
+        elif holder != m:
+            best = contested[partition] if holder == CONTESTED else generations[holder]
+            best, mine = max(best, NO_GENERATION), max(generations[m], NO_GENERATION)
+            if mine > best:
+                newest[partition] = m
+            elif mine == best:
+                newest[partition] = CONTESTED
+                contested[partition] = best
 
 
 def share_out(total: int, takers: Iterable[int]) -> list[tuple[int, int]]:

@@ -1,15 +1,19 @@
 """Fewest moves among all assignments of best balance: a min-cost flow that starts from "everyone keeps all".
 
-Flow runs topic -> member -> block. Taking a unit from its owner costs 1 and giving it back earns that again,
-so the start costs nothing and cannot be improved upon; it only breaks the bounds on loads. What is too much
-(at members above their block's high, at unowned partitions) is pushed to what is too little along cheapest
-paths (successive shortest paths with potentials; on each distance, blocking flows over the tight arcs).
+Flow runs pool -> member -> sink. Taking a unit from its owner costs a move and giving it back earns that
+again, so the start costs nothing and cannot be improved upon; it only breaks the bounds on loads. What is too
+much (at members above their block's high, at unowned partitions) is pushed to what is too little along
+cheapest paths (successive shortest paths with potentials; on each distance, blocking flows over the tight
+arcs). Each block of the best balance has a sink of its own, which keeps its total.
+
+A unit in a rack that is not its member's costs a mismatch. Costs that come first outweigh those that come
+after: a path passes each node once, so its later costs stay below the number of nodes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -19,54 +23,106 @@ from ._levels import Block
 _UNBOUNDED = 1 << 60
 
 
-def fewest_moves(group: Group, own: list[list[int]], blocks: list[Block]) -> list[list[int]]:
-    """given[topic][member] of best balance that takes as few units as possible from their owners.
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What else than balance counts.
 
-    ``own`` has counts of the same shape, zero where a member does not subscribe.
+    ``elsewhere``: by pool, members in other racks than its partitions; ``racks_first``: a mismatch outweighs
+    all moves, and not the other way round. ``slack``: loads may be so far outside the bounds of best balance
+    where that saves moves.
     """
-    return _Flow(group, own, blocks).run()
+
+    elsewhere: Sequence[frozenset[int]] = ()
+    racks_first: bool = True
+    slack: int = 0
+
+
+def fewest_moves(
+    group: Group, own: list[list[int]], blocks: list[Block], wishes: Wishes | None = None
+) -> list[list[int]]:
+    """given[pool][member] of best balance that takes as few units as possible from their owners.
+
+    ``group`` has pools (or topics) and members. ``own`` has counts of the same shape, zero where a member
+    does not subscribe.
+    """
+    return _Flow(group, own, blocks, wishes or Wishes()).run()
 
 
 @dataclass(slots=True)
 class _Flow:
-    """Nodes are numbered: members, then topics, then blocks."""
+    """Nodes are numbered: members, then pools, then sinks."""
 
     group: Group
     own: list[list[int]]
     blocks: list[Block]
+    wishes: Wishes
     given: list[list[int]] = field(init=False)
-    first_topic: int = field(init=False)
-    first_block: int = field(init=False)
+    keep: list[list[int]] = field(init=False)  # by pool and member: cost of a unit that it owns,
+    gain: list[list[int]] = field(init=False)  # and of one that it does not
+    first_pool: int = field(init=False)
+    first_sink: int = field(init=False)
+    sinks: list[list[int]] = field(init=False)  # members of each
     nodes: int = field(init=False)
-    block_of: list[int] = field(init=False)
-    counted: list[int] = field(init=False)  # flow member -> block; within the block's bounds
+    slope: int = field(init=False)  # cost by which each unit of a load exceeds the one before
+    sink_of: list[int] = field(init=False)
+    low: list[int] = field(init=False)
+    high: list[int] = field(init=False)
+    counted: list[int] = field(init=False)  # flow member -> sink; within its bounds
     excess: list[int] = field(init=False)  # by node; below 0: wants more
     potential: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
+        group, slack = self.group, self.wishes.slack
+        self.first_pool = len(group.member_ids)
+        self.first_sink = self.first_pool + len(group.topics)
+        # with slack, a block may take more than its total from one below it
+        self.sinks = [group.active] if slack else [block.members for block in self.blocks]
+        self.nodes = self.first_sink + len(self.sinks)
+        self.slope = 1 if slack else 0
+        self.sink_of, self.low, self.high = ([0] * self.first_pool for _ in range(3))
+        for b, block in enumerate(self.blocks):
+            for m in block.members:
+                self.sink_of[m] = self.first_sink + (0 if slack else b)
+                self.low[m], self.high[m] = max(0, block.low - slack), block.high + slack
+        self._price()
+        self._start()
+
+    def _price(self) -> None:
+        later = max(self.high, default=0) * self.slope + 1
+        first = later * (self.nodes + 1)
+        elsewhere = self.wishes.elsewhere
+        if not any(elsewhere):
+            rack, move = 0, later
+        else:
+            rack, move = (first, later) if self.wishes.racks_first else (later, first)
+        self.gain = [[0] * self.first_pool for _ in self.group.topics]
+        for row, members in zip(self.gain, elsewhere, strict=False):
+            for m in members:
+                row[m] = rack
+        self.keep = [[cost - move for cost in row] for row in self.gain]
+
+    def _start(self) -> None:
+        """Everyone keeps what is worth keeping; loads are counted within their bounds."""
         group = self.group
-        self.given = [row[:] for row in self.own]
-        self.first_topic = len(group.member_ids)
-        self.first_block = self.first_topic + len(group.topics)
-        self.nodes = self.first_block + len(self.blocks)
-        self.block_of = [-1] * self.first_topic
-        self.counted = [0] * self.first_topic
+        self.given = [
+            [units if cost < 0 else 0 for units, cost in zip(row, costs, strict=True)]
+            for row, costs in zip(self.own, self.keep, strict=True)
+        ]
         self.excess = [0] * self.nodes
         self.potential = [0] * self.nodes
-        for t, count in enumerate(group.partition_counts):
-            self.excess[self.first_topic + t] = count - sum(self.own[t])
-        for b, block in enumerate(self.blocks):
-            self._settle(b, block)
-
-    def _settle(self, b: int, block: Block) -> None:
-        sink = self.first_block + b
-        self.excess[sink] = -block.total
-        for m in block.members:
-            self.block_of[m] = b
-            load = sum(self.own[t][m] for t in self.group.wanted[m])
-            self.counted[m] = min(max(load, block.low), block.high)
-            self.excess[m] = load - self.counted[m]
-            self.excess[sink] += self.counted[m]
+        self.counted = [0] * self.first_pool
+        for p, (count, row) in enumerate(zip(group.partition_counts, self.given, strict=True)):
+            self.excess[self.first_pool + p] = count - sum(row)
+        level = sum(group.partition_counts) // max(1, len(group.active)) if self.slope else 0
+        for s, members in enumerate(self.sinks):
+            self.potential[self.first_sink + s] = level
+            for m in members:
+                load = sum(self.given[p][m] for p in group.wanted[m])
+                self.counted[m] = min(max(level if self.slope else load, self.low[m]), self.high[m])
+                self.excess[m] = load - self.counted[m]
+        totals = [sum(group.partition_counts)] if self.slope else [block.total for block in self.blocks]
+        for s, (members, total) in enumerate(zip(self.sinks, totals, strict=True)):
+            self.excess[self.first_sink + s] = sum(self.counted[m] for m in members) - total
 
     def run(self) -> list[list[int]]:
         while any(units > 0 for units in self.excess):
@@ -77,30 +133,34 @@ class _Flow:
 
     def _heads(self, node: int) -> Iterator[int]:
         """Where flow from ``node`` may go."""
-        if node < self.first_topic:
-            for t in self.group.wanted[node]:
-                if self.given[t][node]:
-                    yield self.first_topic + t
-            yield self.first_block + self.block_of[node]
-        elif node < self.first_block:
-            yield from self.group.subscribers[node - self.first_topic]
+        if node < self.first_pool:
+            for p in self.group.wanted[node]:
+                if self.given[p][node]:
+                    yield self.first_pool + p
+            yield self.sink_of[node]
+        elif node < self.first_sink:
+            yield from self.group.subscribers[node - self.first_pool]
         else:
-            yield from self.blocks[node - self.first_block].members
+            yield from self.sinks[node - self.first_sink]
 
     def _arc(self, tail: int, head: int) -> tuple[int, int]:
         """Cost of the next unit, and how many units go at that cost."""
-        if tail >= self.first_block:
-            return 0, self.counted[head] - self.blocks[tail - self.first_block].low
-        if head >= self.first_block:
-            return 0, self.blocks[head - self.first_block].high - self.counted[tail]
-        if tail >= self.first_topic:
-            t = tail - self.first_topic
-            missing = self.own[t][head] - self.given[t][head]
-            return (-1, missing) if missing > 0 else (0, _UNBOUNDED)
-        t = head - self.first_topic
-        units = self.given[t][tail]
-        gained = units - self.own[t][tail]
-        return (0, gained) if gained > 0 else (1, units)
+        if tail >= self.first_sink:
+            return self._bounded(-self.slope * self.counted[head], self.counted[head] - self.low[head])
+        if head >= self.first_sink:
+            return self._bounded(self.slope * (self.counted[tail] + 1), self.high[tail] - self.counted[tail])
+        if tail >= self.first_pool:
+            p = tail - self.first_pool
+            missing = self.own[p][head] - self.given[p][head]
+            return (self.keep[p][head], missing) if missing > 0 else (self.gain[p][head], _UNBOUNDED)
+        p = head - self.first_pool
+        units = self.given[p][tail]
+        gained = units - self.own[p][tail]
+        return (-self.gain[p][tail], gained) if gained > 0 else (-self.keep[p][tail], units)
+
+    def _bounded(self, cost: int, room: int) -> tuple[int, int]:
+        """A cost that changes with the load holds for one unit."""
+        return cost, min(room, 1) if self.slope else room
 
     def _reduced(self, tail: int, head: int) -> int | None:
         """Cost of an arc by potentials, never below 0; None when it has no room."""
@@ -108,7 +168,7 @@ class _Flow:
         return cost + self.potential[tail] - self.potential[head] if room > 0 else None
 
     def _raise_potentials(self) -> None:
-        """Make the cheapest paths from excess to want tight (Dijkstra with buckets: costs are tiny)."""
+        """Make the cheapest paths from excess to want tight (Dijkstra with buckets: costs are few)."""
         distance = [_UNBOUNDED] * self.nodes
         buckets: dict[int, list[int]] = {0: []}
         for node, units in enumerate(self.excess):
@@ -194,13 +254,13 @@ class _Flow:
         units = min(self._arc(tail, head)[1] for tail, head in steps)
         units = min(units, self.excess[path[0]], -self.excess[path[-1]])
         for tail, head in steps:
-            if tail >= self.first_block:
+            if tail >= self.first_sink:
                 self.counted[head] -= units
-            elif head >= self.first_block:
+            elif head >= self.first_sink:
                 self.counted[tail] += units
-            elif tail >= self.first_topic:
-                self.given[tail - self.first_topic][head] += units
+            elif tail >= self.first_pool:
+                self.given[tail - self.first_pool][head] += units
             else:
-                self.given[head - self.first_topic][tail] -= units
+                self.given[head - self.first_pool][tail] -= units
         self.excess[path[0]] -= units
         self.excess[path[-1]] += units

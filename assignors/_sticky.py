@@ -1,4 +1,4 @@
-"""The sticky assignors: best possible balance first, fewest moves second, and nothing else decides.
+"""The sticky assignors: best possible balance first; fewest moves, and the members' racks, second.
 
 Both depend on who owns what and on names alone, so each round of a cooperative rebalance aims at the target
 of the one before, and two rounds are enough: what the first withholds is unowned in the second, and the
@@ -7,40 +7,87 @@ target that keeps everything in place is still of best balance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 
 from ..protocol import Subscription, TopicPartition
-from ._group import UNCLAIMED, Claimants, Group, newest_claimants
-from ._mixed import assign_mixed
-from ._uniform import assign_uniform
+from ._book import collector_paused, open_book
+from ._claims import Claimed, ClaimReader, owned
+from ._group import Group
+from ._pools import Pools
+from ._target import target
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo
-from .user_data import (
-    NO_GENERATION,
-    Claim,
-    cooperative_claim,
-    decode_sticky,
-    encode_cooperative,
-    encode_sticky,
-)
+from .user_data import NO_GENERATION, cooperative_claim, encode_cooperative, encode_sticky
 
 
-class StickyAssignor(Assignor):
+class RackPreference(Enum):
+    """What a member's rack counts for where balance allows more than one assignment (KIP-881).
+
+    BEFORE_MOVES: as few partitions as possible are read from another rack, then as few as possible move.
+    AFTER_MOVES: the other way round. IGNORED: racks play no part. Members without a rack are at home
+    everywhere.
+    """
+
+    BEFORE_MOVES = "before moves"
+    AFTER_MOVES = "after moves"
+    IGNORED = "ignored"
+
+
+class _Balanced:
+    """What both do, and how it is set.
+
+    ``racks``: what they count for. ``slack``: a member may have so many partitions more or fewer than best
+    balance would give it where that saves moves. Only the leader's settings count; give all members the same.
+    """
+
+    def __init__(self, *, racks: RackPreference = RackPreference.BEFORE_MOVES, slack: int = 0) -> None:
+        if slack < 0:
+            raise ValueError(f"slack is {slack}: give the partitions that balance may be off by, 0 or more")
+        self.racks = racks
+        self.slack = slack
+        self._generation = NO_GENERATION
+
+    def _assign(
+        self,
+        topics: Mapping[str, TopicInfo],
+        members: Mapping[str, Member],
+        read_claim: Callable[[Subscription], Claimed],
+        withhold: bool,
+    ) -> GroupAssignment:
+        with collector_paused():
+            group = Group.of(topics, members)
+            claims = [read_claim(members[member_id].subscription) for member_id in group.member_ids]
+            book = open_book(group, claims)
+            by_rack = self.racks is not RackPreference.IGNORED
+            pools = Pools.in_racks(group, topics, members) if by_rack else Pools.of(group)
+            counts = [book.owned(pieces) for pieces in pools.pieces]
+            given = target(pools, counts, self.racks is RackPreference.BEFORE_MOVES, self.slack)
+            for pieces, subscribers, own, row in zip(
+                pools.pieces, pools.group.subscribers, counts, given, strict=True
+            ):
+                book.deal(pieces, own, {m: row[m] for m in subscribers})
+            if withhold:
+                book.withhold()
+            return book.assignment()
+
+
+class StickyAssignor(_Balanced, Assignor):
     """``sticky`` (KIP-54): everyone stops at a rebalance, and gets back as much as balance allows.
 
     Balance is the best that the subscriptions allow (the sorted loads are lexicographically smallest), and
-    among those assignments one with the fewest moves is taken. Members remember what they had and send it to
-    the leader as user data.
+    among those assignments one with the fewest moves is taken; ``racks`` and ``slack`` change that order.
+    Members remember what they had and send it to the leader as user data.
     """
 
     name = "sticky"
 
-    def __init__(self) -> None:
+    def __init__(self, *, racks: RackPreference = RackPreference.BEFORE_MOVES, slack: int = 0) -> None:
+        super().__init__(racks=racks, slack=slack)
         self._partitions: tuple[TopicPartition, ...] | None = None
-        self._generation = NO_GENERATION
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        group = Group.of(topics, members)
-        return _target(group, newest_claimants(group, members, _sticky_claim))
+        reader = ClaimReader()
+        return self._assign(topics, members, lambda one: reader.sticky(one.user_data), withhold=False)
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
         del topics
@@ -50,7 +97,7 @@ class StickyAssignor(Assignor):
         self._partitions, self._generation = tuple(partitions), generation
 
 
-class CooperativeStickyAssignor(Assignor):
+class CooperativeStickyAssignor(_Balanced, Assignor):
     """``cooperative-sticky`` (KIP-429): the same target, but only what moves is stopped.
 
     A partition that another member still claims is withheld for one round; once it has been given up, the
@@ -60,13 +107,8 @@ class CooperativeStickyAssignor(Assignor):
     name = "cooperative-sticky"
     rebalance_protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
-    def __init__(self) -> None:
-        self._generation = NO_GENERATION
-
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        group = Group.of(topics, members)
-        newest = newest_claimants(group, members, cooperative_claim)
-        return _withhold_claimed(_target(group, newest), group, newest)
+        return self._assign(topics, members, lambda one: owned(cooperative_claim(one)), withhold=True)
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
         del topics
@@ -75,28 +117,3 @@ class CooperativeStickyAssignor(Assignor):
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
         del partitions
         self._generation = generation
-
-
-def _sticky_claim(subscription: Subscription) -> Claim:
-    return decode_sticky(subscription.user_data)
-
-
-def _target(group: Group, newest: Claimants) -> GroupAssignment:
-    active = group.active
-    if all(group.wanted[m] == group.wanted[active[0]] for m in active):
-        return assign_uniform(group, newest)
-    return assign_mixed(group, newest)
-
-
-def _withhold_claimed(target: GroupAssignment, group: Group, newest: Claimants) -> GroupAssignment:
-    """Leave out what someone else than its new owner may still be reading (of two rivals: either)."""
-    claimants = dict(zip(group.topics, newest, strict=True))
-    assignment: GroupAssignment = {}
-    for m, member_id in enumerate(group.member_ids):
-        free_or_mine = (UNCLAIMED, m)
-        assignment[member_id] = [
-            partition
-            for partition in target[member_id]
-            if claimants[partition.topic][partition.partition] in free_or_mine
-        ]
-    return assignment

@@ -15,6 +15,7 @@ from itertools import combinations_with_replacement, permutations, product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kohort.assignors import (
@@ -36,6 +37,7 @@ Owners = list[list[int | None]]
 Wanted = list[tuple[int, ...]]
 #: Loads from the highest down, then moves: smaller is better.
 Score = tuple[list[int], int]
+Numbers = NDArray[np.int64]
 
 THREE_MEMBERS, TWO_TOPICS, FIVE_PARTITIONS = 3, 2, 5
 
@@ -116,7 +118,7 @@ def score_of(answer: GroupAssignment, owners: Owners, wanted: Wanted) -> Score:
 
 
 @cache
-def ways(units: int, among: tuple[int, ...], size: int) -> np.ndarray:
+def ways(units: int, among: tuple[int, ...], size: int) -> Numbers:
     """Every way to give ``units`` to the members ``among``, a row each."""
     if not among or not units:
         return np.zeros((1, size), np.int64)
@@ -136,8 +138,9 @@ def brute_force(owners: Owners, wanted: Wanted) -> Score:
     """Topic by topic, all loads that can be reached, each with the fewest moves it takes."""
     size = len(wanted)
     radix = 1 + sum(map(len, owners))
-    powers = radix ** np.arange(size)
-    reached, moves = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    powers: Numbers = radix ** np.arange(size)
+    reached: Numbers = np.zeros(1, np.int64)
+    moves: Numbers = np.zeros(1, np.int64)
     for t, of in enumerate(owners):
         among = tuple(m for m in range(size) if t in wanted[m])
         if not among:

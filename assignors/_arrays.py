@@ -1,0 +1,129 @@
+"""The book of who has which partition, in numpy: the same answers as ``ListBook`` for large groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise, repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..protocol import TopicPartition
+from ._book import Piece
+from ._claims import Claimed, Layout
+from ._group import UNCLAIMED, Group, settle
+from .base import GroupAssignment
+
+Numbers = NDArray[np.int64]
+
+#: Members that fit into the type numpy sorts in linear time.
+_INT16_MAX = 0x7FFF
+#: Behind the members' places in a row that is looked into by owner: those of UNCLAIMED and CONTESTED.
+_NOBODY = 2
+
+
+class ArrayBook:
+    """A :class:`~._book.Book` of arrays."""
+
+    def __init__(self, group: Group, claims: Sequence[Claimed]) -> None:
+        self.group = group
+        self.starts = group.starts
+        self.numbers: Numbers = np.concatenate([np.arange(count) for count in (0, *group.partition_counts)])
+        self.newest: Numbers = np.full(self.starts[-1], UNCLAIMED)
+        partitions, members = self._claimed(claims)
+        self.newest[partitions] = members
+        rivals = np.unique(partitions[self.newest[partitions] != members])
+        if rivals.size:
+            contested = np.isin(partitions, rivals)
+            claimed = zip(members[contested].tolist(), partitions[contested].tolist(), strict=True)
+            settled = dict.fromkeys(rivals.tolist(), UNCLAIMED)
+            settle(settled, claimed, [claim.generation for claim in claims])
+            self.newest[rivals] = list(settled.values())
+        self.owner = self.newest.copy()
+
+    def _claimed(self, claims: Sequence[Claimed]) -> tuple[Numbers, Numbers]:
+        """Partitions that exist, and next to each the member that claims it."""
+        places = {topic: t for t, topic in enumerate(self.group.topics)}
+        alike: dict[int, list[int]] = {}  # members, by the layout they share
+        for m, claim in enumerate(claims):
+            if claim.layout:
+                alike.setdefault(id(claim.layout), []).append(m)
+        partitions, claimants = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for members in alike.values():
+            starts, ends = self._bounds(claims[members[0]].layout, places)
+            joined = b"".join(claims[m].numbers for m in members)
+            numbers = np.frombuffer(joined, ">i4").reshape(len(members), -1)
+            found = starts + numbers
+            real = (numbers >= 0) & (found < ends)
+            partitions.append(found[real])
+            claimants.append(np.repeat(members, real.sum(1)))
+        return np.concatenate(partitions), np.concatenate(claimants)
+
+    def _bounds(self, layout: Layout, places: Mapping[str, int]) -> tuple[Numbers, Numbers]:
+        """Where the topic of each number starts and ends; nowhere if there is no such topic."""
+        topics = [places.get(topic, -1) for topic, _ in layout]
+        starts = np.array([self.starts[t] if t >= 0 else 0 for t in topics])
+        ends = np.array([self.starts[t + 1] if t >= 0 else 0 for t in topics])
+        units = [count for _, count in layout]
+        return np.repeat(starts, units), np.repeat(ends, units)
+
+    def owned(self, pieces: Sequence[Piece]) -> list[int]:
+        owner = self.owner[_partitions(pieces)]
+        found: list[int] = np.bincount(owner[owner >= 0], minlength=len(self.group.member_ids)).tolist()
+        return found
+
+    def deal(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> None:
+        partitions = _partitions(pieces)
+        owner = self.owner[partitions]
+        places = len(self.group.member_ids) + _NOBODY
+        may_keep = np.zeros(places, bool)
+        may_keep[list(given)] = True
+        rest = ~may_keep[owner]
+        if surplus := [m for m, units in given.items() if units < own[m]]:
+            limits = np.full(places, len(partitions))
+            limits[surplus] = [given[m] for m in surplus]
+            rest[self._beyond(limits, partitions, owner)] = True
+        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
+        self.owner[partitions[rest]] = _in_turn(short)
+
+    def _beyond(self, limits: Numbers, partitions: Numbers, owner: Numbers) -> Numbers:
+        """Places of what members own beyond their limits, counted from the lowest numbers of all topics."""
+        places = np.flatnonzero(limits[owner] < len(partitions))
+        places = places[np.lexsort((self.numbers[partitions[places]], owner[places]))]
+        owner = owner[places]
+        rank = np.arange(len(places)) - np.searchsorted(owner, owner)
+        return places[rank >= limits[owner]]
+
+    def withhold(self) -> None:
+        self.owner[(self.newest != UNCLAIMED) & (self.newest != self.owner)] = UNCLAIMED
+
+    def assignment(self) -> GroupAssignment:
+        member_ids = self.group.member_ids
+        narrow = self.owner.astype(np.int16) if len(member_ids) <= _INT16_MAX else self.owner
+        by_owner = np.argsort(narrow, kind="stable")
+        units = np.bincount(self.owner - UNCLAIMED, minlength=len(member_ids) + 1).tolist()
+        by_owner = by_owner[units[0] :]
+        topics = np.repeat(np.arange(len(self.group.topics)), self.group.partition_counts)[by_owner]
+        names = map(self.group.topics.__getitem__, topics.tolist())
+        pairs = zip(names, self.numbers[by_owner].tolist(), strict=True)
+        # what calling the class does, without its Python
+        given: list[TopicPartition] = list(map(tuple.__new__, repeat(TopicPartition), pairs))
+        ends = pairwise(accumulate(units[1:], initial=0))
+        return {member_id: given[start:end] for member_id, (start, end) in zip(member_ids, ends, strict=True)}
+
+
+def _partitions(pieces: Sequence[Piece]) -> Numbers:
+    """As they are numbered through, ascending."""
+    each = (
+        np.arange(found.start, found.stop) if isinstance(found, range) else np.array(found)
+        for _, found in pieces
+    )
+    return np.concatenate(list(each))
+
+
+def _in_turn(short: Mapping[int, int]) -> Numbers:
+    """Each member as often as it is short, round and round."""
+    units = np.array(list(short.values()), np.int64)
+    firsts = np.cumsum(units) - units
+    turn = np.arange(units.sum()) - np.repeat(firsts, units)
+    return np.repeat(np.array(list(short), np.int64), units)[np.argsort(turn, kind="stable")]
