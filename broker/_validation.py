@@ -1,14 +1,14 @@
 """Settings that a user gives, checked: an error names the key, the value and what is allowed.
 
 The settings are slots dataclasses whose fields are Kafka's config names with underscores for dots and whose
-bounds are ``annotated_types`` metadata. pydantic reads both; it is imported when somebody gives a setting,
-since its import takes longer than all else a broker does before it serves.
+bounds are ``annotated_types`` metadata. pydantic reads both; it is imported when a value is not plainly
+right, since its import takes longer than all else a broker does before it serves.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -20,6 +20,10 @@ from ..protocol import KohortError
 SettingsT = TypeVar("SettingsT")
 
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_PLAIN_WHOLE = re.compile(r"-?\d{1,19}", re.ASCII)
+
+#: What makes a plain text a value.
+_PLAIN: dict[Any, Callable[[str], Any]] = {int: int, bool: "true".__eq__, str: str}
 
 _KINDS: dict[Any, str] = {
     int: "a whole number",
@@ -104,11 +108,30 @@ def read_settings(cls: type[SettingsT], given: Mapping[str, Any], what: str = "s
     known = settings_of(cls)
     values = {name.replace(".", "_"): value for name, value in given.items()}
     wrong = [_unknown(name, known, what) for name in values if name not in known]
+    if not wrong and all(is_plain(known[name], value) for name, value in values.items()):
+        return cls(**{name: _PLAIN[known[name].type](value) for name, value in values.items()})
     if not wrong:
         wrong = _wrong_values(cls, values)
     if wrong:
         raise SettingsError("; ".join(wrong))
     return cls(**_validated(cls, values))
+
+
+def is_plain(setting: Setting, value: object) -> bool:
+    """Whether a value is text that is allowed at first sight, as pydantic would say; else pydantic decides."""
+    if not isinstance(value, str) or setting.words or setting.type not in _PLAIN:
+        return False
+    if setting.choices:
+        return value in setting.choices
+    if setting.type is bool:
+        return value in ("true", "false")
+    if setting.type is str:
+        return True
+    return (
+        _PLAIN_WHOLE.fullmatch(value) is not None
+        and (setting.least is None or setting.least <= int(value))
+        and (setting.most is None or int(value) <= setting.most)
+    )
 
 
 def as_text(value: object) -> str | None:

@@ -9,9 +9,13 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from annotated_types import Ge, Le, Predicate
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from kohort.broker import SettingsError
-from kohort.broker._validation import Allowed, Doc, as_text, read_settings, settings_of
+from kohort.broker import BrokerSettings, SettingsError
+from kohort.broker._topic_config import TopicConfig
+from kohort.broker._validation import Allowed, Doc, as_text, is_plain, read_settings, settings_of
 
 
 @dataclass(slots=True)
@@ -102,3 +106,20 @@ def test_a_broker_with_default_settings_imports_no_pydantic() -> None:
         "sys.exit('pydantic' in sys.modules or 'kafka' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("cls", [Shop, BrokerSettings, TopicConfig])
+@given(data=st.data())
+def test_what_is_plain_is_read_as_pydantic_reads_it(cls: type[Any], data: st.DataObject) -> None:
+    setting = data.draw(st.sampled_from(list(settings_of(cls).values())))
+    numbers = st.integers(-(2**65), 2**65).map(str) | st.sampled_from([str(setting.least), str(setting.most)])
+    words = st.sampled_from(
+        ["true", "false", "True", "1", "", " 7", "07", "-0", "1.0", "\u0661", *setting.choices]
+    )
+    value = data.draw(numbers | words | st.text(max_size=3))
+    if not is_plain(setting, value):
+        return
+    expected = TypeAdapter(cls).validate_python({setting.name: value})
+    read = getattr(read_settings(cls, {setting.name: value}), setting.name)
+    assert read == getattr(expected, setting.name)
+    assert type(read) is type(getattr(expected, setting.name))
