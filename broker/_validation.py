@@ -118,7 +118,7 @@ def read_settings(cls: type[SettingsT], given: Mapping[str, Any], what: str = "s
 
 
 def is_plain(setting: Setting, value: object) -> bool:
-    """Whether a value is text that is allowed at first sight, as pydantic would say; else pydantic decides."""
+    """Whether a value is text that is allowed at first sight, as pydantic would say; it decides else."""
     if not isinstance(value, str) or setting.words or setting.type not in _PLAIN:
         return False
     if setting.choices:
