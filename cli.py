@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return OK
-    return {"broker": _broker, "groups": _groups, "log": _log, "run": _run}[options.command](options)
+    run = {"assignors": _assignors, "broker": _broker, "groups": _groups, "log": _log, "run": _run}
+    return run[options.command](options)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -98,6 +99,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         from .consumer.service import _command
 
         _command.add_arguments(run)
+    assignors = commands.add_parser(
+        "assignors",
+        help="what a group would get from an assignor, what would move, and how assignors compare",
+        description="Try assignors on a live group of any broker, or on one in a file. Nothing is changed.",
+    )
+    if "assignors" in words:
+        from .admin import assignor_commands
+
+        assignor_commands.add_arguments(assignors)
     if "groups" in words:
         from .admin.commands import add_arguments
 
@@ -150,6 +160,12 @@ def _broker(options: argparse.Namespace) -> int:
         handler.flush()
         logging.getLogger().removeHandler(handler)
     return OK
+
+
+def _assignors(options: argparse.Namespace) -> int:
+    from .admin.assignor_commands import run
+
+    return run(options)
 
 
 def _groups(options: argparse.Namespace) -> int:

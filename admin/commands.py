@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from . import _words
@@ -13,18 +13,20 @@ from . import _words
 #: Exit codes. REFUSED: the broker said no, or there is no such group. UNREACHABLE: nobody answered.
 OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
-_TIMEOUT_S: Final = 15.0
+TIMEOUT_S: Final = 15.0
+
+Perform = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Give ``kohort groups`` its commands."""
-    _add_common(parser, "localhost:9092", _TIMEOUT_S, False)
+    add_common(parser, "localhost:9092", TIMEOUT_S, False)
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     def command(name: str, words: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
         # also behind the action; what is not said there is left to what was said before it
-        _add_common(made, argparse.SUPPRESS, argparse.SUPPRESS, argparse.SUPPRESS)
+        add_common(made, argparse.SUPPRESS, argparse.SUPPRESS, argparse.SUPPRESS)
         return made
 
     _add_list(command("list", "all groups of all brokers"))
@@ -39,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_topics(offsets, required=True)
 
 
-def _add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
+def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
+    """What every command takes. ``argparse.SUPPRESS`` leaves a setting to what was said before."""
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
@@ -51,7 +54,7 @@ def _add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, a
         metavar="SECONDS",
         type=_positive,
         default=timeout,
-        help=f"longest time to wait for an answer, retries included (default: {_TIMEOUT_S:g})",
+        help=f"longest time to wait for an answer, retries included (default: {TIMEOUT_S:g})",
     )
     parser.add_argument(
         "--json", action="store_true", default=as_json, help="one JSON document instead of tables"
@@ -64,10 +67,10 @@ def _add_group(parser: argparse.ArgumentParser) -> None:
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--state", dest="states", metavar="STATE,...", type=_names, default=[], help="such as Stable,Empty"
+        "--state", dest="states", metavar="STATE,...", type=names, default=[], help="such as Stable,Empty"
     )
     parser.add_argument(
-        "--type", dest="types", metavar="TYPE,...", type=_names, default=[], help="such as classic,consumer"
+        "--type", dest="types", metavar="TYPE,...", type=names, default=[], help="such as classic,consumer"
     )
 
 
@@ -104,8 +107,8 @@ def _add_reset(parser: argparse.ArgumentParser) -> None:
     add("--to-earliest", action="store_true", help="the first record there is")
     add("--to-latest", action="store_true", help="behind the last record")
     add("--to-timestamp", metavar="MS", type=_offset, help="first record at or after this time, in ms")
-    add("--to-datetime", metavar="ISO", type=_read(_words.datetime_ms), help="the same; UTC if no offset")
-    add("--by-duration", metavar="2h", type=_read(_words.duration_ms), help="the same, so long ago")
+    add("--to-datetime", metavar="ISO", type=reader(_words.datetime_ms), help="the same; UTC if no offset")
+    add("--by-duration", metavar="2h", type=reader(_words.duration_ms), help="the same, so long ago")
     add("--to-offset", metavar="N", type=_offset, help="this offset")
     add("--shift-by", metavar="N", type=int, help="so many records forward; below 0: back")
     add("--to-current", action="store_true", help="the committed offset, within what the log has")
@@ -123,7 +126,7 @@ def _add_topics(parser: argparse.ArgumentParser, *, required: bool) -> None:
         dest="topics",
         metavar="TOPIC[:P,...]",
         action="append",
-        type=_read(_topic),
+        type=reader(_topic),
         required=required,
         help=words,
     )
@@ -136,34 +139,34 @@ def _topic(text: str) -> str:
     return text
 
 
-def _read(reader: Callable[[str], Any]) -> Callable[[str], Any]:
+def reader(read_text: Callable[[str], Any]) -> Callable[[str], Any]:
     """A reader whose words reach the user: argparse drops those of a ValueError."""
 
     def read(text: str) -> Any:
         try:
-            return reader(text)
+            return read_text(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return read
 
 
-def _names(text: str) -> list[str]:
+def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _whole(text: str, least: int) -> int:
+def whole(text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit() and least <= int(text) < 2**63):
         raise argparse.ArgumentTypeError(f"{text!r}: give a whole number from {least} on")
     return int(text)
 
 
 def _count(text: str) -> int:
-    return min(_whole(text, 1), 2**31 - 1)
+    return min(whole(text, 1), 2**31 - 1)
 
 
 def _offset(text: str) -> int:
-    return _whole(text, 0)
+    return whole(text, 0)
 
 
 def _positive(text: str) -> float:
@@ -177,9 +180,14 @@ def _positive(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
+    """Run a command that ``add_arguments`` has read; the exit code."""
+    return run_program("kohort groups", _perform, options)
+
+
+def run_program(program: str, perform: Perform, options: argparse.Namespace) -> int:
+    """Run ``perform``; the exit code. Errors are one line on standard error, behind the program's name."""
     try:
-        code = _run(options)
+        code = _perform_or_say(program, perform, options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -190,23 +198,27 @@ def run(options: argparse.Namespace) -> int:
         return OK if options.action == "watch" else INTERRUPTED
 
 
-def _run(options: argparse.Namespace) -> int:
+def _perform(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
+    from ._actions import perform
+
+    return perform(options)
+
+
+def _perform_or_say(program: str, perform: Perform, options: argparse.Namespace) -> int:
     import asyncio
 
     from ..consumer import BrokerConnectionError, ConfigError
     from ..protocol import KohortError
-    from ._actions import perform
+
+    def say(words: str, code: int) -> int:
+        print(f"{program}:", " ".join(words.split()), file=sys.stderr)
+        return code
 
     try:
         return asyncio.run(perform(options))
     except ConfigError as error:
-        return _say(str(error), WRONG_USE)
+        return say(str(error), WRONG_USE)
     except BrokerConnectionError as error:
-        return _say(f"cannot reach the cluster: {error}; is --bootstrap right?", UNREACHABLE)
+        return say(f"cannot reach the cluster: {error}; is --bootstrap right?", UNREACHABLE)
     except KohortError as error:
-        return _say(str(error), REFUSED)
-
-
-def _say(words: str, code: int) -> int:
-    print("kohort groups:", " ".join(words.split()), file=sys.stderr)
-    return code
+        return say(str(error), REFUSED)

@@ -28,6 +28,8 @@ _UUID_TAIL: Final = re.compile(r"(?<=[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 _NUMBERS: Final = frozenset(
     {"PARTITION", "COMMITTED", "START", "END", "LAG", "CURRENT", "NEW", "GEN", "TOOK", "SEQ"}
     | {"RECORDS", "BATCHES", "SEGMENTS", "BYTES"}
+    | {"BEFORE", "AFTER", "WEIGHT BEFORE", "WEIGHT AFTER", "LEAST", "MOST", "MEAN", "SPREAD", "DEVIATION"}
+    | {"LIGHTEST", "HEAVIEST", "MOVES", "PLACED", "ROUNDS", "TIME"}
 )
 
 

@@ -1,0 +1,148 @@
+"""What each command of ``kohort assignors`` asks and shows; each returns its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from ..assignors import Measure, MeasuringAssignor, available_assignors, load_assignor
+from ..consumer import Cluster
+from . import _assignor_tables as tables
+from ._errors import with_advice
+from ._plain import plain
+from ._screen import Screen
+from .commands import OK, REFUSED
+from .group_file import read_group
+from .group_snapshot import read_topics, take_snapshot, weights_of
+from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, try_assignor
+
+_CONNECT_WITHIN_MS: Final = 1_000
+
+
+@dataclass(slots=True)
+class Scene:
+    """The group as it is and as it would be, and what was measured for those assignors that asked."""
+
+    now: GroupSnapshot
+    then: GroupSnapshot
+    measured: dict[Measure, Weights] = field(default_factory=dict)
+
+    def try_all(self, specs: Sequence[str]) -> list[Trial]:
+        trials = []
+        for spec in specs:
+            measure = _measure_of(spec)
+            weights = None if measure is None else self.measured.get(measure)
+            trials.append(try_assignor(spec, self.now, self.then, weights))
+        return trials
+
+
+async def perform(options: argparse.Namespace) -> int:
+    """Read or ask what is needed, and run the command."""
+    # so that an assignor is scored where it is written, before anything is installed
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    screen = Screen(as_json=options.json)
+    return await ACTIONS[options.action](options, screen)
+
+
+async def _list(_: argparse.Namespace, screen: Screen) -> int:
+    rows = []
+    for name, origin in available_assignors().items():
+        try:
+            assignor = load_assignor(name)
+        except Exception as error:  # whoever wrote it, the others are to be seen
+            rows.append(tables.Listed(name, origin, (), "", str(error)))
+        else:
+            protocols = tuple(sorted(p.name.lower() for p in assignor.rebalance_protocols))
+            told = next(iter((type(assignor).__doc__ or "").strip().splitlines()), "")
+            rows.append(tables.Listed(name, origin, protocols, told, None))
+    if screen.as_json:
+        screen.document({"assignors": rows})
+    else:
+        screen.show(tables.listed(rows))
+    return OK if all(row.error is None for row in rows) else REFUSED
+
+
+async def _try(options: argparse.Namespace, screen: Screen) -> int:
+    scene = await _scene(options, [options.assignor])
+    [trial] = scene.try_all([options.assignor])
+    if screen.as_json:
+        screen.document(_document(scene, [trial]))
+    else:
+        screen.show(*tables.tried(scene.now, scene.then, trial, every_move=options.moves))
+    return OK if trial.usable else REFUSED
+
+
+async def _compare(options: argparse.Namespace, screen: Screen) -> int:
+    scene = await _scene(options, options.assignors)
+    trials = scene.try_all(options.assignors)
+    if options.html is not None:
+        from ._assignor_page import page
+
+        try:
+            Path(options.html).write_text(page(scene.now, scene.then, trials), encoding="utf-8")
+        except OSError as error:
+            raise WorkbenchError(f"{options.html} cannot be written: {error.strerror or error}") from error
+    if screen.as_json:
+        screen.document(_document(scene, trials))
+    else:
+        screen.show(*tables.compared(scene.now, scene.then, trials))
+        if options.html is not None:
+            screen.remark(f"the page is in {options.html}")
+    return OK if all(trial.usable for trial in trials) else REFUSED
+
+
+def _document(scene: Scene, trials: Sequence[Trial]) -> dict[str, object]:
+    return {"group": scene.now.group, "protocol": scene.now.protocol or None, "trials": plain(list(trials))}
+
+
+async def _scene(options: argparse.Namespace, specs: Sequence[str]) -> Scene:
+    measures = {measure for spec in specs if (measure := _measure_of(spec)) is not None}
+    change = WhatIf(tuple(options.leave), options.join.members, options.join.topics, dict(options.topics))
+    if options.file is not None:
+        if options.weights:
+            raise WorkbenchError("--weights measures a live group: a file has weights of its own")
+        now = read_group(options.file)
+        return Scene(now, change.apply(now))
+    return await _live_scene(options, change, measures)
+
+
+@with_advice
+async def _live_scene(options: argparse.Namespace, change: WhatIf, measures: set[Measure]) -> Scene:
+    timeout_ms = max(1, round(options.timeout * 1_000))
+    cluster = Cluster(
+        options.bootstrap,
+        "kohort-workbench",
+        request_timeout_ms=timeout_ms,
+        default_api_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+    )
+    try:
+        await cluster.connect(min(_CONNECT_WITHIN_MS, timeout_ms))
+        now = await take_snapshot(cluster, options.group, wait_s=options.timeout)
+        more = set(change.join_topics) - now.topics.keys()
+        now = replace(now, topics={**now.topics, **await read_topics(cluster, more)})
+        shown = Measure(options.weights) if options.weights else next(iter(sorted(measures, key=repr)), None)
+        asked = measures | ({shown} if shown else set())
+        measured: dict[Measure, Weights] = {
+            measure: await weights_of(cluster, now, measure) for measure in asked
+        }
+    finally:
+        await cluster.close()
+    if shown is not None:
+        now = replace(now, weights=measured[shown])
+    return Scene(now, change.apply(now), measured)
+
+
+def _measure_of(spec: str) -> Measure | None:
+    assignor = load_assignor(spec)
+    return assignor.measure if isinstance(assignor, MeasuringAssignor) else None
+
+
+Action = Callable[[argparse.Namespace, Screen], Awaitable[int]]
+ACTIONS: Final[dict[str, Action]] = {"list": _list, "try": _try, "compare": _compare}

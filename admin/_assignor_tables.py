@@ -1,0 +1,128 @@
+"""What the workbench found, as rich tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ._words import span
+from .results import PartitionMove
+from .tables import assignment, moves, short, table
+from .workbench import Balance, GroupSnapshot, Trial
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_BAR: Final = 24
+_PROBLEMS_SHOWN: Final = 5
+
+
+class Listed(NamedTuple):
+    """An assignor that can be named. ``error`` is set when it cannot be used."""
+
+    name: str
+    origin: str
+    protocols: tuple[str, ...]
+    description: str
+    error: str | None
+
+
+def listed(rows: Iterable[Listed]) -> Table:
+    return table(
+        ["NAME", "FROM", "PROTOCOLS", "WHAT IT DOES"],
+        ((row.name, row.origin, ", ".join(row.protocols), row.error or row.description) for row in rows),
+    )
+
+
+def tried(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: bool) -> list[Any]:
+    """The summary, loads with bars, and who gives what to whom."""
+    parts: list[Any] = [_summary(now, [trial])]
+    if not trial.usable:
+        return [*parts, *_failures([trial])]
+    parts.append(_loads(now, then, trial))
+    named = [
+        PartitionMove(
+            move.topic,
+            move.partition,
+            None if move.from_owner is None else now.name(move.from_owner),
+            None if move.to_owner is None else then.name(move.to_owner),
+        )
+        for move in trial.moves
+    ]
+    if every_move:
+        rows = ((m.topic, m.partition, m.from_owner, m.to_owner) for m in named)
+        parts.append(table(["TOPIC", "PARTITION", "FROM", "TO"], rows))
+    elif named:
+        parts.append(moves(named).replace("; ", "\n"))
+    else:
+        parts.append("nothing moves")
+    return parts
+
+
+def compared(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> list[Any]:
+    """A row for each assignor, and what went wrong."""
+    del then
+    return [_summary(now, trials), *_failures(trials)]
+
+
+def _summary(now: GroupSnapshot, trials: Sequence[Trial]) -> Table:
+    weighed = bool(now.weights)
+    headings = ["ASSIGNOR", "MEMBERS", "LEAST", "MOST", "MEAN", "DEVIATION"]
+    headings += ["LIGHTEST", "HEAVIEST"] if weighed else []
+    headings += ["MOVES", "PLACED", "ROUNDS", "TIME"]
+    rows = [_row(f"now: {now.protocol or 'as it is'}", trials[0].before, weighed) + [None] * 4]
+    for trial in trials:
+        took = span(max(0, round(trial.duration_ms)))
+        tail: list[object] = [trial.moved, trial.placed, trial.rounds, took]
+        rows.append(_row(trial.assignor, trial.after, weighed) + (tail if trial.usable else [None] * 4))
+    return table(headings, rows)
+
+
+def _row(label: str, found: Balance | None, weighed: bool) -> list[object]:
+    if found is None:
+        return [label, "cannot be used", *[None] * (6 if weighed else 4)]
+    row: list[object] = [label, found.members, found.least, found.most]
+    row += [f"{found.mean:.1f}", f"{found.deviation:.2f}"]
+    return row + ([number(found.least_weight), number(found.most_weight)] if weighed else [])
+
+
+def _failures(trials: Sequence[Trial]) -> list[str]:
+    told = []
+    for trial in trials:
+        words = [trial.error] if trial.error else list(trial.problems)
+        more = len(words) - _PROBLEMS_SHOWN
+        shown = "; ".join(words[:_PROBLEMS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        told += [f"{trial.assignor}: {shown}"] if words else []
+    return told
+
+
+def _loads(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Table:
+    gained = _partitions(trial, "to_owner")
+    lost = _partitions(trial, "from_owner")
+    most = max((row.after or 0 for row in trial.loads), default=0) or 1
+    weighed = bool(now.weights)
+    headings = ["MEMBER", "BEFORE", "AFTER", *(["WEIGHT BEFORE", "WEIGHT AFTER"] if weighed else [])]
+    rows = []
+    for row in trial.loads:
+        weights = [number(row.weight_before), number(row.weight_after)] if weighed else []
+        bar = "█" * round(_BAR * (row.after or 0) / most)
+        changes = [assignment(gained.get(row.member, ())), assignment(lost.get(row.member, ()))]
+        shown = [None if change == "none" else change for change in changes]
+        rows.append((short(then.name(row.member)), row.before, row.after, *weights, bar, *shown))
+    return table([*headings, "LOAD", "GAINS", "GIVES UP"], rows)
+
+
+def _partitions(trial: Trial, side: str) -> dict[str, list[Any]]:
+    from ..protocol import TopicPartition
+
+    found: dict[str, list[Any]] = {}
+    for move in trial.moves:
+        owner = getattr(move, side)
+        if owner is not None:
+            found.setdefault(owner, []).append(TopicPartition(move.topic, move.partition))
+    return found
+
+
+def number(value: float | None) -> str | None:
+    """A weight for people."""
+    return None if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,267 @@
+"""The workbench for assignors: what would this group get, what would move, and how even would it be?
+
+A :class:`GroupSnapshot` is a group at one moment, live (:func:`~.group_snapshot.take_snapshot`) or from a
+file (:func:`~.group_file.read_group`). :class:`WhatIf` changes one, :func:`try_assignor` runs an assignor
+on it.
+Nothing here talks to a broker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean, pstdev
+
+from ..assignors import Assignor, GroupAssignment, MeasuringAssignor, Member, TopicInfo, load_assignor
+from ..assignors.simulation import MakeAssignor, run_rounds, with_owned
+from ..protocol import KohortError, Subscription, TopicPartition
+from .results import PartitionMove
+
+Assignment = Mapping[str, Sequence[TopicPartition]]
+Weights = Mapping[TopicPartition, float]
+
+
+class WorkbenchError(KohortError):
+    """A group or a change of it that cannot be: what is wrong and what to give instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSnapshot:
+    """A group: its topics, its members as their leader sees them, what each owns, what partitions weigh.
+
+    ``names`` are shown for member ids: instance ids, or the client ids where they tell members apart.
+    ``weights`` may be empty; partitions that are not among them weigh the mean. ``protocol`` is the assignor
+    it runs under now, "" if that is not known.
+    """
+
+    group: str
+    topics: Mapping[str, TopicInfo]
+    members: Mapping[str, Member]
+    owned: Mapping[str, tuple[TopicPartition, ...]]
+    protocol: str = ""
+    generation: int = 1
+    weights: Weights = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, member_id: str) -> str:
+        return self.names.get(member_id, member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Changes to a group. ``leave``: names or ids of members. ``join``: so many new ones, subscribed to
+    ``join_topics``, or to what most members are. ``topics``: numbers of partitions, new topics included.
+    """
+
+    leave: tuple[str, ...] = ()
+    join: int = 0
+    join_topics: tuple[str, ...] = ()
+    topics: Mapping[str, int] = field(default_factory=dict)
+
+    def apply(self, group: GroupSnapshot) -> GroupSnapshot:
+        """The group after the changes. WorkbenchError for a member or a subscription that is not there."""
+        gone = {_member_called(group, name) for name in self.leave}
+        members = {m: member for m, member in group.members.items() if m not in gone}
+        topics = {**group.topics, **{name: _resized(group, name, n) for name, n in self.topics.items()}}
+        wanted = self.join_topics or (_usual_topics(group) if self.join else ())
+        for number in range(1, self.join + 1):
+            name = f"new-{number}"
+            members[name] = Member(name, Subscription(wanted))
+        owned = {m: tuple(p for p in group.owned.get(m, ()) if _exists(p, topics)) for m in members}
+        return replace(group, members=members, topics=topics, owned=owned)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Loads in partitions and, where weights are known, in weight. Standard deviations are of all members."""
+
+    members: int
+    partitions: int
+    least: int
+    most: int
+    mean: float
+    deviation: float
+    least_weight: float | None = None
+    most_weight: float | None = None
+    weight_deviation: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLoad:
+    """One member before and after. None: it was or will not be there."""
+
+    member: str
+    name: str
+    before: int | None
+    after: int | None
+    weight_before: float | None
+    weight_after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What an assignor would do. With ``error`` or ``problems`` its answer could not be used.
+
+    ``moved`` counts partitions taken from one present member and given to another, ``placed`` those that had
+    no owner or whose owner leaves. ``rounds`` are JoinGroups until all is settled, ``duration_ms`` the time
+    of computing.
+    """
+
+    assignor: str
+    protocol: str
+    before: Balance
+    after: Balance | None = None
+    error: str | None = None
+    problems: tuple[str, ...] = ()
+    rounds: int = 0
+    duration_ms: float = 0.0
+    moved: int = 0
+    placed: int = 0
+    moves: tuple[PartitionMove, ...] = ()
+    loads: tuple[MemberLoad, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        return self.error is None and not self.problems
+
+
+def try_assignor(
+    spec: str | type[Assignor],
+    now: GroupSnapshot,
+    then: GroupSnapshot | None = None,
+    measured: Weights | None = None,
+) -> Trial:
+    """Let the assignor (as in a consumer's settings) loose on ``then``, which ``now`` has become.
+
+    Assignors that want measured weights are told ``measured``, or those of the group. AssignorError for one
+    that cannot be found; what it does wrong is in the trial.
+    """
+    after = now if then is None else then
+    weights = after.weights if measured is None else measured
+
+    def make() -> Assignor:
+        assignor = load_assignor(spec)
+        if isinstance(assignor, MeasuringAssignor) and assignor.measure is not None:
+            assignor.measured(weights)
+        return assignor
+
+    assignor = make()
+    protocol = max(assignor.rebalance_protocols)
+    label = spec if isinstance(spec, str) else assignor.name
+    trial = Trial(label, protocol.name.lower(), balance(now, now.owned))
+    began = time.perf_counter()
+    try:
+        members = {m: _joining(make, now, after, m) for m in after.members}
+        done = run_rounds(make, after.topics, members, protocol, after.generation + 1)
+    except Exception as error:  # it is anyone's code
+        return replace(trial, error=f"{type(error).__name__}: {error}")
+    trial = replace(
+        trial, rounds=len(done.answers), duration_ms=round((time.perf_counter() - began) * 1_000, 3)
+    )
+    problems = [str(problem) for problem in done.problems]
+    if not done.settled:
+        problems.append(f"it still moves partitions after {trial.rounds} rounds")
+    if problems:
+        return replace(trial, problems=tuple(problems))
+    answer = done.answers[-1]
+    moves = moves_between(now, after, answer)
+    moved = sum(move.from_owner in after.members for move in moves)
+    return replace(
+        trial,
+        after=balance(after, answer),
+        moved=moved,
+        placed=len(moves) - moved,
+        moves=moves,
+        loads=_loads(now, after, answer),
+    )
+
+
+def _joining(make: MakeAssignor, now: GroupSnapshot, then: GroupSnapshot, member_id: str) -> Member:
+    """The member as it would join under the assignor: user data of another one would be misread."""
+    member = then.members[member_id]
+    assignor = make()
+    if member_id not in now.members or now.protocol not in ("", assignor.name):
+        user_data = assignor.user_data(member.topics)
+        member = replace(member, subscription=replace(member.subscription, user_data=user_data))
+    if member_id not in now.members:
+        return member
+    return with_owned(make, member, then.owned.get(member_id, ()), then.generation)
+
+
+def balance(group: GroupSnapshot, owned: Assignment) -> Balance:
+    """How even the members' loads are."""
+    counts = [len(owned.get(m, ())) for m in group.members]
+    if not counts:
+        return Balance(0, 0, 0, 0, 0.0, 0.0)
+    found = Balance(len(counts), sum(counts), min(counts), max(counts), fmean(counts), pstdev(counts))
+    if not group.weights:
+        return found
+    weights = [_weight(group, owned.get(m, ())) for m in group.members]
+    return replace(
+        found, least_weight=min(weights), most_weight=max(weights), weight_deviation=pstdev(weights)
+    )
+
+
+def moves_between(
+    now: GroupSnapshot, then: GroupSnapshot, answer: GroupAssignment
+) -> tuple[PartitionMove, ...]:
+    """Every partition that gets another owner, by topic and number; owners are member ids."""
+    had = {partition: m for m, mine in now.owned.items() for partition in mine}
+    gets = {partition: m for m in then.members for partition in answer.get(m, ())}
+    return tuple(
+        PartitionMove(*partition, had.get(partition), m)
+        for partition, m in sorted(gets.items())
+        if had.get(partition) != m
+    )
+
+
+def _loads(now: GroupSnapshot, then: GroupSnapshot, answer: GroupAssignment) -> tuple[MemberLoad, ...]:
+    rows = []
+    for m in {**now.members, **then.members}:
+        had = now.owned.get(m, ()) if m in now.members else None
+        gets = answer.get(m, []) if m in then.members else None
+        rows.append(
+            MemberLoad(
+                m,
+                now.name(m),
+                None if had is None else len(had),
+                None if gets is None else len(gets),
+                None if had is None or not then.weights else _weight(then, had),
+                None if gets is None or not then.weights else _weight(then, gets),
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (row.name, row.member)))
+
+
+def _weight(group: GroupSnapshot, partitions: Sequence[TopicPartition]) -> float:
+    usual = fmean(group.weights.values())
+    return sum(group.weights.get(partition, usual) for partition in partitions)
+
+
+def _member_called(group: GroupSnapshot, name: str) -> str:
+    exact = [m for m, member in group.members.items() if name in (m, member.instance_id, group.name(m))]
+    found = exact or [m for m in group.members if m.startswith(name)]
+    if len(found) != 1:
+        known = ", ".join(sorted(group.name(m) for m in group.members)) or "nobody"
+        what = "is no member" if not found else f"is the beginning of {len(found)} members"
+        raise WorkbenchError(f"{name!r} {what} of the group: give one of {known}")
+    return found[0]
+
+
+def _usual_topics(group: GroupSnapshot) -> tuple[str, ...]:
+    counts = Counter(tuple(sorted(set(member.topics))) for member in group.members.values())
+    if not counts:
+        raise WorkbenchError("the group has no members to take a subscription from: give N:TOPIC,TOPIC")
+    return max(sorted(counts), key=lambda topics: counts[topics])
+
+
+def _resized(group: GroupSnapshot, name: str, count: int) -> TopicInfo:
+    known = group.topics.get(name)
+    return TopicInfo(count, known.racks[:count] if known and known.partition_count >= count else ())
+
+
+def _exists(partition: TopicPartition, topics: Mapping[str, TopicInfo]) -> bool:
+    topic = topics.get(partition.topic)
+    return topic is not None and 0 <= partition.partition < topic.partition_count
