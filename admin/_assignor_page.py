@@ -65,9 +65,15 @@ def _text(words: str) -> str:
     return html.escape(words)
 
 
+def _label(words: str) -> str:
+    """Words for the inside of a script, which no name of a member may end."""
+    return words.replace("<", "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}")
+
+
 def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> Any:
     change = sorted(trial.loads, key=lambda row: (-abs((row.after or 0) - (row.before or 0)), row.name))
-    shown = {row.member: short(row.name) for row in change[:_SHOWN]}
+    shown = {row.member: _label(short(row.name)) for row in change[:_SHOWN]}
+    name = _label(trial.assignor)
     weighed = bool(now.weights)
     bars = []
     for row in trial.loads:
@@ -77,7 +83,7 @@ def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> Any:
                 bars.append({"member": shown[row.member], "when": when, "load": load or 0})
     unit = "weight" if weighed else "partitions"
     loads_chart = (
-        altair.Chart(altair.Data(values=bars), title=f"{trial.assignor}: load in {unit}")
+        altair.Chart(altair.Data(values=bars), title=f"{name}: load in {unit}")
         .mark_bar()
         .encode(
             y=altair.Y("member:N", title=None),
@@ -87,17 +93,17 @@ def _charts(altair: Any, now: GroupSnapshot, trial: Trial) -> Any:
             tooltip=["member:N", "when:N", "load:Q"],
         )
     )
-    return altair.hconcat(loads_chart, _matrix(altair, trial, shown)).resolve_scale(color="independent")
+    return altair.hconcat(loads_chart, _matrix(altair, trial, name, shown)).resolve_scale(color="independent")
 
 
-def _matrix(altair: Any, trial: Trial, shown: dict[str, str]) -> Any:
+def _matrix(altair: Any, trial: Trial, label: str, shown: dict[str, str]) -> Any:
     def name(owner: str | None) -> str:
         return _NOBODY if owner is None else shown.get(owner, _OTHERS)
 
     counts = Counter((name(move.from_owner), name(move.to_owner)) for move in trial.moves)
     cells = [{"from": old, "to": new, "count": count} for (old, new), count in sorted(counts.items())]
     base = altair.Chart(
-        altair.Data(values=cells), title=f"{trial.assignor}: {trial.moved} moved, {trial.placed} placed"
+        altair.Data(values=cells), title=f"{label}: {trial.moved} moved, {trial.placed} placed"
     ).encode(
         x=altair.X("to:N", title="to"),
         y=altair.Y("from:N", title="from"),
