@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cluster import Cluster
 from .errors import (
+    AuthenticationError,
     BrokerConnectionError,
     BrokerTimeoutError,
     CommitFailedError,
@@ -25,6 +26,7 @@ from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel
 from .record import Headers, Record
+from .sasl import Sasl
 
 if TYPE_CHECKING:
     from .blocking import GroupConsumer
@@ -66,6 +68,7 @@ __all__ = [
     "LATEST",
     "AbortedTransaction",
     "AsyncGroupConsumer",
+    "AuthenticationError",
     "BrokerConnectionError",
     "BrokerTimeoutError",
     "Channel",
@@ -96,6 +99,7 @@ __all__ = [
     "PartitionMetadata",
     "Record",
     "Retry",
+    "Sasl",
     "Sink",
     "SqlAlchemySink",
     "StaleRecordError",

@@ -67,6 +67,7 @@ def assemble(
         reconnect_backoff_ms=config.reconnect_backoff_ms,
         reconnect_backoff_max_ms=config.reconnect_backoff_max_ms,
         ssl_context=config.ssl_context(),
+        sasl=config.sasl(),
     )
     kind = ByHand if by_hand else Membership
     membership = kind(_membership_settings(config), _assignors(config.assignor), rng)

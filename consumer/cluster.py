@@ -33,6 +33,7 @@ from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, TopicMetadata
 from .offset_requests import CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
+from .sasl import Sasl
 
 T = TypeVar("T")
 
@@ -50,8 +51,8 @@ class Cluster:
     """An asyncio client for one cluster. ``async with Cluster("localhost:9092") as cluster: ...``
 
     ``request_timeout_ms`` bounds one request, ``default_api_timeout_ms`` a call with all its tries. Calls
-    raise BrokerConnectionError when no broker could be reached in that time, and KafkaError for an answer
-    that trying again does not change.
+    raise BrokerConnectionError when no broker could be reached in that time, AuthenticationError when it does
+    not take this client, and KafkaError for an answer that trying again does not change.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Cluster:
         reconnect_backoff_ms: int = 50,
         reconnect_backoff_max_ms: int = 1_000,
         ssl_context: ssl.SSLContext | None = None,
+        sasl: Sasl | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> None:
         self.client_id = client_id
@@ -84,6 +86,7 @@ class Cluster:
                 client_id=client_id,
                 timeout_ms=connect_timeout_ms,
                 ssl_context=ssl_context,
+                sasl=sasl,
                 max_frame_bytes=max_frame_bytes,
             )
 

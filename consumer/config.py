@@ -13,9 +13,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from .address import parse_bootstrap
 from .errors import ConfigError
+from .sasl import OAUTH, Sasl
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
+_SASL_SETTINGS = (
+    "sasl_mechanism",
+    "sasl_plain_username",
+    "sasl_plain_password",
+    "sasl_oauth_token_provider",
+)
 _NAME_ALIASES = {"bootstrap_servers": "bootstrap", "group_id": "group"}
 
 Millis = Annotated[int, Field(ge=0, le=2_147_483_647, strict=True)]
@@ -81,12 +88,17 @@ class ConsumerConfig(BaseModel):
     metadata_max_age_ms: PositiveMillis = 300_000
     allow_auto_create_topics: bool = False
 
-    security_protocol: Literal["PLAINTEXT", "SSL"] = "PLAINTEXT"
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     ssl_cafile: str | None = None
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
     ssl_password: str | None = Field(default=None, repr=False)
     ssl_check_hostname: bool = True
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
+    sasl_plain_username: Name | None = None
+    sasl_plain_password: str | None = Field(default=None, repr=False)
+    #: A function that gives a token, or an object as kafka-python takes it.
+    sasl_oauth_token_provider: Any = Field(default=None, repr=False)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -98,9 +110,32 @@ class ConsumerConfig(BaseModel):
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than session_timeout_ms "
                 f"({self.session_timeout_ms}); a third of it is usual"
             )
-        if self.security_protocol == "PLAINTEXT" and (self.ssl_cafile or self.ssl_certfile):
-            raise ValueError("ssl_cafile and ssl_certfile need security_protocol='SSL'")
+        self._check_tls()
+        self._check_sasl()
         return self
+
+    def _check_tls(self) -> None:
+        if "SSL" not in self.security_protocol and (self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile):
+            raise ValueError("the ssl settings need security_protocol='SSL' or 'SASL_SSL'")
+        if self.ssl_keyfile and not self.ssl_certfile:
+            raise ValueError("ssl_keyfile needs ssl_certfile, the certificate that the key is for")
+
+    def _check_sasl(self) -> None:
+        given = [name for name in _SASL_SETTINGS if getattr(self, name) is not None]
+        if not self.security_protocol.startswith("SASL"):
+            if given:
+                raise ValueError(f"{given[0]} needs security_protocol='SASL_PLAINTEXT' or 'SASL_SSL'")
+            return
+        if self.sasl_mechanism is None:
+            raise ValueError(f"security_protocol={self.security_protocol!r} needs a sasl_mechanism")
+        if self.sasl_mechanism == OAUTH:
+            provider = self.sasl_oauth_token_provider
+            if not callable(provider) and not callable(getattr(provider, "token", None)):
+                raise ValueError("sasl_mechanism='OAUTHBEARER' needs sasl_oauth_token_provider, a function")
+        elif self.sasl_plain_username is None or self.sasl_plain_password is None:
+            raise ValueError(
+                f"sasl_mechanism={self.sasl_mechanism!r} needs sasl_plain_username and sasl_plain_password"
+            )
 
     @property
     def rebalance_ms(self) -> int:
@@ -122,7 +157,7 @@ class ConsumerConfig(BaseModel):
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """The TLS settings; None for plain text. Raises ConfigError for files that cannot be read."""
-        if self.security_protocol == "PLAINTEXT":
+        if "SSL" not in self.security_protocol:
             return None
         try:
             context = ssl.create_default_context(cafile=self.ssl_cafile)
@@ -132,6 +167,17 @@ class ConsumerConfig(BaseModel):
             raise ConfigError(f"the TLS files cannot be used: {error}") from error
         context.check_hostname = self.ssl_check_hostname
         return context
+
+    def sasl(self) -> Sasl | None:
+        """Who to say we are; None where nobody asks."""
+        if self.sasl_mechanism is None:
+            return None
+        return Sasl(
+            self.sasl_mechanism,
+            self.sasl_plain_username or "",
+            self.sasl_plain_password or "",
+            self.sasl_oauth_token_provider,
+        )
 
 
 def consumer_config(**settings: Any) -> ConsumerConfig:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import time
 from typing import Any, cast
 
 from ..protocol import (
@@ -27,9 +28,16 @@ from ..protocol import (
     request_class,
 )
 from .address import Address
-from .errors import BrokerConnectionError, BrokerTimeoutError
+from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
+from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
+
+#: While a connection is set up the caller's timeout is the limit; this one only has to be longer.
+_LONG_MS = 3_600_000
+
+#: Share of an authenticated session's lifetime after which another connection takes over (KIP-368).
+_LIFETIME_USED = 0.85
 
 
 class Connection(asyncio.Protocol):
@@ -48,6 +56,7 @@ class Connection(asyncio.Protocol):
         self._next_id = 0
         self._transport: asyncio.Transport | None = None
         self._closed_because: str | None = None
+        self._retire_at: float | None = None
 
     def __repr__(self) -> str:
         state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
@@ -61,14 +70,17 @@ class Connection(asyncio.Protocol):
         client_id: str,
         timeout_ms: float = 10_000,
         ssl_context: ssl.SSLContext | None = None,
+        sasl: Sasl | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> Connection:
-        """Connect and agree on versions, within ``timeout_ms`` in all."""
+        """Connect, agree on versions and authenticate, within ``timeout_ms`` in all."""
         connection = cls(address, client_id, max_frame_bytes)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await connection._connect(ssl_context)
                 await connection._negotiate()
+                if sasl is not None:
+                    await connection._authenticate(sasl)
         except TimeoutError:
             connection.close("timed out")
             raise BrokerTimeoutError(str(address), f"no connection within {timeout_ms:.0f} ms") from None
@@ -80,6 +92,16 @@ class Connection(asyncio.Protocol):
     @property
     def closed(self) -> bool:
         return self._transport is None or self._closed_because is not None
+
+    @property
+    def retired(self) -> bool:
+        """Whether its authentication ends soon: requests under way may end, new ones go elsewhere."""
+        return self._retire_at is not None and time.monotonic() >= self._retire_at
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._waiting
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
         """The highest version that both sides speak, not above ``max_version``."""
@@ -127,6 +149,11 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             await loop.create_connection(lambda: self, self.address.host, self.address.port, ssl=ssl_context)
+        except ssl.SSLCertVerificationError as error:
+            why = f"the broker's certificate is not trusted: {error.verify_message}"
+            raise AuthenticationError(str(self.address), f"{why}; see ssl_cafile") from error
+        except ssl.SSLError as error:
+            raise BrokerConnectionError(str(self.address), f"TLS: {error.reason or error}") from error
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             raise BrokerConnectionError(str(self.address), f"cannot connect: {reason}") from error
@@ -146,14 +173,21 @@ class Connection(asyncio.Protocol):
                 versions = feature.min_version - 1, feature.max_version - 1
                 self.versions[ApiKey.DESCRIBE_GROUP_HISTORY] = versions
 
+    async def _authenticate(self, sasl: Sasl) -> None:
+        async def ask(body: Any) -> Any:
+            return await self.request(body, timeout_ms=_LONG_MS)
+
+        lifetime_ms = await authenticate(sasl, str(self.address), ask)
+        if lifetime_ms is not None:
+            self._retire_at = time.monotonic() + lifetime_ms * _LIFETIME_USED / 1000
+
     async def _ask_versions(self, version: int) -> Any:
         from .. import __version__
 
         body = request_class(ApiKey.API_VERSIONS)(
             client_software_name=_SOFTWARE_NAME, client_software_version=__version__
         )
-        # the caller's timeout is the limit; this one only has to be longer
-        return await self._send(body, version, 3_600_000)
+        return await self._send(body, version, _LONG_MS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are Transports in all but class

@@ -23,6 +23,14 @@ class BrokerConnectionError(ConsumerError):
         self.address = address
 
 
+class AuthenticationError(ConsumerError):
+    """A broker does not believe who this client is, or the other way round. Trying again cannot help."""
+
+    def __init__(self, address: str, message: str) -> None:
+        super().__init__(f"{address}: {message}")
+        self.address = address
+
+
 class BrokerTimeoutError(BrokerConnectionError):
     """A broker did not answer in time; the connection has been closed, for what is behind would wait too."""
 

@@ -17,7 +17,7 @@ from .backoff import Backoff
 from .cluster import Cluster
 from .decode import ChunkReader, end_of_run
 from .delivery import Delivery
-from .errors import BrokerConnectionError, ConsumerClosedError
+from .errors import ConsumerClosedError
 from .events import BrokerUnavailable, Event, PartitionFailed
 from .fetch_requests import STALE_METADATA, FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
@@ -292,7 +292,7 @@ class Fetcher:
             self._metadata_failures = 0
         except ConsumerClosedError:
             return
-        except (BrokerConnectionError, KafkaError) as error:
+        except KohortError as error:
             self._report(BrokerUnavailable("asking for metadata", error))
             self._metadata_failures += 1
         await asyncio.sleep(self._backoff.delay_ms(self._metadata_failures) / 1000)

@@ -39,6 +39,7 @@ class ConnectionPool:
         self._opener = opener
         self._backoff = backoff
         self._open: dict[tuple[Address, Channel], Connection] = {}
+        self._leaving: list[Connection] = []
         self._locks: dict[tuple[Address, Channel], asyncio.Lock] = {}
         self._failures: dict[Address, _Failures] = {}
 
@@ -61,13 +62,24 @@ class ConnectionPool:
         """
         key = address, channel
         connection = self._open.get(key)
-        if connection is not None and not connection.closed:
+        if connection is not None and not connection.closed and not connection.retired:
             return connection
         async with self._locks.setdefault(key, asyncio.Lock()):
             connection = self._open.get(key)
+            if connection is not None and connection.retired and not connection.closed:
+                self._leaving.append(connection)
+                connection = None
             if connection is None or connection.closed:
                 connection = self._open[key] = await self._connect(address)
+            self._close_idle()
             return connection
+
+    def _close_idle(self) -> None:
+        """Of the connections that have been replaced, those that nobody waits at."""
+        for connection in self._leaving:
+            if connection.idle:
+                connection.close("its authentication ends")
+        self._leaving = [connection for connection in self._leaving if not connection.closed]
 
     async def _connect(self, address: Address) -> Connection:
         failures = self._failures.get(address)
@@ -85,6 +97,6 @@ class ConnectionPool:
         return connection
 
     def close(self) -> None:
-        for connection in self._open.values():
+        for connection in (*self._open.values(), *self._leaving):
             connection.close()
         self._open.clear()

@@ -72,6 +72,7 @@ def make_cluster(config: ConsumerConfig) -> Cluster:
         retry_backoff_ms=config.retry_backoff_ms,
         retry_backoff_max_ms=config.retry_backoff_max_ms,
         ssl_context=config.ssl_context(),
+        sasl=config.sasl(),
     )
 
 

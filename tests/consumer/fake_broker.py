@@ -134,6 +134,29 @@ class FakeBroker:
             ],
         )
 
+    def authenticates(self, server: Callable[[], Any], *, lifetime_ms: int = 0) -> None:
+        """Let in whom ``server()`` lets in: it has a ``mechanism``, and ``step(bytes)`` raises to refuse."""
+        exchange = server()
+
+        def handshake(request: Any) -> Any:
+            nonlocal exchange
+            exchange = server()
+            known = request.mechanism == exchange.mechanism
+            code = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_SASL_MECHANISM
+            return response_class(ApiKey.SASL_HANDSHAKE)(error_code=code, mechanisms=[exchange.mechanism])
+
+        def step(request: Any) -> Any:
+            make = response_class(ApiKey.SASL_AUTHENTICATE)
+            try:
+                data = exchange.step(bytes(request.auth_bytes))
+            except ValueError as error:
+                code = ErrorCode.SASL_AUTHENTICATION_FAILED
+                return make(error_code=code, error_message=str(error), auth_bytes=b"", session_lifetime_ms=0)
+            return make(error_code=0, error_message=None, auth_bytes=data, session_lifetime_ms=lifetime_ms)
+
+        self.answers[ApiKey.SASL_HANDSHAKE] = handshake
+        self.answers[ApiKey.SASL_AUTHENTICATE] = step
+
     def coordinator_is_here(self) -> None:
         """Answer FindCoordinator with itself."""
 

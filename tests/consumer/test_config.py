@@ -12,6 +12,12 @@ from kohort.consumer.address import Address, parse_bootstrap
 from kohort.consumer.config import consumer_config
 from kohort.protocol import TopicPartition
 
+_PLAIN: dict[str, Any] = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_plain_username": "me",
+    "sasl_plain_password": "hunter2",
+}
 BASE: dict[str, Any] = {"bootstrap": "localhost:9092", "group": "billing"}
 
 
@@ -49,6 +55,17 @@ def test_kafkas_names_for_bootstrap_and_group_are_taken() -> None:
         ({"isolation_level": "serializable"}, "isolation_level='serializable'.*'read_committed'"),
         ({"bootstrap_servers": "a:1"}, "bootstrap_servers and bootstrap are the same setting"),
         ({"ssl_cafile": "ca.pem"}, "security_protocol='SSL'"),
+        ({"ssl_cafile": "ca.pem", **_PLAIN}, "security_protocol='SSL'"),
+        ({"ssl_keyfile": "key.pem", "security_protocol": "SSL"}, "ssl_keyfile needs ssl_certfile"),
+        ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism needs security_protocol='SASL_PLAINTEXT'"),
+        ({"security_protocol": "SSL", "sasl_plain_password": "x"}, "sasl_plain_password needs"),
+        ({"security_protocol": "SASL_SSL"}, "'SASL_SSL' needs a sasl_mechanism"),
+        ({**_PLAIN, "sasl_mechanism": "GSSAPI"}, "sasl_mechanism='GSSAPI'.*'SCRAM-SHA-512'"),
+        (
+            {**_PLAIN, "sasl_plain_password": None},
+            "'PLAIN' needs sasl_plain_username and sasl_plain_password",
+        ),
+        ({**_PLAIN, "sasl_mechanism": "OAUTHBEARER"}, "needs sasl_oauth_token_provider, a function"),
     ],
 )
 def test_a_wrong_setting_is_one_error_that_names_it_its_value_and_what_is_allowed(
@@ -99,6 +116,9 @@ def test_tls_files_that_cannot_be_read_are_told_before_anything_connects() -> No
 
 def test_a_password_is_not_shown() -> None:
     assert "hunter2" not in repr(consumer_config(**BASE, security_protocol="SSL", ssl_password="hunter2"))
+    config = consumer_config(**BASE, **_PLAIN)
+    assert "hunter2" not in repr(config)
+    assert "hunter2" not in repr(config.sasl())
 
 
 @pytest.mark.parametrize("topics", [(), ("",), ("orders", 5)])

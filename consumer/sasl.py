@@ -1,0 +1,105 @@
+"""SASL on a connection (KIP-43, KIP-152): PLAIN, SCRAM and OAUTHBEARER, by kafka-python's mechanisms."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ..protocol import ApiKey, ErrorCode, KafkaError, request_class
+from .errors import AuthenticationError, BrokerConnectionError
+
+#: Gives a token for OAUTHBEARER; called at each connection, in a thread, so it may take its time.
+TokenProvider = Callable[[], str]
+
+#: Sends a request and gives the response.
+Ask = Callable[[Any], Awaitable[Any]]
+
+OAUTH = "OAUTHBEARER"
+
+
+@dataclass(frozen=True, slots=True)
+class Sasl:
+    """Who this client is. ``mechanism`` by its Kafka name; a password or a token provider as that needs."""
+
+    mechanism: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    token_provider: TokenProvider | None = None
+
+
+async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
+    """Say who we are; for how many milliseconds the broker believes it (KIP-368), None for ever.
+
+    Raises AuthenticationError when it does not, BrokerConnectionError for what may pass.
+    """
+    handshake = await ask(request_class(ApiKey.SASL_HANDSHAKE)(mechanism=sasl.mechanism))
+    if handshake.error_code:
+        offered = ", ".join(sorted(handshake.mechanisms)) or "none"
+        raise AuthenticationError(
+            address, f"the broker does not take sasl_mechanism={sasl.mechanism!r}; it offers {offered}"
+        )
+    mechanism = _mechanism(sasl)
+    while True:
+        data = await _step(sasl, address, mechanism.auth_bytes)
+        answer = await ask(request_class(ApiKey.SASL_AUTHENTICATE)(auth_bytes=data))
+        if answer.error_code:
+            code = KafkaError(answer.error_code).code
+            if code is not ErrorCode.SASL_AUTHENTICATION_FAILED and code.retriable:
+                raise BrokerConnectionError(address, f"SASL: {code.name}")
+            said = answer.error_message or code.name
+            raise AuthenticationError(address, f"{sasl.mechanism} was refused: {said}")
+        await _step(sasl, address, mechanism.receive, bytes(answer.auth_bytes))
+        if mechanism.is_done():
+            break
+    if not mechanism.is_authenticated():
+        raise AuthenticationError(address, f"{sasl.mechanism} was refused")
+    return answer.session_lifetime_ms or None
+
+
+async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: Any) -> Any:
+    """Off the loop: SCRAM computes for long, and a token may come from far away."""
+    try:
+        return await asyncio.to_thread(step, *arguments)
+    except Exception as error:
+        if sasl.mechanism == OAUTH:
+            raise BrokerConnectionError(address, f"the token provider failed: {error!r}") from error
+        raise AuthenticationError(
+            address, f"{sasl.mechanism}: the broker's answer is wrong: {error}"
+        ) from error
+
+
+def _mechanism(sasl: Sasl) -> Any:
+    from kafka.net.sasl import get_sasl_mechanism
+
+    settings: dict[str, Any] = {
+        "sasl_mechanism": sasl.mechanism,
+        "sasl_plain_username": sasl.username,
+        "sasl_plain_password": sasl.password,
+    }
+    if sasl.token_provider is not None:
+        settings["sasl_oauth_token_provider"] = _provider_class()(sasl.token_provider)
+    return get_sasl_mechanism(sasl.mechanism)(**settings)
+
+
+@cache
+def _provider_class() -> Any:
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
+        """A function as kafka-python's mechanism takes it; one that has extensions keeps them."""
+
+        def __init__(self, source: Any) -> None:
+            self._source = source
+
+        def token(self) -> str:
+            token: str = self._source() if callable(self._source) else self._source.token()
+            return token
+
+        def extensions(self) -> dict[str, str]:
+            extensions = getattr(self._source, "extensions", None)
+            return dict(extensions()) if extensions is not None else {}
+
+    return Provider
