@@ -1,0 +1,36 @@
+"""An assignor of your own: the topics of a tenant ("acme.orders") are read by the members that serve it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kohort.assignors import Assignor, GroupAssignment, Member, TopicInfo, in_member_order
+from kohort.protocol import TopicPartition
+
+
+class TenantAssignor(Assignor):
+    """Topics of a tenant go to the members that serve it; those of nobody's are shared by everyone."""
+
+    name = "tenants"
+
+    def __init__(self, serves: str = "") -> None:
+        self.serves = serves  # tenants with "+" between them
+
+    def user_data(self, topics: Sequence[str]) -> bytes:  # noqa: ARG002
+        return self.serves.encode()
+
+    def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        ordered = in_member_order(members.values())
+        answer: GroupAssignment = {member.member_id: [] for member in ordered}
+        for topic in sorted(topics):
+            takers = [member for member in ordered if topic in member.topics]
+            takers = [member for member in takers if serves(member, topic)] or takers
+            for number in range(topics[topic].partition_count if takers else 0):
+                least_loaded = min(takers, key=lambda member: len(answer[member.member_id]))
+                answer[least_loaded.member_id].append(TopicPartition(topic, number))
+        return answer
+
+
+def serves(member: Member, topic: str) -> bool:
+    tenant = topic.partition(".")[0].encode()
+    return tenant in (member.subscription.user_data or b"").split(b"+")
