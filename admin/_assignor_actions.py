@@ -19,7 +19,7 @@ from ._screen import Screen
 from .commands import OK, REFUSED
 from .group_file import read_group
 from .group_snapshot import read_topics, take_snapshot, weights_of
-from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, try_assignor
+from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, named_limits, try_assignor
 
 _CONNECT_WITHIN_MS: Final = 1_000
 
@@ -97,6 +97,17 @@ async def _compare(options: argparse.Namespace, screen: Screen) -> int:
     return OK if all(trial.usable for trial in trials) else REFUSED
 
 
+async def _explain(options: argparse.Namespace, screen: Screen) -> int:
+    scene = await _scene(options, [])
+    limits = named_limits(scene.then)
+    if screen.as_json:
+        rows = [{**plain(limit), "text": str(limit)} for limit in limits]
+        screen.document({"group": scene.now.group, "limits": rows})
+    else:
+        screen.show(*tables.explained(limits))
+    return OK
+
+
 def _document(scene: Scene, trials: Sequence[Trial]) -> dict[str, object]:
     return {"group": scene.now.group, "protocol": scene.now.protocol or None, "trials": plain(list(trials))}
 
@@ -145,4 +156,4 @@ def _measure_of(spec: str) -> Measure | None:
 
 
 Action = Callable[[argparse.Namespace, Screen], Awaitable[int]]
-ACTIONS: Final[dict[str, Action]] = {"list": _list, "try": _try, "compare": _compare}
+ACTIONS: Final[dict[str, Action]] = {"list": _list, "try": _try, "compare": _compare, "explain": _explain}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ..assignors import BalanceLimit
+from ..protocol import TopicPartition
 from ._words import span
 from .results import PartitionMove
-from .tables import assignment, moves, short, table
+from .tables import assignment, short, table
 from .workbench import Balance, GroupSnapshot, Trial
 
 if TYPE_CHECKING:
@@ -40,23 +42,22 @@ def tried(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, *, every_move: 
     if not trial.usable:
         return [*parts, *_failures([trial])]
     parts.append(_loads(now, then, trial))
-    named = [
-        PartitionMove(
-            move.topic,
-            move.partition,
-            None if move.from_owner is None else now.name(move.from_owner),
-            None if move.to_owner is None else then.name(move.to_owner),
-        )
-        for move in trial.moves
-    ]
-    if every_move:
-        rows = ((m.topic, m.partition, m.from_owner, m.to_owner) for m in named)
-        parts.append(table(["TOPIC", "PARTITION", "FROM", "TO"], rows))
-    elif named:
-        parts.append(moves(named).replace("; ", "\n"))
-    else:
-        parts.append("nothing moves")
+    parts.append(_moves(now, then, trial, every_move) if trial.moves else "nothing moves")
     return parts
+
+
+def _moves(now: GroupSnapshot, then: GroupSnapshot, trial: Trial, every_move: bool) -> Table:
+    def names(move: PartitionMove) -> tuple[str, str]:
+        old = "nobody" if move.from_owner is None else short(now.name(move.from_owner))
+        return old, short(then.name(move.to_owner or ""))
+
+    if every_move:
+        rows = ((move.topic, move.partition, *names(move)) for move in trial.moves)
+        return table(["TOPIC", "PARTITION", "FROM", "TO"], rows)
+    pairs: dict[tuple[str, str], list[TopicPartition]] = {}
+    for move in trial.moves:
+        pairs.setdefault(names(move), []).append(TopicPartition(move.topic, move.partition))
+    return table(["FROM", "TO", "PARTITIONS"], ((*pair, assignment(pairs[pair])) for pair in sorted(pairs)))
 
 
 def compared(now: GroupSnapshot, then: GroupSnapshot, trials: Sequence[Trial]) -> list[Any]:
@@ -112,10 +113,13 @@ def _loads(now: GroupSnapshot, then: GroupSnapshot, trial: Trial) -> Table:
     return table([*headings, "LOAD", "GAINS", "GIVES UP"], rows)
 
 
-def _partitions(trial: Trial, side: str) -> dict[str, list[Any]]:
-    from ..protocol import TopicPartition
+def explained(limits: Iterable[BalanceLimit]) -> list[Any]:
+    """A line for each block of members, the fullest first."""
+    return ["\n".join(str(limit) for limit in limits) or "no member wants a topic that has partitions"]
 
-    found: dict[str, list[Any]] = {}
+
+def _partitions(trial: Trial, side: str) -> dict[str, list[TopicPartition]]:
+    found: dict[str, list[TopicPartition]] = {}
     for move in trial.moves:
         owner = getattr(move, side)
         if owner is not None:

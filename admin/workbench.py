@@ -14,7 +14,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, pstdev
 
-from ..assignors import Assignor, GroupAssignment, MeasuringAssignor, Member, TopicInfo, load_assignor
+from ..assignors import (
+    Assignor,
+    BalanceLimit,
+    GroupAssignment,
+    MeasuringAssignor,
+    Member,
+    TopicInfo,
+    explain_balance,
+    load_assignor,
+)
 from ..assignors.simulation import MakeAssignor, run_rounds, with_owned
 from ..protocol import KohortError, Subscription, TopicPartition
 from .results import PartitionMove
@@ -188,6 +197,12 @@ def _joining(make: MakeAssignor, now: GroupSnapshot, then: GroupSnapshot, member
     if member_id not in now.members:
         return member
     return with_owned(make, member, then.owned.get(member_id, ()), then.generation)
+
+
+def named_limits(group: GroupSnapshot) -> list[BalanceLimit]:
+    """Why the balance of the group cannot be better, with the names that are shown for members."""
+    limits = explain_balance(group.topics, group.members)
+    return [replace(limit, members=tuple(map(group.name, limit.members))) for limit in limits]
 
 
 def balance(group: GroupSnapshot, owned: Assignment) -> Balance:

@@ -88,7 +88,7 @@ def test_try_shows_loads_and_moves(assignors: Assignors, file: Path) -> None:
     assert rows[1][:7] == ["now:", "range", "3", "2", "10", "5.3", "3.40"]
     assert rows[2][:9] == ["cooperative-sticky", "3", "4", "6", "5.3", "0.94", "4", "0", "2"]
     assert rows[4][:3] == ["m1", "10", "6"]
-    assert re.search(r"^clicks 0-1 from m1 to m3$", done.out, re.MULTILINE)
+    assert re.search(r"^m1 +m3 +clicks 0-1$", done.out, re.MULTILINE)
     every = assignors("try", "--assignor", "sticky", "--file", file, "--moves")
     assert [row for row in every.rows() if row[0] == "clicks"] == [
         ["clicks", "0", "m1", "m3"],
@@ -111,6 +111,18 @@ def test_try_what_if(assignors: Assignors, file: Path) -> None:
         "new-2": 17,
     }
     assert trial["moved"] + trial["placed"] == len(trial["moves"])
+
+
+def test_explain(assignors: Assignors, file: Path) -> None:
+    done = assignors("explain", "--file", file, "--join", "1:clicks", "--topic", "clicks=1")
+    assert (done.code, done.err) == (0, "")
+    assert [line for line in done.out.splitlines() if "topic orders" in line and "6 each" in line]
+    limits = assignors("explain", "--file", file, "--topic", "clicks=1", "--json").document["limits"]
+    assert [(limit["members"], limit["topics"], limit["high"]) for limit in limits] == [
+        (["m1", "m2"], ["orders"], 6),
+        (["m3"], ["clicks"], 1),
+    ]
+    assert limits[0]["text"] in assignors("explain", "--file", file, "--topic", "clicks=1").out
 
 
 def test_compare_as_table_document_and_page(assignors: Assignors, file: Path, tmp_path: Path) -> None:
