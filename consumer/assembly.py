@@ -17,7 +17,7 @@ from .config import ConsumerConfig
 from .delivery import Delivery
 from .driver import Driver
 from .errors import ConfigError
-from .events import Event
+from .events import Event, LoopBlocked
 from .fetcher import Fetcher, FetchSettings
 from .group_messages import MembershipSettings
 from .handover import Callbacks, Handover, HandoverSettings
@@ -26,6 +26,7 @@ from .pollwatch import PollWatch
 from .positions import Positions
 from .signal import Signal
 from .tracker import Tracker
+from .whereabouts import LoopWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Parts:
     handover: Handover
     driver: Driver
     watch: PollWatch
+    loop_watch: LoopWatch
 
 
 def assemble(
@@ -81,7 +83,6 @@ def assemble(
         membership,
         delivery,
         watch,
-        late_ms=config.heartbeat_interval_ms,
         metadata_max_age_ms=config.metadata_max_age_ms,
         with_racks=bool(config.client_rack),
         create_topics=config.allow_auto_create_topics,
@@ -117,8 +118,21 @@ def assemble(
         report=report,
     )
     driver.handover = handover
+    loop_watch = LoopWatch(
+        config.heartbeat_interval_ms, lambda late_ms, what: report(LoopBlocked(late_ms, what))
+    )
     return Parts(
-        cluster, membership, positions, tracker, delivery, fetcher, committer, handover, driver, watch
+        cluster,
+        membership,
+        positions,
+        tracker,
+        delivery,
+        fetcher,
+        committer,
+        handover,
+        driver,
+        watch,
+        loop_watch,
     )
 
 

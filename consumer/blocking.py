@@ -132,6 +132,7 @@ class GroupConsumer:
     ) -> Iterator[pa.RecordBatch]:
         """As AsyncGroupConsumer.arrow_batches."""
         batches = self._consumer.arrow_batches(include_headers=include_headers, max_rows=max_rows)
+        self._consumer.parts.watch.poller = threading.get_ident()
         while (batch := self._run(_next_or_none(batches))) is not None:
             yield batch
 
@@ -147,6 +148,7 @@ class GroupConsumer:
 
     def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
         """As AsyncGroupConsumer.getmany."""
+        self._consumer.parts.watch.poller = threading.get_ident()
         return self._run(self._consumer.getmany(max_records, timeout_ms))
 
     # done and committed

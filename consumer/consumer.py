@@ -140,6 +140,7 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
             parts.driver.watch_topics(),
             parts.handover.run(),
             parts.fetcher.run(),
+            parts.loop_watch.run(),
         ]
         if self.config.commits:
             jobs.append(parts.committer.run(self.config.auto_commit_interval_ms))
@@ -228,6 +229,8 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
         now = parts.driver.now()
         deadline = None if timeout_ms is None else now + timeout_ms
         parts.watch.polling(now)
+        if not isinstance(parts.watch.poller, int):
+            parts.watch.poller = asyncio.current_task()
         if parts.membership.paused:
             parts.driver.polled_again()
         try:

@@ -13,7 +13,7 @@ from .cluster import Cluster
 from .delivery import Delivery
 from .effects import Adopt, Doubt, Effect, Fail, ForgetCoordinator, NeedTopics, Release, Report, Send
 from .errors import BrokerConnectionError, ConsumerClosedError
-from .events import BrokerUnavailable, Event, LoopBlocked, PatternMatched, PollIntervalExceeded, TopicMissing
+from .events import BrokerUnavailable, Event, PatternMatched, PollIntervalExceeded, TopicMissing
 from .handover import Handover
 from .membership import Membership
 from .metadata import ClusterMetadata
@@ -39,7 +39,6 @@ class Driver:
         delivery: Delivery,
         watch: PollWatch,
         *,
-        late_ms: float,
         metadata_max_age_ms: float,
         with_racks: bool,
         create_topics: bool,
@@ -53,7 +52,6 @@ class Driver:
         self._membership = membership
         self._delivery = delivery
         self._watch = watch
-        self._late_ms = late_ms
         self._metadata_max_age_ms = metadata_max_age_ms
         self._with_racks = with_racks
         self._create_topics = create_topics
@@ -139,16 +137,14 @@ class Driver:
             await self._changed.wait()
             return
         await self._changed.wait(deadline - self.now())
-        late = self.now() - deadline
-        if late > self._late_ms:
-            self._report(LoopBlocked(late))
 
     def _poll_interval_over(self, now: float) -> None:
         if self._membership.generation < 0:
             return
         partitions = tuple(sorted(self._membership.owned))
         age = self._watch.age(now)
-        self._report(PollIntervalExceeded(age, partitions))
+        busy_with = self._watch.busy_with()
+        self._report(PollIntervalExceeded(age, partitions, busy_with))
         self._membership.pause(f"no poll for {age:.0f} ms, max_poll_interval_ms is over")
 
     def carry_out(self) -> None:

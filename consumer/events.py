@@ -168,10 +168,14 @@ class AssignmentRefused(Event):
 
 @dataclass(frozen=True, slots=True)
 class PollIntervalExceeded(Event):
-    """No poll for longer than max_poll_interval_ms; the member leaves until the next one."""
+    """No poll for longer than max_poll_interval_ms; the member leaves until the next one.
+
+    ``busy_with`` names what the one that polled last is doing instead: ``bill (billing.py:31)``.
+    """
 
     age_ms: float
     partitions: Partitions
+    busy_with: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +192,13 @@ class SessionResumed(Event):
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked(Event):
-    """Something held the event loop so long that heartbeats came late; a handler that blocks, most likely."""
+    """Something held the event loop for longer than a heartbeat interval: no heartbeat could be sent.
+
+    ``by`` names it, and the line it was at: ``bill (billing.py:31)``.
+    """
 
     late_ms: float
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,101 @@
+"""Handlers that take long, with a real broker in virtual time: they keep their seat, or are told by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker import Broker
+from kohort.consumer import AsyncGroupConsumer, Cluster, Record
+from kohort.consumer.events import Event, PartitionsLost, PollIntervalExceeded, RebalanceCompleted
+from kohort.protocol import ApiKey, TopicPartition, request_class
+from tests.consumer.batches import batch
+from tests.consumer.virtual_time import run_in_virtual_time
+
+TWENTY_MINUTES_S = 20 * 60
+ORDERS = TopicPartition("orders", 0)
+#: Each virtual timer costs a real millisecond or two: have few of them.
+_RARELY: dict[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "heartbeat_interval_ms": 15_000,
+    "auto_commit_interval_ms": 60_000,
+    "fetch_max_wait_ms": 60_000,
+    "metadata_max_age_ms": 3_600_000,
+}
+
+
+@pytest.fixture
+def virtual_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator's clock is the loop's."""
+
+    def clock() -> Callable[[], int]:
+        loop = asyncio.get_running_loop()
+        return lambda: 1_800_000_000_000 + int(loop.time() * 1000)
+
+    monkeypatch.setattr("kohort.coordinator.runtime.steady_clock_ms", clock)
+
+
+async def _handle_for_20_minutes(_: Record) -> None:
+    await asyncio.sleep(TWENTY_MINUTES_S)
+
+
+async def _produce(cluster: Cluster, count: int) -> None:
+    make = request_class(ApiKey.PRODUCE)
+    topic = make.TopicProduceData
+    known = await cluster.metadata(["orders"])
+    data = topic.PartitionProduceData(index=0, records=batch([b"x"] * count))
+    body = make(
+        acks=-1,
+        timeout_ms=1_000,
+        topic_data=[topic(name="orders", topic_id=None, partition_data=[data])],
+    )
+    node = known.leader(ORDERS)
+    assert node is not None
+    await cluster.request(node, ApiKey.PRODUCE, body, max_version=9)
+
+
+async def _life(folder: Path, **settings: Any) -> tuple[list[Event], int, int]:
+    """Two records are handled for 20 minutes each: events, committed offset, generation at the end."""
+    async with Broker(port=0, data=folder, settings={"group_initial_rebalance_delay_ms": 0}) as broker:
+        bootstrap = f"127.0.0.1:{broker.port}"
+        async with Cluster(bootstrap) as cluster:
+            await cluster.create_topics({"orders": 1})
+            await _produce(cluster, 2)
+        async with AsyncGroupConsumer(
+            "orders", bootstrap=bootstrap, group="billing", **{**_RARELY, **settings}
+        ) as consumer:
+            for _ in range(2):
+                record = await anext(consumer)
+                await _handle_for_20_minutes(record)
+                if consumer.parts.tracker.has(record):
+                    consumer.done(record)
+            await consumer.getmany(1, 90_000)
+            committed = (await consumer.committed(ORDERS)).get(ORDERS)
+            offset = committed.offset if committed is not None else 0
+            return consumer.events.recent, offset, consumer.state.generation
+
+
+@pytest.mark.usefixtures("virtual_coordinator")
+def test_a_handler_of_20_minutes_keeps_its_membership_while_heartbeats_go_on(tmp_path: Path) -> None:
+    events, committed, generation = run_in_virtual_time(_life(tmp_path, max_poll_interval_ms=3_600_000))
+    assert (committed, generation) == (2, 1)
+    assert len([e for e in events if isinstance(e, RebalanceCompleted)]) == 1
+    assert not [e for e in events if isinstance(e, PartitionsLost | PollIntervalExceeded)]
+
+
+@pytest.mark.usefixtures("virtual_coordinator")
+def test_a_handler_that_outlasts_max_poll_interval_is_named_and_its_partitions_are_given_up(
+    tmp_path: Path,
+) -> None:
+    events, committed, generation = run_in_virtual_time(_life(tmp_path, max_poll_interval_ms=300_000))
+    breaches = [e for e in events if isinstance(e, PollIntervalExceeded)]
+    assert [e.partitions for e in breaches] == [(ORDERS,)] * 2
+    assert all(300_000 <= e.age_ms < 301_000 for e in breaches)
+    assert all(", in _handle_for_20_minutes (test_long_handlers.py:" in e.busy_with for e in breaches)
+    assert [e.partitions for e in events if isinstance(e, PartitionsLost)] == [(ORDERS,)] * 2
+    assert committed == 0, "nothing of it counts as done"
+    assert generation > 1, "the next poll joins again"
