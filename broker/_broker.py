@@ -37,7 +37,8 @@ class Broker:
 
     ``async with Broker() as broker:`` serves until the block ends; ``broker.bootstrap`` is what clients
     connect to. Without ``data`` the topics live in a temporary folder that goes with the broker.
-    ``settings`` are Kafka's names and values, or a BrokerSettings. ``on_note`` is called with each event of
+    ``settings`` are Kafka's names and values, or a BrokerSettings. ``clock_ms`` is the time of the groups and
+    ``make_router`` what answers requests, both for test kits. ``on_note`` is called with each event of
     the coordinator, ``events`` gives them as they come, ``history`` those that were.
 
     Raises SettingsError, DataFolderInUseError, and OSError if the address cannot be had.
@@ -51,6 +52,8 @@ class Broker:
         data: str | Path | None = None,
         settings: Mapping[str, Any] | BrokerSettings | None = None,
         on_note: Callable[[Note], None] | None = None,
+        clock_ms: Callable[[], int] | None = None,
+        make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router] = Router,
     ) -> None:
         self.settings = broker_settings(settings or {})
         self.host = host
@@ -59,6 +62,8 @@ class Broker:
         #: The data folder; of a temporary one only while it serves.
         self.data = None if data is None else Path(data)
         self._on_note = on_note
+        self._clock_ms = clock_ms
+        self._make_router = make_router
         self._parts: _Parts | None = None
 
     def __repr__(self) -> str:
@@ -76,6 +81,11 @@ class Broker:
     @property
     def topics(self) -> Topics:
         return self._running().node.topics
+
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """The groups, for code on the broker's own event loop."""
+        return self._running().coordinator
 
     def events(self, group: str | None = None) -> EventStream:
         """What happens in a group (None: in all) from now on: ``async for event in broker.events(): ...``.
@@ -111,7 +121,7 @@ class Broker:
         assert self._parts is None, "a broker is started once"
         if self.data is None:
             self.data = _temporary_folder()
-        parts = _Parts(self.data, self.settings, self._on_note)
+        parts = _Parts(self.data, self.settings, self._on_note, self._clock_ms, self._make_router)
         try:
             parts.coordinator.open()
             self.port = await parts.server.start(self.host, self.port)
@@ -144,7 +154,14 @@ class Broker:
 class _Parts:
     """What a broker consists of while it runs."""
 
-    def __init__(self, data: Path, settings: BrokerSettings, on_note: Callable[[Note], None] | None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        settings: BrokerSettings,
+        on_note: Callable[[Note], None] | None,
+        clock_ms: Callable[[], int] | None,
+        make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
+    ) -> None:
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
             topics = Topics(self._folder, settings, _now_ms)
@@ -164,6 +181,7 @@ class _Parts:
             partition_count_of=topics.count_of,
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
+            clock_ms=clock_ms,
             on_note=EventLog(on_note),
             fsync=settings.kohort_offsets_ack_flush,
         )
@@ -175,7 +193,7 @@ class _Parts:
             producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
             now_ms=_now_ms,
         )
-        self.server = Server(Router(self.node, _handlers), settings)
+        self.server = Server(make_router(self.node, _handlers), settings)
         self._background = Background(topics, settings, _now_ms)
 
     async def start(self) -> None:

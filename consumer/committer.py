@@ -150,7 +150,12 @@ class Committer:
             if not self._membership.can_commit():
                 await self._settled.wait(left_ms)
                 continue
-            if not await self._attempt(job):
+            try:
+                async with asyncio.timeout(left_ms / 1000):
+                    progress = await self._attempt(job)
+            except TimeoutError:
+                continue  # a coordinator that cannot be found is looked for longer than this call may take
+            if not progress:
                 await self._settled.wait(min(left_ms, self._backoff.delay_ms(job.attempts)))
                 job.attempts += 1
         job.raise_if_incomplete()

@@ -11,7 +11,7 @@ import asyncio
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from ..offsets_topic import encode_all
 from ..protocol import ErrorCode, KafkaError
@@ -34,6 +34,8 @@ _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIS
 _Part: TypeAlias = tuple[int, int]
 
 _UNANSWERED: Final = object()
+
+T = TypeVar("T")
 
 
 class OffsetsLog(Protocol):
@@ -140,6 +142,19 @@ class ShardRunner:
         """Take in a request."""
         self.shard.handle(request, self.clock_ms())
         self._carry_out()
+
+    def steer(self, step: Callable[[Shard, int], T]) -> T:
+        """Run a step of the shard that is no request."""
+        try:
+            return step(self.shard, self.clock_ms())
+        finally:
+            self._carry_out()
+
+    def wake(self) -> None:
+        """Do what is due now, alarm or not."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._wake()
 
     def topics_deleted(self, names: set[str]) -> None:
         """Remove offsets of these topics, now or when loaded."""

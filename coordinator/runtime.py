@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..offsets_topic import partition_for
 from ..protocol import ApiKey, ErrorCode, KafkaError, RequestContext
@@ -30,6 +30,8 @@ from .settings import GroupSettings
 from .shard import Shard, refuse
 from .topics import TopicDirectory
 from .transactions import OpenTransaction, open_transactions
+
+T = TypeVar("T")
 
 #: How long an OffsetFetch is held while its shard loads: below every client's own timeout.
 _FETCH_PARK_SECONDS: Final = 5.0
@@ -192,6 +194,16 @@ class GroupCoordinator:
         """Remove the offsets of these topics from every group."""
         for runner in self._runners.values():
             runner.topics_deleted(set(names))
+
+    def steer(self, group_id: str, step: Callable[[Shard, int], T]) -> T:
+        """Run a step (see ``steering``) on the group's shard and carry out what follows, as for a request."""
+        runner = self._runners[self._shard_of(group_id)]
+        return runner.steer(step)
+
+    def time_moved(self) -> None:
+        """The clock has jumped ahead: what became due is done now."""
+        for runner in self._runners.values():
+            runner.wake()
 
     def _submit(self, request: Request) -> None:
         runner = self._runner_of(request)

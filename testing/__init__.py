@@ -1,9 +1,32 @@
-"""Brokers for tests: no Docker, no JVM, ready in the blink of an eye.
+"""Brokers for tests: no Docker, no JVM, ready in the blink of an eye; faults and time under control.
 
 ``with running_broker(num_partitions=3) as broker:`` serves clients of any kind at ``broker.bootstrap``; with
-pytest, ask for the fixture ``kohort_broker``.
+pytest, ask for the fixtures ``kohort_broker`` and ``kohort_service``.
 """
 
-from ._running import RunningBroker, running_broker
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["RunningBroker", "running_broker"]
+from ._running import running_broker
+
+if TYPE_CHECKING:
+    from ._running_broker import RunningBroker
+    from ._services import ServiceRun, run_service
+    from ._steering import Fault, RequestFaults
+
+_LAZY = {
+    "Fault": "_steering",
+    "RequestFaults": "_steering",
+    "RunningBroker": "_running_broker",
+    "ServiceRun": "_services",
+    "run_service": "_services",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["Fault", "RequestFaults", "RunningBroker", "ServiceRun", "run_service", "running_broker"]

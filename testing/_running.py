@@ -5,36 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..broker import Broker
     from ..coordinator import Note
+    from ._running_broker import RunningBroker, TestClock
+    from ._steering import RequestFaults
 
 #: What tests want otherwise than production does: groups form at once, members may ask for short sessions.
 TEST_SETTINGS: Mapping[str, Any] = {
     "group_initial_rebalance_delay_ms": 0,
     "group_min_session_timeout_ms": 500,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RunningBroker:
-    """A broker that serves. ``data`` is its folder, ``bootstrap`` its ``HOST:PORT``."""
-
-    bootstrap: str
-    data: Path
-    cluster_id: str
-
-    @property
-    def host(self) -> str:
-        return self.bootstrap.rpartition(":")[0]
-
-    @property
-    def port(self) -> int:
-        return int(self.bootstrap.rpartition(":")[2])
 
 
 @contextmanager
@@ -54,11 +39,22 @@ def running_broker(
     raises.
     """
     from ..broker import Broker, BrokerSettings
+    from ._running_broker import TestClock
+    from ._steering import FaultyRouter, RequestFaults
 
     # checking settings costs the import of pydantic: not for our own
     chosen = {**TEST_SETTINGS, **settings} if settings else BrokerSettings(**TEST_SETTINGS)
-    broker = Broker(host=host, port=port, data=data, settings=chosen, on_note=on_note)
-    thread = _BrokerThread(broker)
+    clock, faults = TestClock(), RequestFaults()
+    broker = Broker(
+        host=host,
+        port=port,
+        data=data,
+        settings=chosen,
+        on_note=on_note,
+        clock_ms=clock,
+        make_router=partial(FaultyRouter, faults),
+    )
+    thread = _BrokerThread(broker, clock, faults)
     running = thread.begin()
     try:
         yield running
@@ -69,8 +65,10 @@ def running_broker(
 class _BrokerThread:
     """Runs a broker; hands errors of its start and its end to the caller."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, clock: TestClock, faults: RequestFaults) -> None:
         self._broker = broker
+        self._clock = clock
+        self._faults = faults
         self._ready = threading.Event()
         self._running: RunningBroker | None = None
         self._error: BaseException | None = None
@@ -108,12 +106,14 @@ class _BrokerThread:
     async def _serve(self) -> None:
         import asyncio
 
+        from ._running_broker import RunningBroker
+
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         async with self._broker as broker:
             assert broker.data is not None, "a broker that serves has a folder"
             self._stop = lambda: loop.call_soon_threadsafe(stop.set)
-            self._running = RunningBroker(broker.bootstrap, broker.data, broker.cluster_id)
+            self._running = RunningBroker(broker, loop, self._clock, self._faults)
             self._ready.set()
             await stop.wait()
 

@@ -1,4 +1,4 @@
-"""pytest plug-in: the fixture ``kohort_broker``.
+"""pytest plug-in: the fixtures ``kohort_broker`` and ``kohort_service``.
 
 Loaded by pytest in every project that has kohort installed, so it imports nothing but pytest until the
 fixture is used.
@@ -6,13 +6,16 @@ fixture is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from ._running import RunningBroker
+    from ._running_broker import RunningBroker
+    from ._services import ServiceRun
+
+    RunService = Callable[..., ServiceRun]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,3 +36,16 @@ def kohort_broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
     marker = request.node.get_closest_marker("kohort_broker")
     with running_broker(**(marker.kwargs if marker else {})) as broker:
         yield broker
+
+
+@pytest.fixture
+def kohort_service(kohort_broker: RunningBroker) -> RunService:
+    """``kohort_service(service, {"orders": [...]})`` runs a ConsumerService until the records are done.
+
+    On the broker of ``kohort_broker``; see :func:`kohort.testing.run_service`.
+    """
+    from functools import partial
+
+    from ._services import run_service
+
+    return partial(run_service, kohort_broker)

@@ -124,7 +124,7 @@ class Engine:
             self._consumed[topic] += self._by_topic[topic].hand_over(run)
 
     def _observe(self, now: float, *, idle: bool) -> None:
-        finished = sum(each.finished for each in self._running)
+        finished = self.finished
         waiting = sum(each.lanes.backlog for each in self._running)
         if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
             # under read_committed an open transaction of somebody else holds records back: not our standstill
@@ -194,6 +194,11 @@ class Engine:
         if self._failure is None:
             log.error("group %s: stopping, because %s", self.group, error)
             self._failure = error
+
+    @property
+    def finished(self) -> int:
+        """Records dealt with so far."""
+        return sum(each.finished for each in self._running)
 
     # -- what probes see ------------------------------------------------------------------------------------
 

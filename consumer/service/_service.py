@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..errors import ConfigError
 from ._dependencies import Lifespan, check_lifespans, choose, enter_lifespans, fill, make_lifespan
 from ._engine import Engine
 from ._exactly_once import Once, Sink
-from ._handlers import Handler, HandlerFunction, Lanes, bind_connection, make_handler
+from ._handlers import Counters, Handler, HandlerFunction, Lanes, bind_connection, make_handler
 from ._probes import Probes
 from ._progress import Progress
 from ._retry import Retry
@@ -183,11 +184,15 @@ class ConsumerService:
             raise ConfigError("exactly_once: there is a sink already, and a record has one transaction")
         self._once = Once(sink, self.group)
 
+    def reconfigure(self, **config: Any) -> None:
+        """Change settings of the consumer before the service runs. Raises ConfigError."""
+        _check({**self._config, **config})
+        self._config.update(config)
+
     def as_worker(self, index: int, *, instance_id: str | None = None) -> None:
         """Make this process number ``index`` of several: its own instance id, and the health port + index."""
         if instance_id is not None:
-            self._config["group_instance_id"] = instance_id
-            _check(self._config)
+            self.reconfigure(group_instance_id=instance_id)
         if self._health_address is not None and self._health_address[1]:
             host, port = self._health_address
             self._health_address = (host, port + index)
@@ -215,12 +220,18 @@ class ConsumerService:
         if not self._handlers:
             raise ValueError("the service has no handler: register one with @service.handler('topic')")
         if self._loop is not None:
-            raise RuntimeError("the service runs already, or has run: make a new one")
-        self._check_what_is_asked_for()
+            raise RuntimeError("the service runs already: make another one to run it twice")
+        handlers = self._checked_handlers()
         self._loop = asyncio.get_running_loop()
+        try:
+            await self._serve(handlers)
+        finally:
+            self._loop = self._engine = self._stop_reason = self.health_port = None
+
+    async def _serve(self, handlers: list[Handler]) -> None:
         progress = Progress(self._stalled_after_ms)
         self._engine = engine = Engine(
-            self._handlers,
+            handlers,
             group=self.group,
             config=self._config,
             drain_timeout_ms=self._drain_timeout_ms,
@@ -232,7 +243,7 @@ class ConsumerService:
             return
         async with AsyncExitStack() as stack:
             values = await enter_lifespans(stack, self._lifespans, self._provided)
-            for handler in self._handlers:
+            for handler in handlers:
                 handler.values = fill(f"handler {handler.name}", handler.wants, values)
             if self._once is not None:
                 await asyncio.to_thread(self._once.sink.prepare)
@@ -240,15 +251,34 @@ class ConsumerService:
                 self.health_port = probes.port
                 await engine.run()
 
-    def _check_what_is_asked_for(self) -> None:
-        """Raises TypeError and ConfigError: nothing is connected to yet."""
+    def _checked_handlers(self) -> list[Handler]:
+        """The handlers of this run. Raises TypeError and ConfigError: nothing is connected to yet."""
+        handlers = [replace(handler, counters=Counters()) for handler in self._handlers]
         if self._once is not None:
-            for handler in self._handlers:
+            for handler in handlers:
                 bind_connection(handler, self._once.sink)
         known = check_lifespans(self._lifespans, self._provided)
-        for handler in self._handlers:
+        for handler in handlers:
             for want in handler.wants:
                 choose(f"handler {handler.name}", want, known)
+        return handlers
+
+    # -- what others see ------------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> list[str]:
+        """All topics that are read."""
+        return [topic for handler in self._handlers for topic in handler.topics]
+
+    @property
+    def dead_letter_topics(self) -> list[str]:
+        """All dead-letter topics."""
+        return sorted({handler.dead_letter for handler in self._handlers if handler.dead_letter is not None})
+
+    @property
+    def finished(self) -> int:
+        """Records dealt with in this run; 0 while it does not run."""
+        return 0 if self._engine is None else self._engine.finished
 
     @property
     def ready(self) -> bool:

@@ -237,16 +237,19 @@ async def test_a_service_without_handlers_says_so() -> None:
         await make_service().serve()
 
 
-async def test_it_runs_once() -> None:
+async def test_it_runs_once_at_a_time_and_again_afterwards() -> None:
     service = make_service()
 
     @service.handler("orders")
     async def bill(_: Record) -> None: ...
 
-    async with serving(service):
-        pass
-    with pytest.raises(RuntimeError, match="make a new one"):
-        await service.serve()
+    for _ in range(2):
+        async with serving(service) as consumer:
+            with pytest.raises(RuntimeError, match="runs already"):
+                await service.serve()
+            consumer.give(1)
+            await until(lambda: service.finished == 1)
+    assert service.finished == 0
 
 
 def test_a_topic_has_one_handler() -> None:

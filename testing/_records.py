@@ -1,0 +1,86 @@
+"""Records in and out of a broker, for tests that have no other client at hand."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..consumer import LATEST, AsyncGroupConsumer, Cluster, Record
+from ..consumer.service._produce import produce as produce_batch
+from ..protocol import TopicPartition, build_batch
+
+#: Records that go into one batch.
+BATCH_RECORDS = 1_000
+
+
+def encode(value: Any) -> bytes | None:
+    """Bytes as they are, text as UTF-8, pydantic models and everything else as JSON; None stays None."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if (dump := getattr(value, "model_dump_json", None)) is not None:
+        text: str = dump()
+        return text.encode()
+    return json.dumps(value).encode()
+
+
+async def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+    """Returns when it can be written to."""
+    async with Cluster(bootstrap) as cluster:
+        dotted = {key.replace("_", "."): value for key, value in configs.items()}
+        await cluster.create_topics({name: partitions}, configs=dotted, if_not_exists=False)
+
+
+async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: int | None) -> None:
+    """Returns when all are acknowledged. Creates the topic where the broker does so."""
+    async with Cluster(bootstrap) as cluster:
+        state = await cluster.metadata([topic], create=True)
+        if topic not in state.topics:
+            await cluster.create_topics({topic: -1})
+            state = await cluster.metadata([topic])
+        count = len(state.topics[topic].partitions)
+        rows: dict[int, list[tuple[bytes | None, bytes | None, list[Any]]]] = defaultdict(list)
+        for number, each in enumerate(values):
+            key, value = each if isinstance(each, tuple) else (None, each)
+            name = encode(key)
+            to = partition if partition is not None else _partition(name, number, count)
+            rows[to].append((name, encode(value), []))
+        now_ms = time.time_ns() // 1_000_000
+        for to, some in rows.items():
+            for start in range(0, len(some), BATCH_RECORDS):
+                batch = build_batch(some[start : start + BATCH_RECORDS], timestamp_ms=now_ms)
+                await produce_batch(cluster, TopicPartition(topic, to), batch)
+
+
+def _partition(key: bytes | None, number: int, count: int) -> int:
+    if key is None:
+        return number % count
+    from kafka.partitioner.default import murmur2
+
+    hashed: int = murmur2(key)
+    return (hashed & 0x7FFFFFFF) % count
+
+
+async def read(bootstrap: str, topic: str) -> list[Record]:
+    """What is there now."""
+    async with Cluster(bootstrap) as cluster:
+        state = await cluster.metadata([topic])
+        if topic not in state.topics:
+            return []
+        partitions = [TopicPartition(topic, index) for index in range(len(state.topics[topic].partitions))]
+        ends = await cluster.list_offsets(dict.fromkeys(partitions, LATEST))
+    left = {partition for partition, end in ends.items() if end.offset > 0}
+    records: list[Record] = []
+    if not left:
+        return records
+    async with AsyncGroupConsumer(
+        partitions=sorted(left), bootstrap=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False
+    ) as consumer:
+        while left:
+            records += await consumer.getmany(timeout_ms=100)
+            left = {p for p in left if (consumer.position(p) or 0) < ends[p].offset}
+    return sorted(records, key=lambda record: (record.partition, record.offset))

@@ -1,0 +1,171 @@
+"""A broker that runs for a test, and what the test may do to it. For any thread but the broker's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..broker import Broker
+from ..coordinator import Shard
+from ..coordinator.runner import Call
+from ..coordinator.runtime import steady_clock_ms
+from ..coordinator.steering import begin_rebalance, end_session, member_of, members_of
+from ..protocol import ApiKey, RequestContext
+from ._steering import RequestFaults
+
+if TYPE_CHECKING:
+    from ..consumer import Record
+
+#: How long the broker may take for anything a test asks of it, in seconds.
+CALL_TIMEOUT_S = 30.0
+
+T = TypeVar("T")
+
+
+class TestClock:
+    """The time of the groups in ms: the machine's, and what a test has added to it."""
+
+    __test__ = False  # no test case, whatever its name says to pytest
+
+    def __init__(self) -> None:
+        self._steady = steady_clock_ms()
+        self._added_ms = 0
+
+    def __call__(self) -> int:
+        return self._steady() + self._added_ms
+
+    def advance(self, seconds: float) -> None:
+        """From now on it is so much later."""
+        if seconds < 0:
+            raise ValueError(f"seconds={seconds}: time goes forward only")
+        self._added_ms += round(seconds * 1000)
+
+
+class RunningBroker:
+    """A broker that serves. ``data`` is its folder, ``bootstrap`` its ``HOST:PORT``; ``faults`` go wrong.
+
+    ``group`` and ``member`` below are names; a member goes by its member id or by its instance id. Wrong ones
+    raise KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID).
+    """
+
+    def __init__(
+        self, broker: Broker, loop: asyncio.AbstractEventLoop, clock: TestClock, faults: RequestFaults
+    ) -> None:
+        assert broker.data is not None, "a broker that serves has a folder"
+        self.bootstrap: str = broker.bootstrap
+        self.data: Path = broker.data
+        self.cluster_id: str = broker.cluster_id
+        self.faults = faults
+        self._broker = broker
+        self._loop = loop
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"RunningBroker({self.bootstrap})"
+
+    @property
+    def host(self) -> str:
+        return self.bootstrap.rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap.rpartition(":")[2])
+
+    # groups and their time
+
+    def members(self, group: str) -> dict[str, str | None]:
+        """Member ids, with the instance id of static members, in the order in which they joined."""
+        found = self._steer(group, lambda shard, _: members_of(shard, group))
+        return {member.member_id: member.instance_id for member in found}
+
+    def advance_time(self, seconds: float) -> None:
+        """For the groups it is so much later: sessions, joins and retention that are due by then end now.
+
+        Members that live are not spared: their last heartbeat, too, is so much longer ago. They come back at
+        their next one. To end one session, see ``expire_session``.
+        """
+        self._clock.advance(seconds)
+        self._on_loop(self._broker.coordinator.time_moved)
+
+    def expire_session(self, group: str, member: str) -> None:
+        """This member's session ends now; to the next that it asks it is told UNKNOWN_MEMBER_ID."""
+        self._steer(group, lambda shard, now_ms: end_session(shard, group, member, now_ms))
+
+    def force_rebalance(self, group: str, reason: str = "the test wants a rebalance") -> bool:
+        """All members have to join again; False when they have to already."""
+        return self._steer(group, lambda shard, now_ms: begin_rebalance(shard, group, reason, now_ms))
+
+    def fence(self, group: str, instance_id: str) -> None:
+        """Another process takes this static member's place: the old one is told FENCED_INSTANCE_ID.
+
+        The newcomer does nothing, and is gone when its session ends.
+        """
+        seat = self._steer(group, lambda shard, _: member_of(shard, group, instance_id))
+        if seat.instance_id is None:
+            raise ValueError(
+                f"{instance_id!r} is no static member, so it cannot be fenced: use expire_session, or give "
+                "the member a group_instance_id"
+            )
+        self._on_loop(lambda: self._join_again(group, seat))
+
+    def coordinator_stopped(self) -> AbstractContextManager[None]:
+        """In the block nothing about groups is served: NOT_COORDINATOR, as while a broker restarts."""
+        return self.faults.coordinator_stopped()
+
+    # records
+
+    def create_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
+        """``configs`` are Kafka's names with underscores. KafkaError if the topic exists."""
+        from ._records import create_topic
+
+        self._wait(create_topic(self.bootstrap, name, partitions, configs))
+
+    def produce(self, topic: str, values: Iterable[Any], *, partition: int | None = None) -> None:
+        """Write records: bytes, text, anything for JSON, pydantic models, None; or pairs (key, value).
+
+        Without ``partition`` as Kafka's producers do: by the key's hash, those without a key in turn.
+        """
+        from ._records import produce
+
+        self._wait(produce(self.bootstrap, topic, values, partition))
+
+    def read(self, topic: str) -> list[Record]:
+        """All records that a topic has now, partition by partition; none when it does not exist."""
+        from ._records import read
+
+        return self._wait(read(self.bootstrap, topic))
+
+    # inside
+
+    def _join_again(self, group: str, seat: Any) -> None:
+        from ..protocol import request_class
+
+        make = request_class(ApiKey.JOIN_GROUP)
+        protocols = [make.JoinGroupRequestProtocol(name=n, metadata=m) for n, m in seat.protocols]
+        body = make(
+            group_id=group,
+            session_timeout_ms=seat.session_timeout_ms,
+            rebalance_timeout_ms=seat.rebalance_timeout_ms,
+            member_id="",
+            group_instance_id=seat.instance_id,
+            protocol_type="consumer",
+            protocols=protocols,
+            reason="another process with the same instance id",
+        )
+        context = RequestContext(client_id="kohort-testing", client_host="/127.0.0.1")
+        self._broker.coordinator.submit(ApiKey.JOIN_GROUP, 9, body, context, Call())
+
+    def _steer(self, group: str, step: Callable[[Shard, int], T]) -> T:
+        return self._on_loop(lambda: self._broker.coordinator.steer(group, step))
+
+    def _on_loop(self, call: Callable[[], T]) -> T:
+        async def run() -> T:
+            return call()
+
+        return self._wait(run())
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(CALL_TIMEOUT_S)

@@ -1,0 +1,88 @@
+"""A service run against given records, in a thread of its own, until all of them are dealt with."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..consumer import ConsumerService, Record
+    from ._running_broker import RunningBroker
+
+POLL_S = 0.005
+
+#: Settings of the consumer that make it quick on a broker that is at hand.
+QUICK: Mapping[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "heartbeat_interval_ms": 100,
+    "fetch_max_wait_ms": 100,
+}
+
+
+@dataclass(slots=True)
+class ServiceRun:
+    """``handled`` counts the records that are dealt with, dead letters included; those are by topic."""
+
+    handled: int = 0
+    dead_letters: dict[str, list[Record]] = field(default_factory=dict)
+
+
+def run_service(
+    broker: RunningBroker,
+    service: ConsumerService,
+    records: Mapping[str, Iterable[Any]],
+    *,
+    timeout_s: float = 30.0,
+) -> ServiceRun:
+    """Write ``records`` (by topic, as ``broker.produce`` takes them), run the service until all are done.
+
+    The service reads from ``broker`` whatever its own ``bootstrap`` says; its other settings hold, but for
+    those in QUICK. It has drained, committed and left when this returns, so its lifespans have ended too, and
+    it may be run again. Raises what the service raises, and TimeoutError.
+    """
+    rows = {topic: list(some) for topic, some in records.items()}
+    expected = sum(map(len, rows.values()))
+    unread = sorted(set(rows) - set(service.topics))
+    if unread:
+        raise ValueError(f"no handler of the service reads {', '.join(unread)}")
+    for topic in service.topics:
+        broker.produce(topic, rows.get(topic, []))
+    before = {topic: len(broker.read(topic)) for topic in service.dead_letter_topics}
+    service.reconfigure(bootstrap=broker.bootstrap, **QUICK)
+    handled = _run(service, expected, timeout_s)
+    letters = {topic: broker.read(topic)[count:] for topic, count in before.items()}
+    return ServiceRun(handled, {topic: some for topic, some in letters.items() if some})
+
+
+def _run(service: ConsumerService, expected: int, timeout_s: float) -> int:
+    errors: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            asyncio.run(service.serve())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=serve, name="kohort-service", daemon=True)
+    thread.start()
+    deadline = time.monotonic() + timeout_s
+    late = False
+    while thread.is_alive() and service.finished < expected:
+        late = time.monotonic() > deadline
+        if late:
+            break
+        time.sleep(POLL_S)
+    finished = service.finished
+    service.stop("the records are done" if not late else "the test is out of time")
+    thread.join()
+    if errors:
+        raise errors[0]
+    if late:
+        raise TimeoutError(
+            f"after {timeout_s:g} s {finished} of {expected} records were done: is a handler waiting?"
+        )
+    return finished

@@ -1,0 +1,193 @@
+"""A router that does to requests what a test asks for, and the list of what is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..broker._error_answers import error_answer
+from ..broker._requests import Request
+from ..broker._router import Peer, Router
+from ..protocol import (
+    ApiKey,
+    ErrorCode,
+    ProtocolError,
+    api_for,
+    decode_request,
+    decode_request_header,
+    encode_response,
+)
+
+if TYPE_CHECKING:
+    from ..broker._connection import Connection
+    from ..broker._hot_call import HotCall
+
+#: What belongs to a coordinator: refused while it is stopped.
+GROUP_APIS = frozenset(
+    {
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+    }
+)
+
+
+@dataclass(slots=True, eq=False)
+class Fault:
+    """What happens to the next ``left`` requests of an API; ``hits`` counts those it has happened to."""
+
+    apis: frozenset[int]
+    left: float
+    client_id: str | None
+    delay_s: float = 0.0
+    error: ErrorCode | None = None
+    drop: bool = False
+    #: With ``drop``: the request is carried out, only its answer is lost.
+    answer_only: bool = False
+    hits: int = 0
+
+    def fits(self, api_key: int, client_id: str | None) -> bool:
+        return self.left > 0 and api_key in self.apis and self.client_id in (None, client_id)
+
+
+@dataclass(slots=True, eq=False)
+class RequestFaults:
+    """Faults of a broker's answers, by API: ``ApiKey.FETCH`` or its name, ``"fetch"``.
+
+    Each is for the next ``times`` requests (of ``client_id`` only, where given), then over; ``clear`` ends
+    all. The first that fits a request is the one that happens to it.
+    """
+
+    _faults: list[Fault] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def drop(
+        self, api: ApiKey | str, times: int = 1, *, answer_only: bool = False, client_id: str | None = None
+    ) -> Fault:
+        """The connection closes instead of an answer; with ``answer_only`` the request is carried out."""
+        return self._add(api, times, client_id, drop=True, answer_only=answer_only)
+
+    def delay(
+        self, api: ApiKey | str, seconds: float, times: int = 1, *, client_id: str | None = None
+    ) -> Fault:
+        """The request waits so long; what is behind it on its connection waits too."""
+        return self._add(api, times, client_id, delay_s=seconds)
+
+    def error(
+        self, api: ApiKey | str, error: ErrorCode | str, times: int = 1, *, client_id: str | None = None
+    ) -> Fault:
+        """The request is not carried out, and answered with this error."""
+        return self._add(api, times, client_id, error=_error_code(error))
+
+    def clear(self) -> None:
+        """No faults any more."""
+        with self._lock:
+            self._faults.clear()
+
+    @contextmanager
+    def coordinator_stopped(self) -> Iterator[None]:
+        """In the block all that concerns groups is refused with NOT_COORDINATOR, and none can be found."""
+        both = [
+            Fault(GROUP_APIS, float("inf"), None, error=ErrorCode.NOT_COORDINATOR),
+            Fault(
+                frozenset({ApiKey.FIND_COORDINATOR}),
+                float("inf"),
+                None,
+                error=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            ),
+        ]
+        with self._lock:
+            self._faults[:0] = both
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._faults = [each for each in self._faults if each not in both]
+
+    def _add(self, api: ApiKey | str, times: int, client_id: str | None, **what: Any) -> Fault:
+        if times < 1:
+            raise ValueError(f"times={times}: a fault happens at least once")
+        fault = Fault(frozenset({_api_key(api)}), times, client_id, **what)
+        with self._lock:
+            self._faults.append(fault)
+        return fault
+
+    def active(self) -> bool:
+        """Whether any may still happen."""
+        return bool(self._faults)
+
+    def take(self, api_key: int, client_id: str | None) -> Fault | None:
+        """The fault of this request, which has now happened once more."""
+        with self._lock:
+            for fault in self._faults:
+                if fault.fits(api_key, client_id):
+                    fault.left -= 1
+                    fault.hits += 1
+                    if not fault.left:
+                        self._faults.remove(fault)
+                    return fault
+        return None
+
+
+def _api_key(api: ApiKey | str) -> int:
+    if isinstance(api, ApiKey):
+        return int(api)
+    name = api.replace("-", "_").upper()
+    if name not in ApiKey.__members__:
+        raise ValueError(f"{api!r} is no API of Kafka; say, for example, 'fetch' or 'offset_commit'")
+    return int(ApiKey[name])
+
+
+def _error_code(error: ErrorCode | str) -> ErrorCode:
+    if isinstance(error, ErrorCode):
+        return error
+    if error not in ErrorCode.__members__:
+        raise ValueError(f"{error!r} is no error of Kafka; say, for example, 'NOT_COORDINATOR'")
+    return ErrorCode[error]
+
+
+class FaultyRouter(Router):
+    """A router with faults; without any it is one like others."""
+
+    __slots__ = ("_faults",)
+
+    def __init__(self, faults: RequestFaults, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._faults = faults
+
+    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
+        if self._faults.active():
+            return False
+        return super().take(frame, peer, connection, calls)
+
+    async def answer(self, frame: bytes, peer: Peer) -> Any:
+        if not self._faults.active():
+            return await super().answer(frame, peer)
+        header = decode_request_header(frame)
+        fault = self._faults.take(header.api_key, header.client_id)
+        if fault is None:
+            return await super().answer(frame, peer)
+        if fault.delay_s:
+            await asyncio.sleep(fault.delay_s)
+        if fault.drop:
+            if fault.answer_only:
+                await super().answer(frame, peer)
+            raise ProtocolError(f"{api_for(header.api_key).name} is dropped, as the test wants it")
+        if fault.error is None:
+            return await super().answer(frame, peer)
+        body = decode_request(frame, header)
+        request = Request(
+            api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
+        )
+        answer = error_answer(request, fault.error)
+        if answer is None:
+            return None
+        return encode_response(header.api_key, header.api_version, header.correlation_id, answer)
