@@ -82,7 +82,7 @@ def _yielded(name: str, function: Callable[..., Any]) -> type | None:
             "'-> AsyncIterator[None]' for nothing"
         )
     given = typing.get_args(annotation)[0]
-    if given is type(None):
+    if given is None or given is type(None):
         return None
     if not isinstance(given, type):
         raise TypeError(f"{name} yields {given!r}, which is no class that a handler could ask for")

@@ -19,7 +19,12 @@ HOUR_S = 3_600
 
 
 def _member(broker: RunningBroker, **more: Any) -> AsyncGroupConsumer:
-    settings: dict[str, Any] = {"heartbeat_interval_ms": 50, "retry_backoff_ms": 10, "retry_backoff_max_ms": 50, **more}
+    settings: dict[str, Any] = {
+        "heartbeat_interval_ms": 50,
+        "retry_backoff_ms": 10,
+        "retry_backoff_max_ms": 50,
+        **more,
+    }
     return AsyncGroupConsumer(
         "orders", bootstrap=broker.bootstrap, group="billing", auto_offset_reset="earliest", **settings
     )
