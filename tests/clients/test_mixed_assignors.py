@@ -1,0 +1,94 @@
+"""Clients of every make in one group, under each assignor that they share, each of them leading once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.clients.drivers import AIOKAFKA_ASSIGNORS, DRIVERS, KAFKA_PYTHON_ASSIGNORS, Choice
+from tests.clients.java_members import ASSIGNORS as JAVA_ASSIGNORS
+from tests.clients.java_members import JavaMember, JavaMembers
+from tests.clients.members import PATIENCE_S, Group, Member
+
+pytestmark = [pytest.mark.clients, pytest.mark.kafka]
+
+PARTITIONS = 10
+SESSION_MS = 2_000  # a tenth of it until a member hears of a rebalance
+QUIET_S = 0.25  # longer than it takes to hear of one
+
+#: Who has which assignor. librdkafka has no eager ``sticky``, aiokafka no cooperative one.
+MAKES = {
+    "kohort": {"range", "roundrobin", "sticky", "cooperative-sticky"},
+    "java": set(JAVA_ASSIGNORS),
+    "kafka-python": set(KAFKA_PYTHON_ASSIGNORS),
+    "confluent-kafka": {"range", "roundrobin", "cooperative-sticky"},
+    "aiokafka": set(AIOKAFKA_ASSIGNORS),
+}
+CASES = [
+    (assignor, leader)
+    for assignor in ("range", "roundrobin", "sticky", "cooperative-sticky")
+    for leader, known in MAKES.items()
+    if assignor in known
+]
+
+Anyone = Member | JavaMember
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[JavaMembers]:
+    members = JavaMembers()
+    try:
+        yield members
+    finally:
+        members.close()
+
+
+def shared_out(members: list[Anyone]) -> bool:
+    """Whether each partition has one owner, and each member its even share."""
+    held = sorted(partition for member in members for partition in member.held)
+    sizes = [len(member.held) for member in members]
+    return held == list(range(PARTITIONS)) and max(sizes) - min(sizes) <= 1
+
+
+def settle(members: list[Anyone], quiet_s: float = QUIET_S) -> None:
+    """Wait until the partitions are shared out, and stay so for a while."""
+    deadline = time.monotonic() + PATIENCE_S
+    since = None
+    while since is None or time.monotonic() - since < quiet_s:
+        assert time.monotonic() < deadline, f"not shared out in {PATIENCE_S:g} s: {members}"
+        if not shared_out(members):
+            since = None
+        elif since is None:
+            since = time.monotonic()
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("assignor", "leader"), CASES)
+def test_a_mixed_group_settles_whoever_leads(
+    assignor: str,
+    leader: str,
+    jvm: JavaMembers,
+    bootstrap: str,
+    new_topic: Callable[..., str],
+    group: Callable[[str], str],
+) -> None:
+    """The first to join leads, and goes on leading when the others join."""
+    topic, name = new_topic("mixed", partitions=PARTITIONS), group("mixed")
+    choice = Choice(assignor, session_timeout_ms=SESSION_MS)
+    with ExitStack() as stack:
+
+        def join(make: str) -> Anyone:
+            if make == "java":
+                return stack.enter_context(jvm.join(bootstrap, name, topic, choice))
+            return stack.enter_context(Member(DRIVERS[make], bootstrap, name, topic, choice))
+
+        members = [join(leader)]
+        settle(members, 0.0)
+        members += [join(make) for make, known in MAKES.items() if assignor in known and make != leader]
+        settle(members)
+        described = Group(bootstrap, name).describe()
+        assert (described.group_state, described.protocol_data) == ("Stable", assignor)
+        assert len(described.members) == len(members)
