@@ -56,11 +56,11 @@ async def _list(_: argparse.Namespace, screen: Screen) -> int:
         try:
             assignor = load_assignor(name)
         except Exception as error:  # whoever wrote it, the others are to be seen
-            rows.append(tables.Listed(name, origin, (), "", str(error)))
+            rows.append(tables.Listed(name, origin, None, (), "", str(error)))
         else:
             protocols = tuple(sorted(p.name.lower() for p in assignor.rebalance_protocols))
             told = next(iter((type(assignor).__doc__ or "").strip().splitlines()), "")
-            rows.append(tables.Listed(name, origin, protocols, told, None))
+            rows.append(tables.Listed(name, origin, assignor.version, protocols, told, None))
     if screen.as_json:
         screen.document({"assignors": rows})
     else:

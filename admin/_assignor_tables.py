@@ -24,6 +24,7 @@ class Listed(NamedTuple):
 
     name: str
     origin: str
+    version: int | None
     protocols: tuple[str, ...]
     description: str
     error: str | None
@@ -31,8 +32,11 @@ class Listed(NamedTuple):
 
 def listed(rows: Iterable[Listed]) -> Table:
     return table(
-        ["NAME", "FROM", "PROTOCOLS", "WHAT IT DOES"],
-        ((row.name, row.origin, ", ".join(row.protocols), row.error or row.description) for row in rows),
+        ["NAME", "FROM", "VERSION", "PROTOCOLS", "WHAT IT DOES"],
+        (
+            (row.name, row.origin, row.version, ", ".join(row.protocols), row.error or row.description)
+            for row in rows
+        ),
     )
 
 

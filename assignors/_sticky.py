@@ -40,10 +40,10 @@ class _Balanced:
     balance would give it where that saves moves. Only the leader's settings count; give all members the same.
     """
 
-    def __init__(self, *, racks: RackPreference = RackPreference.BEFORE_MOVES, slack: int = 0) -> None:
+    def __init__(self, *, racks: RackPreference | str = RackPreference.BEFORE_MOVES, slack: int = 0) -> None:
         if slack < 0:
             raise ValueError(f"slack is {slack}: give the partitions that balance may be off by, 0 or more")
-        self.racks = racks
+        self.racks = RackPreference(racks)  # of its value, where it comes from a configuration
         self.slack = slack
         self._generation = NO_GENERATION
 

@@ -7,6 +7,7 @@ process have two instances.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ from ..protocol import Subscription, TopicPartition
 
 #: Partitions of each member, by member id; every member of the group has an entry.
 GroupAssignment = dict[str, list[TopicPartition]]
+
+
+#: How coordinators make the id of a member that has no instance id.
+_CLIENT_AND_UUID = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 
 
 class RebalanceProtocol(IntEnum):
@@ -67,6 +72,30 @@ class Member:
     def rack(self) -> str | None:
         return self.subscription.rack
 
+    @property
+    def owned(self) -> tuple[TopicPartition, ...]:
+        """What the member says it owns, in ``generation``: partitions may be gone, or claimed by others."""
+        return self.subscription.owned
+
+    @property
+    def generation(self) -> int:
+        """The generation of ``owned``; -1 for none."""
+        return self.subscription.generation
+
+    @property
+    def user_data(self) -> bytes | None:
+        """What the member's assignor sent along, or another client's did under the same name."""
+        return self.subscription.user_data
+
+    @property
+    def client_id(self) -> str | None:
+        """The client id of a dynamic member, which coordinators put in front of its member id.
+
+        None where it cannot be known: leaders are told it in no other way.
+        """
+        found = None if self.instance_id is not None else _CLIENT_AND_UUID.fullmatch(self.member_id)
+        return None if found is None else found[1]
+
 
 class Assignor(ABC):
     """Base of every assignor. Subclasses set ``name`` and write :meth:`assign`; the rest has defaults.
@@ -77,6 +106,8 @@ class Assignor(ABC):
     """
 
     name: str
+    #: Of the class, for people: `kohort assignors list` shows it. It does not go over the wire.
+    version: int = 0
     rebalance_protocols: frozenset[RebalanceProtocol] = frozenset({RebalanceProtocol.EAGER})
 
     @abstractmethod

@@ -151,6 +151,7 @@ def _checked(candidate: object, origin: str, options: Mapping[str, Any]) -> Assi
             "and give that class, its name or an instance"
         )
     _require_name(assignor, origin)
+    _require_version(assignor, origin)
     _require_protocols(assignor, origin)
     _require_signature(assignor, origin)
     return assignor
@@ -175,6 +176,14 @@ def _require_name(assignor: Assignor, origin: str) -> None:
         raise AssignorError(
             f"{type(assignor).__name__}{origin} has name = {name!r}: "
             "set it to the text that goes over the wire"
+        )
+
+
+def _require_version(assignor: Assignor, origin: str) -> None:
+    version = assignor.version
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise AssignorError(
+            f"{type(assignor).__name__}{origin} has version = {version!r}: set it to a whole number"
         )
 
 

@@ -12,6 +12,7 @@ class TenantAssignor(Assignor):
     """Topics of a tenant go to the members that serve it; those of nobody's are shared by everyone."""
 
     name = "tenants"
+    version = 1
 
     def __init__(self, serves: str = "") -> None:
         self.serves = serves  # tenants with "+" between them

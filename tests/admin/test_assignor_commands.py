@@ -77,7 +77,7 @@ def test_list(assignors: Assignors) -> None:
         "sticky",
     ]
     rows = assignors("list", "--json").document["assignors"]
-    assert rows[2].keys() == {"name", "origin", "protocols", "description", "error"}
+    assert rows[2].keys() == {"name", "origin", "version", "protocols", "description", "error"}
     assert rows[1]["protocols"] == ["cooperative", "eager"]
 
 

@@ -196,6 +196,10 @@ class NoName(RangeAssignor):
     name = ""
 
 
+class NoVersion(RangeAssignor):
+    version = "1.0"  # type: ignore[assignment]
+
+
 class NoProtocol(RangeAssignor):
     rebalance_protocols = frozenset()
 
@@ -220,6 +224,7 @@ class Unfinished(Assignor):
     ("candidate", "reason"),
     [
         (NoName, "NoName has name = ''"),
+        (NoVersion, "NoVersion has version = '1.0': set it to a whole number"),
         (NoProtocol, "NoProtocol has rebalance_protocols = frozenset"),
         (WrongSignature, r"WrongSignature: assign\(\) is called with 2 arguments"),
         (Asynchronous, r"Asynchronous: assign\(\) is asynchronous"),

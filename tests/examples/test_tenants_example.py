@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -47,6 +48,7 @@ def run(site: Path, *words: str) -> str:
         text=True,
         timeout=100,
         cwd=EXAMPLE,
+        env={**os.environ, "COLUMNS": "200"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -63,7 +65,7 @@ def test_the_page_shows_the_examples_code() -> None:
 
 def test_installed_it_is_found_by_its_name(installed: Path) -> None:
     printed = run(installed, "kohort", "assignors", "list")
-    assert re.search(r"^tenants +kohort-tenants 1\.0 +eager +Topics of a tenant", printed, re.MULTILINE)
+    assert re.search(r"^tenants +kohort-tenants 1\.0 +1 +eager +Topics of a tenant", printed, re.MULTILINE)
 
 
 def test_it_passes_the_suite(installed: Path) -> None:
