@@ -16,7 +16,6 @@ from .base import GroupAssignment
 
 Numbers = NDArray[np.int64]
 
-#: Members that fit into the type numpy sorts in linear time.
 _INT16_MAX = 0x7FFF
 #: Behind the members' places in a row that is looked into by owner: those of UNCLAIMED and CONTESTED.
 _NOBODY = 2
@@ -99,8 +98,7 @@ class ArrayBook:
 
     def assignment(self) -> GroupAssignment:
         member_ids = self.group.member_ids
-        narrow = self.owner.astype(np.int16) if len(member_ids) <= _INT16_MAX else self.owner
-        by_owner = np.argsort(narrow, kind="stable")
+        by_owner = np.argsort(_narrow(self.owner, len(member_ids)), kind="stable")
         units = np.bincount(self.owner - UNCLAIMED, minlength=len(member_ids) + 1).tolist()
         by_owner = by_owner[units[0] :]
         topics = np.repeat(np.arange(len(self.group.topics)), self.group.partition_counts)[by_owner]
@@ -126,4 +124,10 @@ def _in_turn(short: Mapping[int, int]) -> Numbers:
     units = np.array(list(short.values()), np.int64)
     firsts = np.cumsum(units) - units
     turn = np.arange(units.sum()) - np.repeat(firsts, units)
-    return np.repeat(np.array(list(short), np.int64), units)[np.argsort(turn, kind="stable")]
+    order = np.argsort(_narrow(turn, units.max(initial=0)), kind="stable")
+    return np.repeat(np.array(list(short), np.int64), units)[order]
+
+
+def _narrow(numbers: Numbers, highest: int) -> Numbers | NDArray[np.int16]:
+    """In the type that numpy sorts in linear time, where they fit."""
+    return numbers.astype(np.int16) if highest <= _INT16_MAX else numbers

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Protocol
 
 from ..protocol import TopicPartition
@@ -55,21 +55,23 @@ class ListBook:
         self.owner = self.newest[:]
 
     def _partitions_of(self, claims: Sequence[Claimed]) -> Iterator[tuple[int, int]]:
-        places = {topic: t for t, topic in enumerate(self.group.topics)}
+        counts = self.group.partition_counts
+        bounds = {topic: (self.starts[t], counts[t]) for t, topic in enumerate(self.group.topics)}
         for m, claim in enumerate(claims):
-            numbers = iter(struct.unpack(f">{len(claim.numbers) // 4}i", claim.numbers))
+            numbers = struct.unpack(f">{len(claim.numbers) // 4}i", claim.numbers)
+            position = 0
             for topic, units in claim.layout:
-                t = places.get(topic, -1)
-                start, count = (self.starts[t], self.group.partition_counts[t]) if t >= 0 else (0, 0)
-                for _, number in zip(range(units), numbers, strict=False):
+                start, count = bounds.get(topic, (0, 0))
+                for number in numbers[position : position + units]:
                     if 0 <= number < count:
                         yield m, start + number
+                position += units
 
     def owned(self, pieces: Sequence[Piece]) -> list[int]:
         units = Counter[int]()
         for _, partitions in pieces:
             units.update(map(self.owner.__getitem__, partitions))
-        return [units[m] for m in range(len(self.group.member_ids))]
+        return [units.get(m, 0) for m in range(len(self.group.member_ids))]
 
     def deal(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> None:
         lowest: dict[int, list[tuple[int, int]]] = {m: [] for m, units in given.items() if units < own[m]}
@@ -96,11 +98,17 @@ class ListBook:
 
     def assignment(self) -> GroupAssignment:
         lists: list[list[TopicPartition]] = [[] for _ in self.group.member_ids]
+        nobodys: list[TopicPartition] = []
+        put = [*(mine.append for mine in lists), nobodys.append]  # the last is that of UNCLAIMED
         for topic, (start, end) in zip(self.group.topics, pairwise(self.starts), strict=True):
-            for number, m in enumerate(self.owner[start:end]):
-                if m >= 0:
-                    lists[m].append(TopicPartition(topic, number))
+            for m, partition in zip(self.owner[start:end], made(topic, range(end - start)), strict=True):
+                put[m](partition)
         return dict(zip(self.group.member_ids, lists, strict=True))
+
+
+def made(topic: str, numbers: Iterable[int]) -> Iterator[TopicPartition]:
+    """Partitions, as calling their class makes them, but without the Python in it."""
+    return map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers))
 
 
 def _in_turn(short: Mapping[int, int]) -> Iterator[int]:

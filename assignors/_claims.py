@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import repeat
 from operator import itemgetter
 from typing import NamedTuple
@@ -34,11 +33,11 @@ class Claimed(NamedTuple):
     generation: int
 
 
-@dataclass(slots=True)
 class ClaimReader:
     """Remembers layouts; one for each call of an assignor."""
 
-    _known: dict[int, list[_Shape]] = field(default_factory=dict)  # by length
+    def __init__(self) -> None:
+        self._known: dict[int, list[_Shape]] = {}  # by length
 
     def sticky(self, data: bytes | None) -> Claimed:
         """User data of ``sticky``: as :func:`decode_sticky` reads it, only quicker."""
@@ -48,11 +47,11 @@ class ClaimReader:
         for shape in known:
             if claimed := shape.read(data):
                 return claimed
-        found = _Shape.of(data)
-        claimed = found.read(data) if found else None
-        if found is None or claimed is None:
+        found = _parsed(data)
+        if found is None:
             return owned(decode_sticky(data))
-        known.insert(0, found)
+        heads, claimed = found
+        known.insert(0, _Shape(heads, claimed.layout))
         del known[_TRIED:]
         return claimed
 
@@ -72,50 +71,58 @@ def _packed(partitions: Sequence[TopicPartition]) -> bytes:
         return struct.pack(f">{len(numbers)}i", *numbers)
 
 
-@dataclass(slots=True)
 class _Shape:
     """Where names, counts and numbers stand in user data v0 or v1."""
 
-    fields: struct.Struct  # by turns: a head (name and count), its numbers; last, the generation or nothing
-    heads: tuple[bytes, ...]
-    layout: Layout
-
-    @classmethod
-    def of(cls, data: bytes) -> _Shape | None:
-        """None for what is not exactly one of the two, kafka-python's version in front included."""
-        try:
-            heads, layout = _heads_and_layout(data)
-        except (struct.error, UnicodeDecodeError):
-            return None
-        each = (f"{len(head)}s{4 * count}s" for head, (_, count) in zip(heads, layout, strict=True))
-        fields = f">{''.join(each)}"
-        spare = len(data) - struct.calcsize(fields)
-        if not layout or spare not in (0, _INT32.size):
-            return None
-        return cls(struct.Struct(f"{fields}{spare}s"), tuple(heads), layout)
+    def __init__(self, heads: tuple[bytes, ...], layout: Layout) -> None:
+        self.heads = heads
+        self.layout = layout
+        self._fields: struct.Struct | None = None  # made when a second one has this length
 
     def read(self, data: bytes) -> Claimed | None:
         """None when the bytes are laid out in another way."""
-        values = self.fields.unpack(data)
+        if not data.startswith(self.heads[0]):
+            return None
+        if self._fields is None:
+            self._fields = self._struct(len(data))
+        values = self._fields.unpack(data)
         if values[:-1:2] != self.heads:
             return None
-        generation = _INT32.unpack(values[-1])[0] if values[-1] else NO_GENERATION
-        return Claimed(self.layout, b"".join(values[1::2]), generation)
+        return Claimed(self.layout, b"".join(values[1::2]), _generation(values[-1]))
+
+    def _struct(self, size: int) -> struct.Struct:
+        """By turns a head (name and count) and its numbers; last, the generation or nothing."""
+        each = (f"{len(head)}s{4 * count}s" for head, (_, count) in zip(self.heads, self.layout, strict=True))
+        fields = f">{''.join(each)}"
+        return struct.Struct(f"{fields}{size - struct.calcsize(fields)}s")
 
 
-def _heads_and_layout(data: bytes) -> tuple[list[bytes], Layout]:
+def _parsed(data: bytes) -> tuple[tuple[bytes, ...], Claimed] | None:
+    """Heads and claims of exactly v0 or v1; None for anything else, as with kafka-python's version in front."""
     heads: list[bytes] = []
     layout: list[tuple[str, int]] = []
-    (topics,) = _INT32.unpack_from(data)
-    begin, position = 0, _INT32.size  # the first head has the number of topics in front
-    for _ in range(topics):
-        (size,) = _INT16.unpack_from(data, position)
-        name_end = position + _INT16.size + size
-        (count,) = _INT32.unpack_from(data, name_end)
-        if size < 0 or count < 0:
-            raise struct.error("a null string or array")
-        name = data[position + _INT16.size : name_end].decode()
-        heads.append(data[begin : name_end + _INT32.size])
-        layout.append((name, count))
-        begin = position = name_end + _INT32.size + _INT32.size * count
-    return heads, tuple(layout)
+    numbers: list[bytes] = []
+    int16, int32 = _INT16.unpack_from, _INT32.unpack_from
+    try:
+        (topics,) = int32(data)
+        begin, position = 0, 4  # the first head has the number of topics in front
+        for _ in range(topics):
+            (size,) = int16(data, position)
+            name_end = position + 2 + size
+            (count,) = int32(data, name_end)
+            if size < 0 or count < 0:
+                return None
+            layout.append((data[position + 2 : name_end].decode(), count))
+            heads.append(data[begin : name_end + 4])
+            begin = position = name_end + 4 + 4 * count
+            numbers.append(data[name_end + 4 : position])
+    except (struct.error, UnicodeDecodeError):
+        return None
+    rest = data[position:]
+    if not layout or position > len(data) or len(rest) not in (0, 4):
+        return None
+    return tuple(heads), Claimed(tuple(layout), b"".join(numbers), _generation(rest))
+
+
+def _generation(data: bytes) -> int:
+    return int(_INT32.unpack(data)[0]) if data else NO_GENERATION

@@ -51,7 +51,9 @@ class Group:
             for t in mine:
                 sharing[t].append(sort)
         sorts = list(alike.values())
-        subscribers = {key: sorted(m for sort in key for m in sorts[sort]) for key in map(tuple, sharing)}
+        subscribers = {
+            key: sorted(m for sort in key for m in sorts[sort]) for key in set(map(tuple, sharing))
+        }
         counts = [topics[topic].partition_count for topic in names]
         ids = [member.member_id for member in ordered]
         return cls(ids, names, counts, [subscribers[tuple(key)] for key in sharing], wanted)

@@ -161,7 +161,7 @@ def _walk_back(member: int, giver: dict[int, int], through: dict[int, int]) -> l
 
 def water_level(loads: list[int], members: list[int], units: int) -> Iterator[tuple[int, int]]:
     """Pour ``units`` over ``members``: what each of those they reach gets, for level loads."""
-    order = sorted(members, key=lambda m: loads[m])
+    order = sorted(members, key=loads.__getitem__)
     below, wet = 0, 0
     for m in order:
         if loads[m] * wet - below >= units:

@@ -39,6 +39,8 @@ class Pools:
     def in_racks(cls, group: Group, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> Pools:
         """Topics are cut where their replicas are in racks of some members and not of others."""
         racks = [members[member_id].rack for member_id in group.member_ids]
+        if not any(topics[topic].racks for topic in group.topics) or not any(racks):
+            return cls.of(group)
         return cls._of(group, _pieces_in_racks(group, topics, racks))
 
     @classmethod
