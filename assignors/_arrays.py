@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..protocol import TopicPartition
-from ._book import Piece
+from ._book import Piece, made
 from ._claims import Claimed, Layout
 from ._group import UNCLAIMED, Group, settle
 from .base import GroupAssignment
@@ -101,11 +100,10 @@ class ArrayBook:
         by_owner = np.argsort(_narrow(self.owner, len(member_ids)), kind="stable")
         units = np.bincount(self.owner - UNCLAIMED, minlength=len(member_ids) + 1).tolist()
         by_owner = by_owner[units[0] :]
-        topics = np.repeat(np.arange(len(self.group.topics)), self.group.partition_counts)[by_owner]
-        names = map(self.group.topics.__getitem__, topics.tolist())
-        pairs = zip(names, self.numbers[by_owner].tolist(), strict=True)
-        # what calling the class does, without its Python
-        given: list[TopicPartition] = list(map(tuple.__new__, repeat(TopicPartition), pairs))
+        # names and numbers are the same objects wherever they stand
+        names = np.array([*self.group.topics, ""], object)[:-1].repeat(self.group.partition_counts)
+        numbers = np.arange(max(self.group.partition_counts, default=0)).astype(object)[self.numbers]
+        given = list(made(names[by_owner].tolist(), numbers[by_owner].tolist()))
         ends = pairwise(accumulate(units[1:], initial=0))
         return {member_id: given[start:end] for member_id, (start, end) in zip(member_ids, ends, strict=True)}
 

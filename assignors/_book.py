@@ -101,14 +101,16 @@ class ListBook:
         nobodys: list[TopicPartition] = []
         put = [*(mine.append for mine in lists), nobodys.append]  # the last is that of UNCLAIMED
         for topic, (start, end) in zip(self.group.topics, pairwise(self.starts), strict=True):
-            for m, partition in zip(self.owner[start:end], made(topic, range(end - start)), strict=True):
+            for m, partition in zip(
+                self.owner[start:end], made(repeat(topic), range(end - start)), strict=True
+            ):
                 put[m](partition)
         return dict(zip(self.group.member_ids, lists, strict=True))
 
 
-def made(topic: str, numbers: Iterable[int]) -> Iterator[TopicPartition]:
+def made(topics: Iterable[str], numbers: Iterable[int]) -> Iterator[TopicPartition]:
     """Partitions, as calling their class makes them, but without the Python in it."""
-    return map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers))
+    return map(tuple.__new__, repeat(TopicPartition), zip(topics, numbers, strict=False))
 
 
 def _in_turn(short: Mapping[int, int]) -> Iterator[int]:

@@ -98,7 +98,7 @@ class _Shape:
 
 
 def _parsed(data: bytes) -> tuple[tuple[bytes, ...], Claimed] | None:
-    """Heads and claims of exactly v0 or v1; None for anything else, as with kafka-python's version in front."""
+    """Heads and claims of exactly v0 or v1; None for anything else, such as kafka-python's form."""
     heads: list[bytes] = []
     layout: list[tuple[str, int]] = []
     numbers: list[bytes] = []
