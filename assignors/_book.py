@@ -70,8 +70,15 @@ class ListBook:
     def owned(self, pieces: Sequence[Piece]) -> list[int]:
         units = Counter[int]()
         for _, partitions in pieces:
-            units.update(map(self.owner.__getitem__, partitions))
-        return [units.get(m, 0) for m in range(len(self.group.member_ids))]
+            if isinstance(partitions, range):
+                units.update(self.owner[partitions.start : partitions.stop])
+            else:
+                units.update(map(self.owner.__getitem__, partitions))
+        found = [0] * len(self.group.member_ids)
+        for m, count in units.items():
+            if m >= 0:
+                found[m] = count
+        return found
 
     def deal(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> None:
         lowest: dict[int, list[tuple[int, int]]] = {m: [] for m, units in given.items() if units < own[m]}
@@ -84,9 +91,10 @@ class ListBook:
                     lowest[m].append((partition - start, partition))
                 elif m not in given:
                     rest.append(partition)
-        for m, mine in lowest.items():
-            rest.extend(partition for _, partition in sorted(mine)[given[m] :])
-        rest.sort()
+        if lowest:
+            for m, mine in lowest.items():
+                rest.extend(partition for _, partition in sorted(mine)[given[m] :])
+            rest.sort()
         short = {m: units - own[m] for m, units in given.items() if units > own[m]}
         for partition, m in zip(rest, _in_turn(short), strict=True):
             self.owner[partition] = m

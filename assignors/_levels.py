@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ._group import Group
 
 #: Pourings of every topic before the exact search; each later one finds less to do.
-_SWEEPS = 4
+_SWEEPS = 2
 
 
 @dataclass(slots=True)
@@ -25,10 +25,10 @@ class Block:
     members: list[int]
     high: int
     total: int
+    low: int = field(init=False)
 
-    @property
-    def low(self) -> int:
-        return self.high if self.total == self.high * len(self.members) else self.high - 1
+    def __post_init__(self) -> None:
+        self.low = self.high if self.total == self.high * len(self.members) else self.high - 1
 
 
 @dataclass(slots=True)
@@ -81,15 +81,16 @@ class _Balancing:
         """Take each topic out and let it find its level among its subscribers, over and over."""
         group = self.group
         rarest_first = sorted(range(len(group.topics)), key=lambda t: len(group.subscribers[t]))
+        loads = self.loads
         for _ in range(_SWEEPS):
             changed = False
             for t in rarest_first:
-                before, row = self.given[t], [0] * len(self.loads)
+                before, row = self.given[t], [0] * len(loads)
                 for m in group.subscribers[t]:
-                    self.loads[m] -= before[m]
-                for m, units in water_level(self.loads, group.subscribers[t], group.partition_counts[t]):
+                    loads[m] -= before[m]
+                for m, units in water_level(loads, group.subscribers[t], group.partition_counts[t]):
                     row[m] = units
-                    self.loads[m] += units
+                    loads[m] += units
                 self.given[t] = row
                 changed = changed or row != before
             if not changed:
@@ -159,20 +160,29 @@ def _walk_back(member: int, giver: dict[int, int], through: dict[int, int]) -> l
     return path[::-1]
 
 
-def water_level(loads: list[int], members: list[int], units: int) -> Iterator[tuple[int, int]]:
+def water_level(loads: list[int], members: list[int], units: int) -> list[tuple[int, int]]:
     """Pour ``units`` over ``members``: what each of those they reach gets, for level loads."""
-    order = sorted(members, key=loads.__getitem__)
+    heights = [loads[m] for m in members]
+    level, extras = divmod(units + sum(heights), len(heights))
+    if max(heights) > level:
+        level, extras = _level_below(sorted(heights), units)
+    poured = []
+    for m, height in zip(members, heights, strict=True):
+        if height <= level:
+            poured.append((m, level - height + (extras > 0)))
+            extras -= 1
+    return poured
+
+
+def _level_below(heights: list[int], units: int) -> tuple[int, int]:
+    """Where the water stands when not all heights are wet, and how many of those that are get one more."""
     below, wet = 0, 0
-    for m in order:
-        if loads[m] * wet - below >= units:
+    for height in heights:
+        if height * wet - below >= units:
             break
-        below += loads[m]
+        below += height
         wet += 1
-    if not wet:
-        return
-    level, extras = divmod(units + below, wet)
-    for i, m in enumerate(order[:wet]):
-        yield m, level - loads[m] + (i < extras)
+    return divmod(units + below, wet) if wet else (-1, 0)
 
 
 def bits(mask: int) -> Iterator[int]:

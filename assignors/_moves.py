@@ -95,19 +95,21 @@ class _Flow:
             rack, move = 0, later
         else:
             rack, move = (first, later) if self.wishes.racks_first else (later, first)
-        self.gain = [[0] * self.first_pool for _ in self.group.topics]
-        for row, members in zip(self.gain, elsewhere, strict=False):
-            for m in members:
-                row[m] = rack
-        self.keep = [[cost - move for cost in row] for row in self.gain]
+        self.gain = [[0] * self.first_pool] * len(self.group.topics)
+        self.keep = [[-move] * self.first_pool] * len(self.group.topics)
+        for p, members in enumerate(elsewhere):
+            if members:
+                self.gain[p] = [rack if m in members else 0 for m in range(self.first_pool)]
+                self.keep[p] = [cost - move for cost in self.gain[p]]
 
     def _start(self) -> None:
         """Everyone keeps what is worth keeping; loads are counted within their bounds."""
         group = self.group
-        self.given = [
-            [units if cost < 0 else 0 for units, cost in zip(row, costs, strict=True)]
-            for row, costs in zip(self.own, self.keep, strict=True)
-        ]
+        self.given = [row[:] for row in self.own]
+        for p, away in enumerate(self.wishes.elsewhere):
+            for m in away:
+                if self.keep[p][m] > 0:
+                    self.given[p][m] = 0
         self.excess = [0] * self.nodes
         self.potential = [0] * self.nodes
         self.counted = [0] * self.first_pool

@@ -139,9 +139,10 @@ def in_member_order(members: Iterable[Member]) -> list[Member]:
 
 
 def _member_key(member: Member) -> tuple[bool, bytes, bytes]:
-    dynamic = member.instance_id is None
-    first = member.member_id if member.instance_id is None else member.instance_id
-    return dynamic, _utf16(first), _utf16(member.member_id)
+    member_id = _utf16(member.member_id)
+    if member.instance_id is None:
+        return True, member_id, member_id
+    return False, _utf16(member.instance_id), member_id
 
 
 def _utf16(text: str) -> bytes:
