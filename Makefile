@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log dist clean
+.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors dist clean
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-log   append, fetch, restart, look-up beside an Apache Kafka (Java 17+ and Maven), about 5 minutes"
+	@echo "make bench-assignors  sticky assignment beside kafka-python and, where there is Java, Apache Kafka's, about 4 minutes"
 	@echo "make dist        sdist and wheel into dist/"
 	@echo "make clean       removes what the other targets made"
 
@@ -72,6 +73,9 @@ bench-coordinator: $(VENV)/.installed
 
 bench-log: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.log --compare $(BENCH_ARGS)
+
+bench-assignors: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.assignors --compare $(BENCH_ARGS)
 
 dist: $(VENV)/.installed
 	rm -rf build dist *.egg-info

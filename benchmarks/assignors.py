@@ -1,194 +1,161 @@
-"""Sticky assignment, fresh and after one member has left, beside kafka-python and aiokafka.
+"""Sticky assignment, fresh and after one member has left: kohort beside kafka-python and Apache Kafka's Java.
 
-``python -m benchmarks.assignors [--rounds 5] [--peer-partitions 2000] [--cases NAME ...]``
+``python -m benchmarks.assignors [--compare] [--only CASE,...] [--rounds 5]``
 
-Each client reads members from the bytes they would send and writes each member's assignment to bytes, as a
-leader does between JoinGroup and SyncGroup. The best of the rounds counts; peers run once. Peers are left out
-above ``--peer-partitions``: at 20,000 partitions and 500 members they take about 20 s a call.
+Alone it measures kohort; ``--compare`` asks kafka-python and, where there is a JVM, Apache Kafka's own
+assignor for the same in the same run. Times are those of ``assign`` alone, from subscriptions that were read
+to lists of partitions; the fastest round counts.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
+import json
+import sys
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
 
-from kohort.assignors import GroupAssignment, Member, StickyAssignor, TopicInfo
-from kohort.protocol import (
-    Subscription,
-    TopicPartition,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
+from . import _table
+from ._sticky import Case, Took, java, java_classpath, kafka_python, kohort, mixed, peak_mib, same, sync_group
 
-#: What each member sends when joining.
-Joined = dict[str, bytes]
-#: Encoded assignments by member.
-Answer = dict[str, bytes]
-Lead = Callable[[dict[str, int], Joined], Answer]
+CASES = [
+    same("small", topics=10, partitions=200, members=100, goals=(2, 3)),
+    same("medium", topics=100, partitions=200, members=500, goals=(6, 12)),
+    mixed("mixed", topics=50, members=200, goals=(6, 12)),
+    same("large", topics=200, partitions=2000, members=2000, goals=(120, 250)),
+    same("huge", topics=500, partitions=2000, members=2000, goals=(500, 500)),
+]
+#: Memory and SyncGroup are measured with this one.
+LARGE = "large"
+MEMORY_GOAL_MIB = 200
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    name: str
-    topics: dict[str, int]
-    wanted: dict[str, list[str]]
-
-    @property
-    def partitions(self) -> int:
-        return sum(self.topics.values())
-
-    @property
-    def title(self) -> str:
-        return f"{self.name}: {self.partitions:,} partitions, {len(self.wanted):,} members"
+KOHORT, KAFKA_PYTHON, JAVA = "kohort", "kafka-python", "Java"
+Results = dict[str, dict[str, Took]]
 
 
-def cases() -> list[Case]:
-    return [
-        _same("small", topics=10, partitions=200, members=100),
-        _same("medium", topics=100, partitions=200, members=500),
-        _mixed("mixed", topics=50, members=200),
-        _same("large", topics=200, partitions=2000, members=2000),
-    ]
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-def _same(name: str, topics: int, partitions: int, members: int) -> Case:
-    counts = {f"topic-{i:03}": partitions for i in range(topics)}
-    return Case(name, counts, {f"member-{i:04}": list(counts) for i in range(members)})
+def measure(cases: list[Case], options: argparse.Namespace) -> Results:
+    """By case, then by client."""
+    classpath = java_classpath() if options.compare else None
+    results: Results = {}
+    for case in cases:
+        took = results.setdefault(case.name, {})
+        took[KOHORT] = kohort(case, options.rounds)
+        if classpath:
+            took[JAVA] = java(case, classpath)
+        if options.compare and case.partitions <= options.peer_partitions:
+            took[KAFKA_PYTHON] = kafka_python(case)
+        for client, one in took.items():
+            say(f"{case.name:8} {client:14} {one.fresh:>10,.1f} ms {one.leave:>10,.1f} ms")
+    return results
 
 
-def _mixed(name: str, topics: int, members: int) -> Case:
-    rnd = random.Random(7)
-    counts = {f"topic-{i:03}": rnd.randint(10, 200) for i in range(topics)}
-    wanted = {f"member-{i:04}": rnd.sample(list(counts), rnd.randint(1, topics // 2)) for i in range(members)}
-    return Case(name, counts, wanted)
-
-
-def lead_kohort(topics: dict[str, int], joined: Joined) -> Answer:
-    infos = {topic: TopicInfo(count) for topic, count in topics.items()}
-    members = {name: Member(name, decode_subscription(data)) for name, data in joined.items()}
-    answer = StickyAssignor().assign(infos, members)
-    return {name: encode_assignment(partitions) for name, partitions in answer.items()}
-
-
-class _Cluster:
-    """As much of a cluster's metadata as the peers' assignors ask for."""
-
-    def __init__(self, topics: dict[str, int]) -> None:
-        self._partitions = {topic: set(range(count)) for topic, count in topics.items()}
-
-    def topics(self) -> set[str]:
-        return set(self._partitions)
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        return self._partitions.get(topic)
-
-
-def lead_kafka_python(topics: dict[str, int], joined: Joined) -> Answer:
-    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-    from kafka.protocol.consumer.group import JoinGroupResponse
-    from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
-
-    member = JoinGroupResponse.JoinGroupResponseMember
-    members = [
-        member(member_id=name, group_instance_id=None, metadata=ConsumerProtocolSubscription.decode(data))
-        for name, data in joined.items()
-    ]
-    answer = StickyPartitionAssignor().assign(_Cluster(topics), members)
-    return {name: assignment.encode() for name, assignment in answer.items()}
-
-
-def lead_aiokafka(topics: dict[str, int], joined: Joined) -> Answer:
-    from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-    from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
-
-    members = {name: ConsumerProtocolMemberMetadata.decode(data) for name, data in joined.items()}
-    answer = StickyPartitionAssignor.assign(_Cluster(topics), members)
-    return {name: assignment.encode() for name, assignment in answer.items()}
-
-
-def joins(wanted: dict[str, list[str]], owned: GroupAssignment, prefix: bytes = b"") -> Joined:
-    """Subscriptions v0 with sticky user data; ``prefix`` is what kafka-python puts in front of that."""
-    joined = {}
-    for name, topics in wanted.items():
-        mine = StickyAssignor()
-        mine.on_assignment(owned.get(name, []), 1)
-        user_data = prefix + (mine.user_data(topics) or b"") if owned else None
-        joined[name] = encode_subscription(Subscription(tuple(topics), user_data), version=0)
-    return joined
-
-
-def decoded(answer: Answer) -> GroupAssignment:
-    return {name: list(decode_assignment(data).partitions) for name, data in answer.items()}
-
-
-def best_of(rounds: int, lead: Lead, topics: dict[str, int], joined: Joined) -> tuple[float, Answer]:
-    """Seconds of the fastest round, and the answer."""
-    fastest, answer = float("inf"), {}
-    for _ in range(rounds):
-        started = time.perf_counter()
-        answer = lead(topics, joined)
-        fastest = min(fastest, time.perf_counter() - started)
-    return fastest, answer
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    client: str
-    fresh: float
-    leave: float
-    moves: int
-    highest: int
-    lowest: int
-
-
-def measure(client: str, lead: Lead, case: Case, rounds: int, prefix: bytes = b"") -> Result:
-    fresh, first = best_of(rounds, lead, case.topics, joins(case.wanted, {}))
-    owned = decoded(first)
-    remaining = dict(list(case.wanted.items())[1:])
-    leave, second = best_of(rounds, lead, case.topics, joins(remaining, owned, prefix))
-    after = decoded(second)
-    loads = [len(given) for given in after.values()]
-    return Result(client, fresh, leave, _moves(owned, after, remaining), max(loads), min(loads))
-
-
-def _moves(before: GroupAssignment, after: GroupAssignment, members: Iterable[str]) -> int:
-    """Partitions that members who stayed have lost."""
-    return sum(len(set(before[name]) - set[TopicPartition](after[name])) for name in members)
-
-
-def report(case: Case, results: list[Result]) -> None:
-    print(case.title)
-    print(f"  {'':14}{'fresh':>12}{'leave':>12}{'ratio':>16}{'moves':>8}{'load':>10}")
-    ours = results[0]
-    for result in results:
-        ratio = f"{result.fresh / ours.fresh:.0f}x / {result.leave / ours.leave:.0f}x"
-        print(
-            f"  {result.client:14}{result.fresh * 1000:>9.1f} ms{result.leave * 1000:>9.1f} ms"
-            f"{ratio:>16}{result.moves:>8}{f'{result.lowest}-{result.highest}':>10}",
-            flush=True,
+def table(cases: list[Case], results: Results) -> str:
+    head = ["partitions x members", KAFKA_PYTHON, JAVA, KOHORT, "goal", "", "moves", "loads"]
+    rows = [head]
+    for case in cases:
+        took = results[case.name]
+        ours = took[KOHORT]
+        met = ours.fresh <= case.goals[0], ours.leave <= case.goals[1]
+        rows.append(
+            [
+                case.title,
+                _times(took.get(KAFKA_PYTHON)),
+                _times(took.get(JAVA)),
+                _times(ours),
+                f"≤ {case.goals[0]:g} / {case.goals[1]:g} ms",
+                "met" if all(met) else "missed",
+                _each(took, lambda one: str(one.moves)),
+                _each(took, lambda one: f"{one.lowest}-{one.highest}"),
+            ]
         )
+    return _aligned(rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.assignors")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of kohort, of which the best counts")
-    parser.add_argument("--peer-partitions", type=int, default=2000, help="largest case the peers are asked")
-    parser.add_argument("--cases", nargs="*", choices=[case.name for case in cases()], help="default: all")
-    arguments = parser.parse_args()
-    for case in cases():
-        if arguments.cases and case.name not in arguments.cases:
-            continue
-        results = [measure("kohort", lead_kohort, case, arguments.rounds)]
-        if case.partitions <= arguments.peer_partitions:
-            results.append(measure("kafka-python", lead_kafka_python, case, 1, prefix=b"\x00\x01"))
-            results.append(measure("aiokafka", lead_aiokafka, case, 1))
-        report(case, results)
+def _times(took: Took | None) -> str:
+    if took is None:
+        return "-"
+    if max(took.fresh, took.leave) >= 1000:
+        return f"{took.fresh / 1000:.2f} / {took.leave / 1000:.2f} s"
+    return f"{took.fresh:.1f} / {took.leave:.1f} ms"
+
+
+def _each(took: dict[str, Took], show: object) -> str:
+    assert callable(show)
+    return " / ".join(
+        show(took[client]) if client in took else "-" for client in (KAFKA_PYTHON, JAVA, KOHORT)
+    )
+
+
+def _aligned(rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    rows = [rows[0], ["-" * width for width in widths], *rows[1:]]
+    cells = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def large_facts(case: Case, rounds: int) -> dict[str, str]:
+    peak, synced = peak_mib(case), sync_group(case, rounds)
+    verdict = "met" if peak <= MEMORY_GOAL_MIB else "missed"
+    return {
+        f"peak memory beyond the input, {case.title}": f"{peak:.0f} MiB (≤ {MEMORY_GOAL_MIB}: {verdict})",
+        "the leader's SyncGroup at that size": f"{synced.mib:.1f} MiB, {synced.encode:.0f} ms to write; "
+        f"{synced.decode:.0f} ms for the broker to read it and all members to read theirs",
+    }
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    names = [case.name for case in CASES]
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.assignors",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--compare", action="store_true", help="with kafka-python, and Java if there is one")
+    parser.add_argument("--only", metavar="CASE,...", help=f"of {', '.join(names)}")
+    parser.add_argument("--rounds", type=int, default=5, help="of kohort, the fastest counts (default: 5)")
+    parser.add_argument(
+        "--peer-partitions", type=int, default=6000, help="largest case kafka-python is asked (default: 6000)"
+    )
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
+    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
+    options = parser.parse_args(argv)
+    options.wanted = options.only.split(",") if options.only else names
+    if unknown := sorted(set(options.wanted) - set(names)):
+        parser.error(f"no case here is named {', '.join(unknown)}; there are {', '.join(names)}")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def main() -> int:
+    options = parse()
+    cases = [case for case in CASES if case.name in options.wanted]
+    load, begin = _table.loads(), time.monotonic()
+    results = measure(cases, options)
+    facts = {}
+    for case in cases:
+        if case.name == LARGE:
+            facts |= large_facts(case, options.rounds)
+    facts |= {key: value for key, value in _table.environment([]).items() if key in ("cores", "Python")} | {
+        "numpy": version("numpy"),
+        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s",
+    }
+    text = table(cases, results) + "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    took = {case: {client: asdict(one) for client, one in of.items()} for case, of in results.items()}
+    raw = json.dumps({"environment": facts, "figures": took}, indent=1)
+    if options.json and options.json != "-":
+        Path(options.json).write_text(raw + "\n")
+    print(raw if options.json == "-" else text)
+    if options.update_docs:
+        _table.update_page(text, "assignors")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

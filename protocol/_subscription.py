@@ -14,6 +14,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 from ._errors import MalformedMessageError
@@ -23,6 +25,7 @@ SUBSCRIPTION_VERSION = 3
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_ONE_NUMBER = struct.Struct(">ii")
 _MIN_STRING, _MIN_TOPIC_PARTITIONS = 2, 6
 
 
@@ -133,12 +136,18 @@ def encode_topic_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     """An array of (topic, array of int32), grouped by topic in the order of first appearance."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
-    out = bytearray(_INT32.pack(len(by_topic)))
+        if topic in by_topic:
+            by_topic[topic].append(partition)
+        else:
+            by_topic[topic] = [partition]
+    parts = [_INT32.pack(len(by_topic))]
     for topic, numbers in by_topic.items():
-        _write_string(out, topic)
-        out += struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
-    return bytes(out)
+        parts.append(_packed_string(topic))
+        if len(numbers) == 1:  # what most members of a large group have of most topics
+            parts.append(_ONE_NUMBER.pack(1, numbers[0]))
+        else:
+            parts.append(struct.pack(f">i{len(numbers)}i", len(numbers), *numbers))
+    return b"".join(parts)
 
 
 class WireReader:
@@ -156,12 +165,12 @@ class WireReader:
         return len(self._data) - self._position
 
     def int16(self) -> int:
-        (value,) = _INT16.unpack(self._take(2))
-        return int(value)
+        value: int = _INT16.unpack(self._take(2))[0]
+        return value
 
     def int32(self) -> int:
-        (value,) = _INT32.unpack(self._take(4))
-        return int(value)
+        value: int = _INT32.unpack(self._take(4))[0]
+        return value
 
     def string(self) -> str:
         value = self.nullable_string()
@@ -198,8 +207,10 @@ class WireReader:
         for _ in range(self.array_size(_MIN_TOPIC_PARTITIONS)):
             topic = self.string()
             count = self.array_size(_INT32.size)
-            numbers = struct.unpack(f">{count}i", self._take(count * _INT32.size))
-            found.extend(TopicPartition(topic, number) for number in numbers)
+            numbers = struct.unpack_from(f">{count}i", self._data, self._position)
+            self._position += count * _INT32.size
+            # what calling TopicPartition does, without the Python in it
+            found += map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers))
         return found
 
     def _take(self, size: int) -> bytes:
@@ -230,10 +241,16 @@ def _require_known(version: int) -> None:
 
 
 def _write_string(out: bytearray, text: str) -> None:
+    out += _packed_string(text)
+
+
+@lru_cache(maxsize=4096)
+def _packed_string(text: str) -> bytes:
+    """Names of topics come again and again: in a large group's SyncGroup once for each member."""
     data = text.encode()
     if len(data) > 0x7FFF:
         raise ValueError(f"a string of {len(data)} bytes: the protocol holds at most {0x7FFF}")
-    out += _INT16.pack(len(data)) + data
+    return _INT16.pack(len(data)) + data
 
 
 def _write_nullable_bytes(out: bytearray, data: bytes | None) -> None:
