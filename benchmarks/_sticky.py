@@ -71,9 +71,8 @@ def same(name: str, topics: int, partitions: int, members: int, goals: tuple[flo
 
 
 def mixed(name: str, topics: int, members: int, goals: tuple[float, float]) -> Case:
-    rnd = random.Random(7)
+    rnd = random.Random(491)  # 50 topics of this seed have 5,235 partitions
     counts = {f"topic-{i:03}": rnd.randint(10, 200) for i in range(topics)}
-    counts["topic-000"] += 5235 - sum(counts.values())  # as many as the peers were measured with
     wanted = {f"member-{i:04}": rnd.sample(list(counts), rnd.randint(1, topics // 2)) for i in range(members)}
     return Case(name, counts, wanted, goals)
 

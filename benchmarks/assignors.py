@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -85,11 +86,9 @@ def _times(took: Took | None) -> str:
     return f"{took.fresh:.1f} / {took.leave:.1f} ms"
 
 
-def _each(took: dict[str, Took], show: object) -> str:
-    assert callable(show)
-    return " / ".join(
-        show(took[client]) if client in took else "-" for client in (KAFKA_PYTHON, JAVA, KOHORT)
-    )
+def _each(took: dict[str, Took], show: Callable[[Took], str]) -> str:
+    clients = (KAFKA_PYTHON, JAVA, KOHORT)
+    return " / ".join(show(took[client]) if client in took else "-" for client in clients)
 
 
 def _aligned(rows: list[list[str]]) -> str:
@@ -138,7 +137,7 @@ def main() -> int:
     cases = [case for case in CASES if case.name in options.wanted]
     load, begin = _table.loads(), time.monotonic()
     results = measure(cases, options)
-    facts = {}
+    facts: dict[str, str] = {}
     for case in cases:
         if case.name == LARGE:
             facts |= large_facts(case, options.rounds)

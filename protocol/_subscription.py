@@ -12,7 +12,7 @@ The bytes come from other clients: counts and lengths are checked against the by
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
@@ -26,6 +26,8 @@ SUBSCRIPTION_VERSION = 3
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _ONE_NUMBER = struct.Struct(">ii")
+#: Makes a TopicPartition as calling its class does, but without the Python in that.
+_TUPLE = tuple.__new__
 _MIN_STRING, _MIN_TOPIC_PARTITIONS = 2, 6
 
 
@@ -204,14 +206,28 @@ class WireReader:
     def topic_partitions(self) -> list[TopicPartition]:
         """An array of (topic, array of int32), flattened."""
         found: list[TopicPartition] = []
+        data, int16, int32 = self._data, _INT16.unpack_from, _INT32.unpack_from
         for _ in range(self.array_size(_MIN_TOPIC_PARTITIONS)):
-            topic = self.string()
-            count = self.array_size(_INT32.size)
-            numbers = struct.unpack_from(f">{count}i", self._data, self._position)
-            self._position += count * _INT32.size
-            # what calling TopicPartition does, without the Python in it
-            found += map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers))
+            start = self._position + _INT16.size
+            try:
+                end = start + int16(data, self._position)[0]
+                one = end >= start and int32(data, end)[0] == 1
+                if one:  # of most topics most members of a large group have one partition
+                    pair = data[start:end].decode(), int32(data, end + _INT32.size)[0]
+            except (struct.error, UnicodeDecodeError):
+                one = False  # is read again, and found fault with
+            if one:
+                found.append(_TUPLE(TopicPartition, pair))
+                self._position = end + 2 * _INT32.size
+            else:
+                found += self._one_topic()
         return found
+
+    def _one_topic(self) -> Iterator[TopicPartition]:
+        topic = self.string()
+        count = self.array_size(_INT32.size)
+        numbers = struct.unpack(f">{count}i", self._take(count * _INT32.size))
+        return map(_TUPLE, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False))
 
     def _take(self, size: int) -> bytes:
         start, end = self._position, self._position + size

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import _table
+from benchmarks import _sticky, _table, assignors
 from benchmarks import _wire as wire
 from benchmarks._connection import Connection, WrongAnswerError, must
 from benchmarks._load import RING, Stream, numbered, percentile
@@ -193,3 +193,29 @@ def test_the_offsets_of_an_answer_are_read() -> None:
     )
     answer = bytes(8) + b"\x00" + bytes(4) + wire.array([group]) + b"\x00"
     assert wire.fetched(answer) == {b"g": (16, [77])}
+
+
+def test_the_assignors_are_measured_beside_kafka_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = _sticky.same("tiny", topics=3, partitions=7, members=4, goals=(1000, 0))
+    monkeypatch.setattr(assignors, "java_classpath", lambda: None)
+    results = assignors.measure([case], assignors.parse(["--compare", "--rounds", "1"]))
+    took = results["tiny"]
+    assert (took["kohort"].moves, took["kohort"].highest, took["kohort"].lowest) == (0, 7, 7)
+    assert took["kafka-python"].highest == 7
+    (row,) = assignors.table([case], results).splitlines()[2:]
+    assert row.startswith("| 21 x 4 ")
+    assert [cell.strip() for cell in row.split("|")][5:7] == ["≤ 1000 / 0 ms", "missed"]
+
+
+def test_a_leaders_sync_group_is_read_as_it_was_written() -> None:
+    synced = _sticky.sync_group(_sticky.mixed("mixed", topics=20, members=30, goals=(0, 0)), rounds=1)
+    assert synced.mib * 2**20 > 1000 * 4
+    assert min(synced.encode, synced.decode) > 0
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="peak memory is read from Linux's /proc"
+)
+def test_the_assignors_peak_memory_is_that_of_one_call() -> None:
+    case = _sticky.same("medium", topics=100, partitions=100, members=50, goals=(0, 0))
+    assert 0 < _sticky.peak_mib(case) < 100
