@@ -58,8 +58,13 @@ def conformance_tests(
     ``cases`` come on top of :func:`standard_cases`; ``examples`` groups are made up. Needs pytest and
     hypothesis (``pip install pytest hypothesis``).
     """
-    import hypothesis
-    import pytest
+    try:
+        import hypothesis
+        import pytest
+    except ImportError as error:
+        raise ImportError(
+            f"conformance_tests needs {error.name}: pip install pytest hypothesis, or use check_assignor"
+        ) from error
 
     everything = [*standard_cases(), *cases]
 

@@ -142,6 +142,18 @@ def test_compare_as_table_document_and_page(assignors: Assignors, file: Path, tm
     assert {trial["error"] for trial in document["trials"]} == {None}
 
 
+def test_a_page_of_a_large_group_shows_those_that_change_most(assignors: Assignors, tmp_path: Path) -> None:
+    path, page = tmp_path / "large.json", tmp_path / "large.html"
+    members = {f"m{number:03d}": {"topics": ["t"]} for number in range(200)}
+    members["m000"]["owned"] = {"t": list(range(400))}  # type: ignore[assignment]
+    path.write_text(json.dumps({"topics": {"t": 400}, "members": members}))
+    done = assignors("compare", "sticky", "--file", path, "--html", page)
+    assert (done.code, "398 moved" in page.read_text()) == (0, True)
+    shown = set(re.findall(r'"(m\d\d\d|\(others\))"', page.read_text()))
+    assert len(shown) == 61
+    assert {"m000", "(others)"} <= shown
+
+
 def test_an_assignor_is_scored_where_it_is_written(assignors: Assignors, file: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     done = assignors("compare", "sticky", "scored_here.Broken", "--file", file, "--html", page)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +17,8 @@ from kohort.admin.group_file import read_group
 from kohort.admin.workbench import GroupSnapshot, Trial, WhatIf, WorkbenchError, balance, try_assignor
 from kohort.assignors import Assignor, GroupAssignment, Member, RangeAssignor, RebalanceProtocol, TopicInfo
 from kohort.protocol import TopicPartition
+
+ROOT = Path(__file__).resolve().parents[2]
 
 YAML = """
 group: billing
@@ -225,6 +230,18 @@ def test_what_an_assignor_does_wrong_is_in_the_trial(
     assert told in (trial.error, *trial.problems)
     assert not trial.usable
     assert trial.after is None
+
+
+def test_the_pages_example_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "assignors.md").read_text()
+    (code,) = (
+        block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "read_group" in block
+    )
+    shutil.copy(ROOT / "examples" / "tenants" / "billing.yaml", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("0 2 Balance(members=2, partitions=9, least=4, most=5")
 
 
 class Tenants(RangeAssignor):

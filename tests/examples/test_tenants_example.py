@@ -89,6 +89,7 @@ def _protocols(consumers: Sequence[AsyncGroupConsumer]) -> set[str]:
     return {done[-1].protocol if done else "" for done in rounds}
 
 
+@pytest.mark.kafka
 async def test_it_is_rolled_out_member_by_member(
     installed: Path,
     monkeypatch: pytest.MonkeyPatch,
