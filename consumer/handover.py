@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..protocol import TopicPartition
@@ -63,6 +64,7 @@ class _Giving:
     drain_ms: float
     asked: bool = True
     lost: str | None = None
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
     finished: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -115,6 +117,7 @@ class Handover:
         if effect.lost:
             for other in self._giving:
                 other.lost = other.lost or effect.reason
+                other.gone.set()
             self._drained.fire()
         giving = _Giving(partitions, effect.reason, self._settings.drain_ms)
         giving.lost = effect.reason if effect.lost else None
@@ -189,9 +192,11 @@ class Handover:
         if partitions and giving.lost is None:
             await self._call("on_partitions_revoked", self._callbacks.revoked, partitions)
         if partitions and giving.lost is None:
-            if self._settings.auto_commit:
-                await self._committer.commit_done(partitions, self._settings.step_ms)
-            self._report(PartitionsRevoked(partitions, self._tracker.undone_by_partition(partitions)))
+            lost = await self._commit_unless_lost(giving) if self._settings.auto_commit else None
+            if lost is None:
+                self._report(PartitionsRevoked(partitions, self._tracker.undone_by_partition(partitions)))
+            else:
+                self._report(PartitionsLost(partitions, lost))
         elif partitions:
             self._report(PartitionsLost(partitions, giving.lost or ""))
             callback = self._callbacks.lost or self._callbacks.revoked
@@ -203,6 +208,23 @@ class Handover:
         giving.finished.set()
         if giving.asked:
             self._released()
+
+    async def _commit_unless_lost(self, giving: _Giving) -> str | None:
+        """A commit waits for a generation, and a member that is out gets none before this step has ended.
+
+        Why the partitions were lost meanwhile; None where they were not.
+        """
+        done = self._committer.commit_done(giving.partitions, self._settings.step_ms)
+        commit, gone = asyncio.ensure_future(done), asyncio.ensure_future(giving.gone.wait())
+        try:
+            await asyncio.wait({commit, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            if not commit.done():
+                commit.cancel()
+        with suppress(asyncio.CancelledError):
+            await commit
+        return giving.lost
 
     async def _wait_until_done(self, giving: _Giving) -> None:
         self._report(PartitionsRevoking(giving.partitions, self._tracker.undone(giving.partitions)))
