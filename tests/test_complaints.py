@@ -22,7 +22,7 @@ def rows() -> dict[int, tuple[str, str]]:
 
 
 @cache
-def tests_in(file: str) -> frozenset[str]:
+def names_in(file: str) -> frozenset[str]:
     """The names of a module's tests."""
     tree = ast.parse((TESTS / file).read_text())
     found = (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
@@ -39,13 +39,13 @@ def test_what_holds_it_exists(number: int) -> None:
     assert "#" in thread
     tests = re.findall(r"`([\w/]+\.py)::(\w+)`", held)
     coordinator = re.findall(r"row `(9/\d+)`", held)
-    assert [f"{file}::{name}" for file, name in tests if name not in tests_in(file)] == []
+    assert [f"{file}::{name}" for file, name in tests if name not in names_in(file)] == []
     assert [row for row in coordinator if row not in ROWS] == []
     assert tests or coordinator or "falls to the coordinator" in held, "named by nothing"
 
 
 def test_no_complaint_is_tried_that_has_no_row() -> None:
-    tried = {int(name[5:7]) for name in tests_in("consumer/test_complaints.py")}
+    tried = {int(name[5:7]) for name in names_in("consumer/test_complaints.py")}
     named = {
         number
         for number, (_, held) in rows().items()
