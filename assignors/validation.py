@@ -95,6 +95,8 @@ def _give(
     problems: list[Problem],
 ) -> None:
     """Enter what one member was given; this loop is all that a right answer costs."""
+    if isinstance(given, Iterator):
+        raise TypeError("can be read once only, and is read here")
     member_id, subscribed = member.member_id, frozenset(member.topics)
     for topic, number in given:
         row = owners.get(topic) if topic in subscribed else None

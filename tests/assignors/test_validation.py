@@ -52,6 +52,7 @@ def test_each_problem_is_told(assignment: dict[str, str], expected: list[str]) -
         ({"a": [("t", 0.0)]}, "a is given [('t', 0.0)]: give a list of TopicPartition"),
         ({"a": [("t", 0), ([], 1)]}, "a is given [('t', 0), ([], 1)]: give a list of TopicPartition"),
         ({"a": ["t" * 200]}, "a is given ['ttt"),
+        ({"a": iter(parts("t0"))}, "a is given <tuple_iterator"),
         ({3: []}, "3 is assigned partitions and is no member of the group"),
     ],
 )
