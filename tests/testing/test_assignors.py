@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import find
+from hypothesis import Phase, find, settings
 
 from kohort.assignors import (
     BalancedByWeightAssignor,
@@ -69,6 +69,14 @@ TestTakesAtOnce = conformance_tests(TakesAtOnce)
 TestTrustsClaims = conformance_tests(TrustsClaims)
 """
 
+#: It takes seconds to make a failing group small, and here nobody reads it.
+NOT_SHRINKING = """
+from hypothesis import Phase, settings
+
+settings.register_profile("quick", phases=[Phase.generate])
+settings.load_profile("quick")
+"""
+
 #: What is said of each: a standard case, and a group that hypothesis made up.
 STORIES = {
     "DropsTheLast": "assignor 'drops-the-last', one member: orders-2 is given to nobody",
@@ -79,8 +87,9 @@ STORIES = {
 
 def test_a_good_assignor_passes_and_three_broken_ones_are_caught(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(THEIRS)
+    (tmp_path / "conftest.py").write_text(NOT_SHRINKING)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -116,4 +125,5 @@ def test_made_up_groups_have_every_kind_of_wrong_claim(wrong: object) -> None:
         claims: set[TopicPartition] = {p for m in case.members.values() for p in m.subscription.owned}
         return any(wrong(p, case) for p in claims)  # type: ignore[operator]
 
-    assert has(find(groups(), has))
+    quick = settings(phases=[Phase.generate], max_examples=2_000)
+    assert has(find(groups(), has, settings=quick))
