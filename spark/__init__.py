@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ._options import GroupBatchesOptions, OptionsError
     from ._plan import DataLossError, NoStartError
     from ._ranges import OffsetRange
+    from ._source import KohortDataSource, register
+    from ._stream import StartStateError
+    from ._streams import stream
 
 __all__ = [
     "Batch",
@@ -34,18 +37,22 @@ __all__ = [
     "GroupBatchesOptions",
     "JavaHome",
     "JavaNotFoundError",
+    "KohortDataSource",
     "NoStartError",
     "OffsetRange",
     "OffsetsFormatError",
     "OffsetsLost",
     "OptionsError",
+    "StartStateError",
     "UncommittedBatchError",
     "UnknownTopicError",
     "UnreadableRangeError",
     "format_offsets",
     "java_home",
     "parse_offsets",
+    "register",
     "spark_session",
+    "stream",
 ]
 
 _HOMES = {
@@ -58,6 +65,9 @@ _HOMES = {
     "_options": ("GroupBatchesOptions", "OptionsError"),
     "_plan": ("DataLossError", "NoStartError"),
     "_ranges": ("OffsetRange",),
+    "_source": ("KohortDataSource", "register"),
+    "_stream": ("StartStateError",),
+    "_streams": ("stream",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

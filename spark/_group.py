@@ -81,16 +81,9 @@ class GroupOffsets:
         While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
         or when told to stop, raise CommitRefusedError.
         """
-        values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
         began = time.monotonic()
         wait, warned = _FIRST_WAIT_SECONDS, float("-inf")
-        while True:
-            try:
-                return self._client.run(lambda cluster: cluster.commit(self._options.group, values))
-            except KafkaError as error:
-                if error.code not in _REFUSALS:
-                    raise
-                refusal = error
+        while (refusal := self._try(offsets)) is not None:
             waited = time.monotonic() - began
             self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
             if self._options.fail_on_commit_error or self._stopping.wait(wait):
@@ -99,6 +92,37 @@ class GroupOffsets:
                 log.warning("%s; trying again until they leave", self._refused(number, refusal))
                 warned = waited
             wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+
+    def commit_once(self, number: int, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """One attempt. Raises CommitRefusedError while the group has members."""
+        refusal = self._try(offsets)
+        if refusal is not None:
+            self._on_event(CommitRefused(self._options.group, number, refusal.code.name, 0.0))
+            raise self._refused(number, refusal) from refusal
+
+    def offsets_at(
+        self, times_ms: int | Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]
+    ) -> dict[TopicPartition, int]:
+        """The first offset at or after a time; where all records are older, the log's end.
+
+        A mapping must name only partitions of ``bounds``; the others are left out of the answer.
+        """
+        wanted = dict.fromkeys(bounds, times_ms) if isinstance(times_ms, int) else dict(times_ms)
+        if unknown := sorted(wanted.keys() - bounds.keys()):
+            raise UnknownTopicError(f"a time is given for {unknown[0]}, which is not among what is read")
+        found = self._client.run(lambda cluster: cluster.list_offsets(wanted))
+        return {p: at.offset if at.offset >= 0 else bounds[p].latest for p, at in found.items()}
+
+    def _try(self, offsets: Mapping[TopicPartition, Committed]) -> KafkaError | None:
+        """Commit; the refusal, if it is one that ends when the group's members leave."""
+        values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
+        try:
+            self._client.run(lambda cluster: cluster.commit(self._options.group, values))
+        except KafkaError as error:
+            if error.code not in _REFUSALS:
+                raise
+            return error
+        return None
 
     def _refused(self, number: int, error: KafkaError) -> CommitRefusedError:
         return CommitRefusedError(

@@ -89,7 +89,7 @@ def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> S
 
     ``conf`` are Spark's own settings (``**{"spark.sql.shuffle.partitions": "4"}``) and come before ours: UI
     off, UTC, Unix sockets between JVM and Python. Without ``master``, and not under spark-submit, it is
-    ``local[*]``. A session that is already running is returned as it is.
+    ``local[*]``. ``format("kohort")`` is registered. A session that is already running is returned as it is.
     """
     from pyspark.sql import SparkSession
 
@@ -108,7 +108,13 @@ def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> S
         settings |= _LOCAL_DEFAULTS if master.startswith("local[") or master == "local" else {}
     for key, value in (settings | conf).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    # before 4.0 there are no data sources in Python
+    if hasattr(session, "dataSource"):
+        from ._source import register
+
+        register(session)
+    return session
 
 
 def _by_variable() -> JavaHome | None:

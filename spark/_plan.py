@@ -139,19 +139,19 @@ def _replay(
     rules: StartRules,
 ) -> Plan:
     """The announced batch again, less what the log no longer has of it."""
-    lost = _losses({span.topic_partition: (span.start, span.end) for span in announced}, bounds)
-    _report(lost, rules)
+    lost = losses({span.topic_partition: (span.start, span.end) for span in announced}, bounds)
+    refuse_losses(lost, rules)
     ranges, moves = [], {}
     ends = dict(starts)
     for span in announced:
         partition, log = span.topic_partition, bounds[span.topic_partition]
-        ends[partition] = _usable(span.end, log, rules)
+        ends[partition] = usable(span.end, log, rules)
         if _still_there(span, log):
             start, end = max(span.start, log.earliest), min(span.end, log.latest)
             ranges.append(OffsetRange(*partition, start, end))
         else:
             moves[partition] = ends[partition]
-    lag = sum(log.latest - _usable(ends[partition], log, rules) for partition, log in bounds.items())
+    lag = sum(log.latest - usable(ends[partition], log, rules) for partition, log in bounds.items())
     return Plan(number, tuple(ranges), replayed=True, lag=lag, lost=lost, moves=moves)
 
 
@@ -164,9 +164,9 @@ def _advance(
     limits: Limits,
 ) -> Plan:
     """The next records of each partition, within the limits."""
-    lost = _losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
-    _report(lost, rules)
-    starts = {partition: _usable(wanted[partition], log, rules) for partition, log in sorted(bounds.items())}
+    lost = losses({partition: (start, start) for partition, start in wanted.items()}, bounds)
+    refuse_losses(lost, rules)
+    starts = {partition: usable(wanted[partition], log, rules) for partition, log in sorted(bounds.items())}
     available = [
         OffsetRange(*partition, start, bounds[partition].latest) for partition, start in starts.items()
     ]
@@ -181,12 +181,12 @@ def _advance(
     return Plan(number, ranges, lag=lag, lost=lost, moves=moves)
 
 
-def _usable(offset: int, log: Bounds, rules: StartRules) -> int:
+def usable(offset: int, log: Bounds, rules: StartRules) -> int:
     """Where reading can go on: an offset the log has, or its next."""
     return _fallback(log, rules) if offset > log.latest else max(offset, log.earliest)
 
 
-def _losses(
+def losses(
     wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Mapping[TopicPartition, Bounds]
 ) -> tuple[OffsetRange, ...]:
     """What lies before the log's start, and what lies behind its end: a topic made anew, or cut off."""
@@ -200,7 +200,7 @@ def _losses(
     return tuple(lost)
 
 
-def _report(lost: Sequence[OffsetRange], rules: StartRules) -> None:
+def refuse_losses(lost: Sequence[OffsetRange], rules: StartRules) -> None:
     if lost and rules.fail_on_data_loss:
         names = ", ".join(str(span) for span in lost)
         raise DataLossError(

@@ -1,0 +1,246 @@
+"""The side of ``format("kohort")`` that talks to brokers: where reads begin and end, and commits.
+
+It lives in a Python process that Spark starts beside its JVM and ends by a signal, so nothing here needs a
+goodbye. A batch is committed to the group only when Spark's own log has it: ``latest`` is given the end of
+the last such batch.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..consumer import BrokerConnectionError
+from ..protocol import KafkaError, KohortError, TopicPartition
+from ._client import Client, process_client
+from ._fetch import ReadTask
+from ._group import CommitRefusedError, GroupOffsets, GroupState
+from ._offsets import EARLIEST, LATEST, parse_offsets
+from ._plan import Limits, StartRules, choose_starts, split_tasks
+from ._ranges import Bounds, Committed, OffsetRange
+from ._source_options import SourceOptions
+from ._stream_plan import Offsets, batch_ranges, begin_new, next_ends, to_document, up_to, waiting_offsets
+
+log = logging.getLogger(__name__)
+
+#: An idle group's offsets expire; they are committed again this often.
+TOUCH_SECONDS = 3_600.0
+
+
+class StartStateError(KohortError):
+    """The file that keeps a query's start cannot be used."""
+
+
+class SourceOffsets:
+    """Starts, ends and commits of one read or one query. Sockets are opened at the first question."""
+
+    def __init__(self, options: SourceOptions, client: Client | None = None) -> None:
+        self._options = options
+        self._client = client or process_client(options.connection)
+        self._group = GroupOffsets(
+            self._client, options.group_options, on_event=lambda _: None, stopping=threading.Event()
+        )
+        self._initial: Offsets | None = None
+        self._target: Offsets | None = None
+        self._moved_at = self._committed_at = time.monotonic()
+
+    # a batch read
+
+    def batch_ranges(self) -> list[OffsetRange]:
+        """All of a batch read. Raises NoStartError, DataLossError, UnknownTopicError."""
+        state = self._group.look()
+        start = self._starts(state)
+        ends = self._ends(state)
+        rules = self._rules()
+        _, lost = next_ends(start, state.bounds, rules=rules, limits=Limits())
+        self._tell(lost)
+        return batch_ranges(start, start | ends, state.bounds, fail_on_data_loss=rules.fail_on_data_loss)
+
+    # a query
+
+    def initial(self) -> Offsets:
+        """Where the query's first batch begins: decided once, and kept in ``startStatePath``."""
+        if self._initial is None:
+            path = self._options.start_state_path
+            self._initial = self._chosen() if path is None else pinned(Path(path), self._chosen)
+        return self._initial
+
+    def latest(
+        self, start: Mapping[TopicPartition, int], max_offsets: int | None, *, all_of_it: bool
+    ) -> Offsets:
+        """Where the batch that begins at ``start`` ends; ``start`` itself when there is nothing to read.
+
+        ``start`` is what Spark has done, so it is committed. ``all_of_it`` is a trigger that knows no limits.
+        Raises DataLossError, UnknownTopicError, and what the cluster client raises.
+        """
+        state = self._group.look()
+        self._follow(start, state)
+        begun = begin_new(start, state.bounds, state.committed)
+        bounds = state.bounds if self._target is None else up_to(begun, state.bounds, self._target)
+        if not all_of_it and self._too_little(begun, bounds):
+            return dict(start)
+        limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
+        ends, lost = next_ends(begun, bounds, rules=self._rules(), limits=limits)
+        self._tell(lost)
+        if ends != start:
+            self._moved_at = time.monotonic()
+        return ends
+
+    def aim(self) -> None:
+        """From now on only what is there now."""
+        self._target = {p: bounds.latest for p, bounds in self._group.look().bounds.items()}
+
+    def newest(self) -> Offsets:
+        """The ends of the logs."""
+        return {p: bounds.latest for p, bounds in self._group.look().bounds.items()}
+
+    def ranges(
+        self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    ) -> list[OffsetRange]:
+        """What the batch between these two places of the checkpoint reads."""
+        state = self._group.look()
+        begun = begin_new(start, {p: b for p, b in state.bounds.items() if p in end}, state.committed)
+        known = {partition: offset for partition, offset in end.items() if partition in begun}
+        return batch_ranges(begun, known, state.bounds, fail_on_data_loss=self._options.fail_on_data_loss)
+
+    def follow(self, done: Mapping[TopicPartition, int], number: int | None = None) -> None:
+        """Commit what Spark has done. Refusals are logged, and errors with ``failOnCommitError``."""
+        if self._options.commits and self._options.group_mode == "standalone":
+            self._commit(done, "" if number is None else json.dumps({"b": number}, separators=(",", ":")))
+
+    # tasks
+
+    def tasks(self, ranges: list[OffsetRange]) -> list[ReadTask]:
+        """The ranges as tasks: as many as records and processors ask for, not one a partition."""
+        options = self._options
+        groups = split_tasks(
+            ranges,
+            cores=options.cores or os.cpu_count() or 1,
+            min_tasks=options.min_tasks,
+            records_per_task=options.records_per_task,
+        )
+        return [
+            ReadTask(
+                connection=options.connection,
+                ranges=group,
+                include_headers=options.include_headers,
+                read_committed=options.isolation_level == "read_committed",
+                fail_on_data_loss=options.fail_on_data_loss,
+            )
+            for group in groups
+        ]
+
+    # starts and ends
+
+    def _rules(self) -> StartRules:
+        return self._options.rules
+
+    def _chosen(self) -> Offsets:
+        """A start as the options say; the group keeps it too, so that it can be seen."""
+        state = self._group.look()
+        starts = self._starts(state)
+        if any(state.committed.get(p) is None for p in starts):
+            self.follow(starts)
+        return starts
+
+    def _starts(self, state: GroupState) -> Offsets:
+        starts = choose_starts(state.bounds, state.committed, self._rules(), {})
+        times = self._options.times("starting")
+        return starts if times is None else starts | self._group.offsets_at(times, state.bounds)
+
+    def _ends(self, state: GroupState) -> Offsets:
+        times = self._options.times("ending")
+        ends = {partition: bounds.latest for partition, bounds in state.bounds.items()}
+        if times is not None:
+            return ends | self._group.offsets_at(times, state.bounds)
+        named = self._options.ending_offsets or "latest"
+        if named == "latest":
+            return ends
+        if named == "committed":
+            return {
+                p: state.committed[p].offset if p in state.committed else b.earliest
+                for p, b in state.bounds.items()
+            }
+        return ends | _named_ends(parse_offsets(named), state.bounds)
+
+    def _too_little(self, start: Offsets, bounds: Mapping[TopicPartition, Bounds]) -> bool:
+        """Whether to wait for more; a read of what is there now does not."""
+        least = self._options.min_offsets
+        if least is None or self._target is not None:
+            return False
+        waited = time.monotonic() - self._moved_at
+        return waiting_offsets(start, bounds) < least and waited < self._options.max_trigger_delay
+
+    # commits
+
+    def _follow(self, done: Mapping[TopicPartition, int], state: GroupState) -> None:
+        stale = any(
+            state.committed.get(p) is None or state.committed[p].offset != at for p, at in done.items()
+        )
+        if stale:
+            self.follow(done)
+        elif time.monotonic() - self._committed_at >= TOUCH_SECONDS and self._options.commits:
+            self._attempt({p: state.committed[p] for p in done})
+
+    def _commit(self, offsets: Mapping[TopicPartition, int], metadata: str) -> None:
+        self._attempt({partition: Committed(at, metadata) for partition, at in offsets.items()})
+
+    def _attempt(self, commits: Mapping[TopicPartition, Committed]) -> None:
+        self._committed_at = time.monotonic()
+        try:
+            self._group.commit_once(-1, commits)
+        except (CommitRefusedError, KafkaError, BrokerConnectionError) as error:
+            if self._options.fail_on_commit_error:
+                raise
+            log.warning("the group %r does not follow yet: %s", self._options.group, error)
+
+    def _tell(self, lost: tuple[OffsetRange, ...]) -> None:
+        if lost:
+            total = sum(span.offsets for span in lost)
+            log.warning(
+                "group %s: lost %d offsets: %s", self._options.group, total, ", ".join(map(str, lost))
+            )
+
+
+def pinned(path: Path, choose: Callable[[], Offsets]) -> Offsets:
+    """What the file says; chosen and written where there is none yet. Raises StartStateError."""
+    try:
+        if not path.exists():
+            _write_once(path, json.dumps(to_document(choose())))
+        return parse_offsets(path.read_text())
+    except (OSError, ValueError) as error:
+        raise StartStateError(
+            f"startStatePath={path}: {error}; give a file that driver and restarts share, in a folder that "
+            "can be written"
+        ) from error
+
+
+def _write_once(path: Path, text: str) -> None:
+    """All or nothing, and never over what somebody else wrote in the meantime."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        log.info("%s was written by somebody else: its start counts", path)
+    finally:
+        temporary.unlink()
+
+
+def _named_ends(named: Offsets, bounds: Mapping[TopicPartition, Bounds]) -> Offsets:
+    return {
+        partition: {EARLIEST: bounds[partition].earliest, LATEST: bounds[partition].latest}.get(
+            offset, offset
+        )
+        for partition, offset in named.items()
+        if partition in bounds
+    }

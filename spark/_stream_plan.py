@@ -1,0 +1,115 @@
+"""What a streaming query reads next: pure functions over offsets as Spark's checkpoint has them.
+
+Spark's checkpoint decides where a batch begins and ends; the group follows it. So nothing here looks at
+intents, and a start that was once written down is never chosen again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..protocol import TopicPartition
+from ._plan import Limits, StartRules, allocate, losses, refuse_losses, usable
+from ._ranges import Bounds, Committed, OffsetRange
+
+Offsets = dict[TopicPartition, int]
+
+
+def to_document(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Offsets as Spark's checkpoint keeps them: ``{"orders": {"0": 23}}``."""
+    document: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        document.setdefault(topic, {})[str(partition)] = offset
+    return document
+
+
+def from_document(document: Mapping[str, Any]) -> Offsets:
+    """The reverse of ``to_document``."""
+    return {
+        TopicPartition(topic, int(number)): int(offset)
+        for topic, partitions in document.items()
+        for number, offset in partitions.items()
+    }
+
+
+def begin_new(
+    start: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, Bounds],
+    committed: Mapping[TopicPartition, Committed],
+) -> Offsets:
+    """``start`` with the partitions that are new: from their commit, else from their first record."""
+    new = {
+        partition: committed[partition].offset if partition in committed else log.earliest
+        for partition, log in bounds.items()
+        if partition not in start
+    }
+    return dict(start) | new
+
+
+def next_ends(
+    start: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, Bounds],
+    *,
+    rules: StartRules,
+    limits: Limits,
+) -> tuple[Offsets, tuple[OffsetRange, ...]]:
+    """Where a batch from ``start`` ends, and the ranges that the logs no longer have. Raises DataLossError.
+
+    A partition that is in ``start`` and no longer to be read keeps its place.
+    """
+    known = {partition: log for partition, log in bounds.items() if partition in start}
+    lost = losses({partition: (start[partition], start[partition]) for partition in known}, known)
+    refuse_losses(lost, rules)
+    available = [
+        OffsetRange(*partition, usable(start[partition], log, rules), log.latest)
+        for partition, log in sorted(known.items())
+    ]
+    ends = dict(start)
+    # an offset behind its log's end is given up here: the log was made anew
+    ends |= {span.topic_partition: span.start for span in available if start[span.topic_partition] > span.end}
+    ends |= {span.topic_partition: span.end for span in allocate(available, limits)}
+    return ends, lost
+
+
+def batch_ranges(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, Bounds],
+    *,
+    fail_on_data_loss: bool,
+) -> list[OffsetRange]:
+    """What lies between two places of the checkpoint. With ``fail_on_data_loss`` nothing is left out.
+
+    Where the end lies before the start the log was made anew: it is read from its first record.
+    """
+    ranges = []
+    for partition, last in sorted(end.items()):
+        first = start[partition]
+        log = bounds.get(partition)
+        if log is not None and (first > last or not fail_on_data_loss):
+            first = log.earliest if first > last else max(first, log.earliest)
+        if first < last:
+            ranges.append(OffsetRange(*partition, first, last))
+    return ranges
+
+
+def waiting_offsets(start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]) -> int:
+    """How many offsets there are to read."""
+    return sum(max(0, log.latest - start.get(partition, log.earliest)) for partition, log in bounds.items())
+
+
+def up_to(
+    start: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, Bounds],
+    target: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, Bounds]:
+    """The logs as they were when ``target`` was taken, but never short of ``start``."""
+    return {
+        partition: Bounds(
+            log.earliest,
+            min(log.latest, max(target[partition], start.get(partition, 0), log.earliest)),
+        )
+        for partition, log in bounds.items()
+        if partition in target
+    }

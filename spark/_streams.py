@@ -1,0 +1,205 @@
+"""``stream``: a query whose start is pinned in its checkpoint and which the group follows to the end."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from ..protocol import KohortError
+from ._client import Client
+from ._frames import cores
+from ._group import GroupOffsets
+from ._intent import Mark, format_mark
+from ._mirror import Done, OffsetMirror
+from ._offsets import format_offsets
+from ._options import OptionsError
+from ._ranges import Committed
+from ._source import register
+from ._source_options import ALIAS_OF, SourceOptions, read_source_options
+from ._stream import SourceOffsets
+from ._stream_plan import Offsets, from_document
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+log = logging.getLogger(__name__)
+
+#: Where a query's start is kept, inside its checkpoint.
+START_STATE = "kohort/start.json"
+
+
+def stream(
+    spark: SparkSession,
+    *,
+    checkpoint: str,
+    write: Callable[[DataFrame], DataStreamWriter] | None = None,
+    foreach_batch: Callable[[DataFrame, int], None] | None = None,
+    trigger: Mapping[str, Any] | None = None,
+    query_name: str | None = None,
+    **options: Any,
+) -> StreamingQuery:
+    """Start a query over topics, from the group's committed offsets on; ``checkpoint`` is Spark's folder.
+
+    Give ``foreach_batch``, or ``write``, which makes a writer of the DataFrame (``lambda df:
+    df.groupBy(...).count().writeStream.outputMode("update").format("console")``). ``trigger`` are the
+    arguments of ``DataStreamWriter.trigger``. ``options`` are those of the source, in Python's spelling
+    (``bootstrap``, ``group``, ``topics``, ``max_offsets``) or in Spark's. The group stands behind Spark's
+    own log, never before it; the last batch is committed, too, however the query ends. Raises OptionsError,
+    and what the source raises at its start.
+    """
+    if (write is None) == (foreach_batch is None):
+        raise OptionsError("give exactly one of write and foreach_batch")
+    named = {"cores": str(cores(spark))} | {_alias(key): _text(value) for key, value in options.items()}
+    checked = read_source_options(named, stream=True)
+    register(spark)
+    if checked.start_state_path is None:
+        # the pinned start stands for every way to choose one
+        others = ("startingTimestamp", "startingOffsetsByTimestamp")
+        named = {key: value for key, value in named.items() if key not in others}
+        named |= _pinned_start(spark, checkpoint, checked)
+    frame = spark.readStream.format("kohort").options(**named).load()
+    writer = frame.writeStream.foreachBatch(foreach_batch) if foreach_batch else write(frame)  # type: ignore[misc]
+    writer = writer.option("checkpointLocation", checkpoint)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    if query_name:
+        writer = writer.queryName(query_name)
+    return _followed(spark, writer, checked)
+
+
+def _followed(spark: SparkSession, writer: DataStreamWriter, options: SourceOptions) -> StreamingQuery:
+    if not options.commits:
+        return writer.start()
+    client = Client(options.connection)
+    group = GroupOffsets(client, options.group_options, on_event=lambda _: None, stopping=threading.Event())
+
+    def commit(done: Done) -> None:
+        metadata = format_mark(Mark(done.number))
+        group.commit_once(done.number, {p: Committed(at, metadata) for p, at in done.ends.items()})
+
+    def closed() -> None:
+        spark.streams.removeListener(follower)
+        client.close()
+
+    follower = Follower(options.group, OffsetMirror(commit, closed))
+    spark.streams.addListener(follower)
+    try:
+        query = writer.start()
+    except BaseException:
+        follower.mirror.close()
+        raise
+    follower.follow(str(query.runId))
+    return query
+
+
+class Follower(StreamingQueryListener):
+    """Tells the mirror what one query has done. Events may come before it is known which query that is."""
+
+    def __init__(self, group: str, mirror: OffsetMirror) -> None:
+        self.mirror = mirror
+        self._group = group
+        self._run: str | None = None
+        self._early: list[tuple[str, Done | None]] = []
+        self._lock = threading.Lock()
+
+    def follow(self, run: str) -> None:
+        with self._lock:
+            self._run = run
+            early, self._early = self._early, []
+        for of, done in early:
+            self._heard(of, done)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing is done yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        progress = event.progress
+        ends = _ends(progress.sources[0].endOffset if progress.sources else None)
+        if ends is not None:
+            self._heard(str(progress.runId), Done(progress.batchId, ends))
+            if progress.numInputRows:
+                log.info(
+                    "group %s: batch %d of %d rows, %s ms",
+                    self._group,
+                    progress.batchId,
+                    progress.numInputRows,
+                    progress.batchDuration,
+                )
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        self._heard(str(event.runId), None)
+
+    def _heard(self, run: str, done: Done | None) -> None:
+        with self._lock:
+            if self._run is None:
+                self._early.append((run, done))
+                return
+        if run != self._run:
+            return
+        if done is None:
+            self.mirror.close()
+        else:
+            self.mirror.tell(done)
+
+
+def _ends(text: str | None) -> Offsets | None:
+    """Offsets of a progress report; None for a source that is not ours."""
+    try:
+        return from_document(json.loads(text or ""))
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) -> dict[str, str]:
+    """The start as options, from a file in the checkpoint that is written once, on any of Spark's stores."""
+    jvm: Any = spark._jvm
+    if jvm is None:
+        raise OptionsError("a Spark Connect session cannot reach the checkpoint: set start_state_path")
+    path = jvm.org.apache.hadoop.fs.Path(checkpoint.rstrip("/") + "/" + START_STATE)
+    store = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    if not store.exists(path):
+        client = Client(options.connection)
+        try:
+            chosen = SourceOffsets(options, client).initial()
+        finally:
+            client.close()
+        _write(store, path, format_offsets(chosen))
+    text = jvm.org.apache.commons.io.IOUtils.toString(store.open(path), "UTF-8")
+    return {"startingOffsets": str(text)}
+
+
+def _write(store: Any, path: Any, text: str) -> None:
+    """Under another name first: a file that is there is whole."""
+    temporary = path.suffix(".new")
+    out = store.create(temporary, True)
+    try:
+        out.write(bytearray(text.encode()))
+    finally:
+        out.close()
+    if not store.rename(temporary, path) and not store.exists(path):
+        raise KohortError(f"{path} cannot be written: is the checkpoint's folder there and writable?")
+
+
+def _alias(key: str) -> str:
+    return ALIAS_OF.get(key, key)
+
+
+def _text(value: Any) -> str:
+    """As Spark's options are: ``true``, numbers, names with commas, JSON."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return json.dumps(value) if isinstance(value, dict) else str(value)

@@ -1,0 +1,187 @@
+"""Starts, ends and commits of ``format("kohort")`` on a cluster, without a JVM."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kohort.protocol import TopicPartition
+from kohort.spark import DataLossError, OffsetRange, StartStateError, UnknownTopicError
+from kohort.spark._source_options import read_source_options
+from kohort.spark._stream import SourceOffsets
+from tests.spark.conftest import Side
+from tests.spark.loops import Named, NewTopic
+from tests.spark.test_driver_refusals import member_of
+
+pytestmark = pytest.mark.kafka
+
+Make = Callable[..., SourceOffsets]
+
+
+@pytest.fixture
+def source(side: Side) -> Make:
+    def make(group: str, topic: str, *, stream: bool = True, **options: str) -> SourceOffsets:
+        given = {"kafka.bootstrap.servers": side.bootstrap, "groupId": group, "subscribe": topic}
+        return SourceOffsets(read_source_options(given | options, stream=stream), side.client)
+
+    return make
+
+
+def test_a_query_begins_at_the_commits_and_commits_what_spark_has_done(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=2), group("etl")
+    a, b = TopicPartition(orders, 0), TopicPartition(orders, 1)
+    side.produce(orders, {0: 1000, 1: 1000})
+    side.commit(etl, orders, {0: 500, 1: 700})
+    offsets = source(etl, orders)
+    start = offsets.initial()
+    assert start == {a: 500, b: 700}
+    end = offsets.latest(start, 400, all_of_it=False)
+    assert sum(end.values()) - 1200 == 400
+    assert side.committed(etl, orders) == {0: 500, 1: 700}
+    assert offsets.latest(end, None, all_of_it=True) == {a: 1000, b: 1000}
+    assert side.committed(etl, orders) == {0: end[a], 1: end[b]}
+
+
+def test_what_is_there_now_ends_although_more_comes(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 30})
+    offsets = source(etl, orders, minOffsetsPerTrigger="1000")
+    offsets.aim()
+    side.produce(orders, {0: 30})
+    at = offsets.initial()
+    ends: list[int] = []
+    while (end := offsets.latest(at, 20, all_of_it=False)) != at:
+        ends += end.values()
+        at = end
+    assert ends == [20, 30]
+
+
+def test_a_start_is_pinned_in_a_file_that_is_written_once(
+    side: Side, source: Make, new_topic: NewTopic, group: Named, tmp_path: Path
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    path = tmp_path / "kohort" / "start.json"
+    first = source(etl, orders, startStatePath=str(path), startingOffsets="latest").initial()
+    side.produce(orders, {0: 10})
+    assert source(etl, orders, startStatePath=str(path), startingOffsets="latest").initial() == first
+    assert json.loads(path.read_text()) == {orders: {"0": 10}}
+    path.write_text("damaged")
+    with pytest.raises(StartStateError, match="startStatePath="):
+        source(etl, orders, startStatePath=str(path)).initial()
+
+
+def test_a_fallback_is_kept_in_the_group_where_no_file_keeps_it(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    first = source(etl, orders, startingOffsetsFallback="latest").initial()
+    side.produce(orders, {0: 10})
+    assert source(etl, orders, startingOffsetsFallback="latest").initial() == first
+    never = source(group("other"), orders, startingOffsetsFallback="latest", commitOffsets="never")
+    assert never.initial() == {TopicPartition(orders, 0): 20}
+    assert side.committed(etl, orders) == {0: 10}
+
+
+def test_retention_is_an_error_that_leaves_the_offset_or_is_passed_over(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 2000})
+    side.commit(etl, orders, {0: 500})
+    side.delete_before(orders, {0: 800})
+    strict = source(etl, orders)
+    with pytest.raises(DataLossError, match=rf"{orders}-0 \[500, 800\)"):
+        strict.latest(strict.initial(), None, all_of_it=False)
+    with pytest.raises(DataLossError, match=rf"{orders}-0 \[500, 800\)"):
+        source(etl, orders, stream=False).batch_ranges()
+    assert side.committed(etl, orders) == {0: 500}
+    lenient = source(etl, orders, failOnDataLoss="false")
+    start = lenient.initial()
+    end = lenient.latest(start, None, all_of_it=False)
+    assert lenient.ranges(start, end) == [OffsetRange(orders, 0, 800, 2000)]
+
+
+def test_with_a_least_number_a_batch_waits_for_it_but_not_for_ever(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders = new_topic("orders", partitions=1)
+    side.produce(orders, {0: 5})
+    offsets = source(group("etl"), orders, minOffsetsPerTrigger="10", maxTriggerDelay="200ms")
+    start = offsets.initial()
+    assert offsets.latest(start, None, all_of_it=False) == start
+    time.sleep(0.25)
+    assert list(offsets.latest(start, None, all_of_it=False).values()) == [5]
+
+
+def test_a_partition_added_later_is_read_from_its_first_record(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    from kafka import KafkaAdminClient
+
+    orders = new_topic("orders", partitions=1)
+    offsets = source(group("etl"), orders, **{"kafka.metadata.max.age.ms": "1"})
+    start = offsets.initial()
+    with KafkaAdminClient(bootstrap_servers=side.bootstrap) as admin:
+        admin.create_partitions({orders: 2})
+    producer = Side(side.bootstrap)
+    try:
+        producer.produce(orders, {1: 7})
+    finally:
+        producer.close()
+    end = offsets.latest(start, None, all_of_it=False)
+    assert end == {TopicPartition(orders, 0): 0, TopicPartition(orders, 1): 7}
+    assert offsets.ranges(start, end) == [OffsetRange(orders, 1, 0, 7)]
+
+
+def test_a_batch_read_goes_from_time_to_time_and_commits_nothing(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    for second in range(10):
+        side.send(orders, value=b"x", partition=0, timestamp_ms=1_000_000 + second * 1000)
+
+    def ranges(**options: str) -> list[tuple[int, int]]:
+        return [
+            (span.start, span.end) for span in source(etl, orders, stream=False, **options).batch_ranges()
+        ]
+
+    assert ranges() == [(0, 10)]
+    assert ranges(startingTimestamp="1002500", endingTimestamp="1005000") == [(3, 5)]
+    assert ranges(
+        startingOffsets=json.dumps({orders: {"0": -2}}), endingOffsets=json.dumps({orders: {"0": 4}})
+    ) == [(0, 4)]
+    assert ranges(startingTimestamp="9999999999") == []
+    side.commit(etl, orders, {0: 6})
+    assert ranges() == [(6, 10)]
+    assert ranges(startingOffsets="earliest", endingOffsets="committed") == [(0, 6)]
+    assert side.committed(etl, orders) == {0: 6}
+
+
+def test_members_of_the_group_make_the_query_go_on_uncommitted_until_they_leave(
+    bootstrap: str, side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    offsets = source(etl, orders)
+    start = offsets.initial()
+    with member_of(bootstrap, etl, orders):
+        end = offsets.latest(start, 5, all_of_it=False)
+        assert list(offsets.latest(end, 5, all_of_it=False).values()) == [10]
+        assert side.committed(etl, orders) == {0: 0}
+    offsets.latest(end, 5, all_of_it=False)
+    assert side.committed(etl, orders) == {0: 5}
+
+
+def test_a_topic_that_is_not_there_is_named(source: Make, group: Named) -> None:
+    with pytest.raises(UnknownTopicError, match="'no-such-topic' does not exist"):
+        source(group("etl"), "no-such-topic").initial()
