@@ -168,11 +168,16 @@ class Segment:
         return self._indexed(self.index.entry_for(offset))
 
     def _indexed(self, entry: tuple[int, int] | None) -> int:
-        """The position of an index entry, 0 if no batch there ends at its offset."""
+        """The position of an index entry, 0 if no whole batch there ends at its offset."""
         if entry is None or not 0 < entry[1] <= self.size - BATCH_OVERHEAD:
             return 0
-        base, _, delta = _STEP.unpack(self.file.read(entry[1], _STEP.size))
-        return entry[1] if base + delta == entry[0] else 0
+        offset, position = entry
+        try:
+            header = parse_batch_header(self.file.read(position, BATCH_OVERHEAD))
+        except CorruptBatchError:
+            return 0
+        whole = position + header.size <= self.size
+        return position if whole and header.last_offset == offset else 0
 
     def run_end(self, first: Step, end: int, max_bytes: int) -> tuple[int, int | None]:
         """Where a run of whole batches from ``first`` has to stop, and the offset at which the next one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -43,9 +44,16 @@ class Wire:
 
     def send(self, key: ApiKey, version: int, /, **fields: Any) -> int:
         """Send only; gives the correlation id."""
-        self._next += 1
-        body = request_class(key)(version=version, **fields)
-        self.socket.sendall(encode_request(version, self._next, "wire", body))
+        return self.send_together(key, version, [fields])
+
+    def send_together(self, key: ApiKey, version: int, requests: Iterable[Mapping[str, Any]]) -> int:
+        """Send them in one piece; gives the correlation id of the last."""
+        frames = b""
+        for fields in requests:
+            self._next += 1
+            body = request_class(key)(version=version, **fields)
+            frames += encode_request(version, self._next, "wire", body)
+        self.socket.sendall(frames)
         return self._next
 
     def receive(self, key: ApiKey, version: int, correlation_id: int) -> Any:
