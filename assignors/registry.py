@@ -14,7 +14,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import KohortError
@@ -57,14 +59,15 @@ def load_assignor(spec: str | type[Assignor] | Assignor) -> Assignor:
     may stand options of the constructor: ``NAME?option=value,option=value``. Raises AssignorError.
     """
     if not isinstance(spec, str):
-        return _checked(spec, "", {})
+        return _checked(spec, _Origin("", spec), {})
     name, _, text = spec.partition("?")
     options = _options(spec, text)
     if name in _OWN:
         return _checked(_OWN[name], "", options)
     points = [point for point in _foreign_points() if point.name == name]
     if not points and (":" in name or "." in name):
-        return _checked(_imported(name), f" ({name})", options)
+        candidate = _imported(name)
+        return _checked(candidate, _Origin(name, candidate), options)
     return _from_entry_point(name, points, options)
 
 
@@ -137,7 +140,31 @@ def _imported(spec: str) -> object:
         raise AssignorError(f"assignor {spec!r} cannot be imported: {reason}") from error
 
 
-def _checked(candidate: object, origin: str, options: Mapping[str, Any]) -> Assignor:
+@cache
+def _packages(_: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """Distributions by top-level package; reading them all takes a second, so once for each search path."""
+    from importlib.metadata import packages_distributions
+
+    return packages_distributions()
+
+
+class _Origin:
+    """Where a candidate comes from, behind its name in an error; found out only when it is read."""
+
+    def __init__(self, spec: str, candidate: object) -> None:
+        self._spec = spec
+        self._class = candidate if isinstance(candidate, type) else type(candidate)
+
+    def __str__(self) -> str:
+        from importlib.metadata import version
+
+        package = self._class.__module__.partition(".")[0]
+        found = [f"{name} {version(name)}" for name in _packages(tuple(sys.path)).get(package, ())]
+        words = [self._spec] * bool(self._spec) + [f"from {name}" for name in sorted(set(found))]
+        return f" ({', '.join(words)})" if words else ""
+
+
+def _checked(candidate: object, origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
     """An instance of ``candidate`` that a consumer can rely on."""
     if isinstance(candidate, type) and issubclass(candidate, Assignor):
         assignor = _made(candidate, origin, options)
@@ -157,7 +184,7 @@ def _checked(candidate: object, origin: str, options: Mapping[str, Any]) -> Assi
     return assignor
 
 
-def _made(cls: type[Assignor], origin: str, options: Mapping[str, Any]) -> Assignor:
+def _made(cls: type[Assignor], origin: str | _Origin, options: Mapping[str, Any]) -> Assignor:
     try:
         return cls(**options)
     except Exception as error:
@@ -170,16 +197,24 @@ def _made(cls: type[Assignor], origin: str, options: Mapping[str, Any]) -> Assig
         ) from error
 
 
-def _require_name(assignor: Assignor, origin: str) -> None:
+def _require_name(assignor: Assignor, origin: str | _Origin) -> None:
     name = getattr(assignor, "name", None)
-    if not isinstance(name, str) or not 0 < len(name.encode()) <= _MAX_NAME_BYTES:
+    if not isinstance(name, str) or not 0 < _size_on_the_wire(name) <= _MAX_NAME_BYTES:
         raise AssignorError(
             f"{type(assignor).__name__}{origin} has name = {name!r}: "
             "set it to the text that goes over the wire"
         )
 
 
-def _require_version(assignor: Assignor, origin: str) -> None:
+def _size_on_the_wire(name: str) -> int:
+    """In bytes; 0 for text that no encoding has, such as half of a pair."""
+    try:
+        return len(name.encode())
+    except UnicodeEncodeError:
+        return 0
+
+
+def _require_version(assignor: Assignor, origin: str | _Origin) -> None:
     version = assignor.version
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise AssignorError(
@@ -187,7 +222,7 @@ def _require_version(assignor: Assignor, origin: str) -> None:
         )
 
 
-def _require_protocols(assignor: Assignor, origin: str) -> None:
+def _require_protocols(assignor: Assignor, origin: str | _Origin) -> None:
     protocols = assignor.rebalance_protocols
     usable = isinstance(protocols, frozenset | set) and protocols
     if not usable or not all(isinstance(protocol, RebalanceProtocol) for protocol in protocols):
@@ -197,7 +232,7 @@ def _require_protocols(assignor: Assignor, origin: str) -> None:
         )
 
 
-def _require_signature(assignor: Assignor, origin: str) -> None:
+def _require_signature(assignor: Assignor, origin: str | _Origin) -> None:
     for method, arguments in (("assign", 2), ("user_data", 1), ("on_assignment", 2)):
         function = getattr(assignor, method)
         try:

@@ -65,6 +65,7 @@ def distribution(folder: Path, name: str, entry_points: str) -> None:
     info = folder / f"{name}-1.5.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
+    (info / "top_level.txt").write_text("foreign_assignors\n")
     (info / "entry_points.txt").write_text(f"[kohort.assignors]\n{entry_points}\n")
     (folder / "foreign_assignors.py").write_text(MODULE)
 
@@ -114,6 +115,17 @@ def test_a_module_that_raises_is_named(site: Path) -> None:
     (site / "raising_assignors.py").write_text("raise RuntimeError('no licence')")
     with pytest.raises(AssignorError, match=r"'raising_assignors\.Mine' cannot be imported: RuntimeError"):
         load_assignor("raising_assignors.Mine")
+
+
+def test_what_is_wrong_names_the_distribution_however_it_was_given(site: Path) -> None:
+    distribution(site, "acme", "")
+    needy = importlib.import_module("foreign_assignors").Needy
+    for spec, origin in (
+        (needy, "from acme 1.5"),
+        ("foreign_assignors.Needy", "foreign_assignors.Needy, from"),
+    ):
+        with pytest.raises(AssignorError, match=rf"Needy \({origin}.*\) cannot be made without arguments"):
+            load_assignor(spec)
 
 
 @pytest.mark.parametrize("name", ["choosy", "foreign_assignors.Choosy", "foreign_assignors:Choosy"])
@@ -200,6 +212,10 @@ class NoVersion(RangeAssignor):
     version = "1.0"  # type: ignore[assignment]
 
 
+class HalfAName(RangeAssignor):
+    name = "half-\ud800"
+
+
 class NoProtocol(RangeAssignor):
     rebalance_protocols = frozenset()
 
@@ -224,6 +240,7 @@ class Unfinished(Assignor):
     ("candidate", "reason"),
     [
         (NoName, "NoName has name = ''"),
+        (HalfAName, "HalfAName has name = 'half-"),
         (NoVersion, "NoVersion has version = '1.0': set it to a whole number"),
         (NoProtocol, "NoProtocol has rebalance_protocols = frozenset"),
         (WrongSignature, r"WrongSignature: assign\(\) is called with 2 arguments"),
