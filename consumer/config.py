@@ -28,6 +28,8 @@ _NAME_ALIASES = {"bootstrap_servers": "bootstrap", "group_id": "group"}
 Millis = Annotated[int, Field(ge=0, le=2_147_483_647, strict=True)]
 PositiveMillis = Annotated[int, Field(ge=1, le=2_147_483_647, strict=True)]
 Bytes = Annotated[int, Field(ge=1, le=2_147_483_647, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Text = Annotated[str, Field(strict=True)]
 Name = Annotated[str, Field(min_length=1, max_length=32_767, strict=True)]
 OffsetReset = Annotated[
     Literal["earliest", "latest", "fail"] | Annotated[int, Field(ge=0, strict=True)],
@@ -47,7 +49,7 @@ class ConsumerConfig(BaseModel):
     #: Empty only where partitions are assigned by hand: then nothing is committed.
     group: Annotated[str, Field(max_length=32_767, strict=True)] = ""
     client_id: Name = "kohort"
-    client_rack: str = ""
+    client_rack: Text = ""
     group_instance_id: Name | None = None
     #: A name, class or instance, or several in the order of preference.
     assignor: Any = "cooperative-sticky"
@@ -65,7 +67,7 @@ class ConsumerConfig(BaseModel):
     auto_offset_reset: OffsetReset = "latest"
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     #: Commit what is done by itself: at intervals, before a partition is given up, at close.
-    enable_auto_commit: bool = True
+    enable_auto_commit: Flag = True
     auto_commit_interval_ms: PositiveMillis = 5_000
 
     max_poll_records: Annotated[int, Field(ge=1, strict=True)] = 500
@@ -77,7 +79,7 @@ class ConsumerConfig(BaseModel):
     fetch_max_wait_ms: Millis = 500
     #: Fetched and not delivered, in all, at which fetching pauses.
     prefetch_max_bytes: Bytes = 67_108_864
-    check_crcs: bool = True
+    check_crcs: Flag = True
 
     request_timeout_ms: PositiveMillis = 30_000
     default_api_timeout_ms: PositiveMillis = 60_000
@@ -86,17 +88,17 @@ class ConsumerConfig(BaseModel):
     reconnect_backoff_ms: PositiveMillis = 50
     reconnect_backoff_max_ms: PositiveMillis = 1_000
     metadata_max_age_ms: PositiveMillis = 300_000
-    allow_auto_create_topics: bool = False
+    allow_auto_create_topics: Flag = False
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    ssl_cafile: str | None = None
-    ssl_certfile: str | None = None
-    ssl_keyfile: str | None = None
-    ssl_password: str | None = Field(default=None, repr=False)
-    ssl_check_hostname: bool = True
+    ssl_cafile: Text | None = None
+    ssl_certfile: Text | None = None
+    ssl_keyfile: Text | None = None
+    ssl_password: Text | None = Field(default=None, repr=False)
+    ssl_check_hostname: Flag = True
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
     sasl_plain_username: Name | None = None
-    sasl_plain_password: str | None = Field(default=None, repr=False)
+    sasl_plain_password: Text | None = Field(default=None, repr=False)
     #: A function that gives a token, or an object as kafka-python takes it.
     sasl_oauth_token_provider: Any = Field(default=None, repr=False)
 
@@ -109,6 +111,15 @@ class ConsumerConfig(BaseModel):
             raise ValueError(
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than session_timeout_ms "
                 f"({self.session_timeout_ms}); a third of it is usual"
+            )
+        for name in ("retry_backoff", "reconnect_backoff"):
+            first, most = getattr(self, f"{name}_ms"), getattr(self, f"{name}_max_ms")
+            if first > most:
+                raise ValueError(f"{name}_ms ({first}) must not be more than {name}_max_ms ({most})")
+        if self.fetch_max_wait_ms >= self.request_timeout_ms:
+            raise ValueError(
+                f"fetch_max_wait_ms ({self.fetch_max_wait_ms}) must be less than request_timeout_ms "
+                f"({self.request_timeout_ms}), or a fetch with nothing to give would be taken for lost"
             )
         self._check_tls()
         self._check_sasl()

@@ -27,6 +27,7 @@ HandlerFunction = Callable[..., Any]
 
 #: Limits on handlers, with the reason for each.
 MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
+MAX_BATCH = 1_000_000  # all of it is in memory, and done or failed as one
 
 
 class SendDeadLetter(Protocol):
@@ -204,20 +205,18 @@ def make_handler(
     batch: int,
     takes_batches: bool,
 ) -> Handler:
-    """Check what was asked for and build the handler. Raises TypeError and ValueError."""
+    """Check what was asked for and build the handler. Raises ConfigError, and TypeError for its signature."""
     name = getattr(function, "__qualname__", repr(function))
-    if not topics or not all(isinstance(topic, str) and topic for topic in topics):
-        raise ValueError(f"handler {name}: name at least one topic: @service.handler('orders')")
+    if not callable(function):
+        raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
+    _check_topics(name, topics, dead_letter)
+    _check_numbers(name, concurrency, batch)
     if lanes not in get_args(Lanes):
-        raise ValueError(
-            f"handler {name}: lanes={lanes!r}, but it must be one of {', '.join(get_args(Lanes))}"
-        )
-    if not 1 <= concurrency <= MAX_CONCURRENCY:
-        raise ValueError(f"handler {name}: concurrency={concurrency}, but it must be in 1..{MAX_CONCURRENCY}")
-    if batch < 1:
-        raise ValueError(f"handler {name}: max_records={batch}, but it must be 1 or more")
-    if dead_letter is not None and dead_letter in topics:
-        raise ValueError(f"handler {name}: its dead-letter topic {dead_letter!r} is one it reads: a loop")
+        allowed = ", ".join(get_args(Lanes))
+        raise ConfigError(f"handler {name}: lanes={lanes!r}, but it must be one of {allowed}")
+    if retry is not None and not isinstance(retry, Retry):
+        raise ConfigError(f"handler {name}: retry={retry!r}, but it must be a Retry: Retry(attempts=5)")
+    validate = None if model is None else _validator(model)
     wants = _check_signature(name, function, 1 if model is None else 2)
     return Handler(
         function=function,
@@ -229,12 +228,34 @@ def make_handler(
         dead_letter=dead_letter,
         batch=batch,
         takes_batches=takes_batches,
-        validate=None if model is None else _validator(model),
+        validate=validate,
         is_async=inspect.iscoroutinefunction(function)
         or inspect.iscoroutinefunction(type(function).__call__),
         counters=Counters(),
         wants=wants,
     )
+
+
+def _check_topics(name: str, topics: tuple[str, ...], dead_letter: str | None) -> None:
+    if not topics or not all(isinstance(topic, str) and topic for topic in topics):
+        raise ConfigError(
+            f"handler {name}: its topics are {topics!r}; name at least one: @service.handler('orders')"
+        )
+    if len(set(topics)) < len(topics):
+        raise ConfigError(f"handler {name}: a topic is named twice: {', '.join(topics)}")
+    if dead_letter is not None and (not isinstance(dead_letter, str) or not dead_letter):
+        raise ConfigError(f"handler {name}: dead_letter={dead_letter!r}, but it must be the name of a topic")
+    if dead_letter is not None and dead_letter in topics:
+        raise ConfigError(f"handler {name}: its dead-letter topic {dead_letter!r} is one it reads: a loop")
+
+
+def _check_numbers(name: str, concurrency: int, batch: int) -> None:
+    for option, value, most in (
+        ("concurrency", concurrency, MAX_CONCURRENCY),
+        ("max_records", batch, MAX_BATCH),
+    ):
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            raise ConfigError(f"handler {name}: {option}={value!r}, but it must be in 1..{most}")
 
 
 def bind_connection(handler: Handler, sink: Sink) -> None:
@@ -283,8 +304,15 @@ def _validator(model: Any) -> Callable[[bytes], Any]:
     if validate is None:
         # any type pydantic understands; imported here so that services without models do not pay for it
         from pydantic import TypeAdapter
+        from pydantic.errors import PydanticSchemaGenerationError
 
-        validate = TypeAdapter(model).validate_json
+        try:
+            validate = TypeAdapter(model).validate_json
+        except PydanticSchemaGenerationError as error:
+            first = str(error).splitlines()[0]
+            raise ConfigError(
+                f"model={model!r} is nothing that pydantic can read JSON into: {first}"
+            ) from None
     checked: Callable[[bytes], Any] = validate
     return checked
 

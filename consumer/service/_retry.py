@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigError
 
 #: Longest time between two tries unless said otherwise.
 MAX_BACKOFF_MS = 30_000
@@ -27,6 +30,8 @@ class Retry:
     retry_on: tuple[type[Exception], ...] = (Exception,)
 
     def __post_init__(self) -> None:
+        _require_numbers(self, ("attempts", "backoff_ms", "max_backoff_ms"), int, "a whole number")
+        _require_numbers(self, ("multiplier", "jitter"), (int, float), "a number")
         _require(self.attempts >= 1, "attempts", self.attempts, "at least 1: the first try counts")
         _require(self.backoff_ms >= 0, "backoff_ms", self.backoff_ms, "0 or more")
         _require(
@@ -37,6 +42,11 @@ class Retry:
         )
         _require(self.multiplier >= 1.0, "multiplier", self.multiplier, "1 or more")
         _require(0.0 <= self.jitter < 1.0, "jitter", self.jitter, "in [0, 1)")
+        kinds = self.retry_on
+        fit = isinstance(kinds, tuple) and all(
+            isinstance(k, type) and issubclass(k, Exception) for k in kinds
+        )
+        _require(fit, "retry_on", kinds, "a tuple of exception classes")
 
     def delay_ms(self, attempt: int, error: Exception) -> float | None:
         """Milliseconds to wait after try number ``attempt`` (from 1) failed; None: do not try again."""
@@ -49,7 +59,13 @@ class Retry:
 
 def _require(holds: bool, name: str, value: object, allowed: str) -> None:
     if not holds:
-        raise ValueError(f"Retry: {name}={value!r}, but it must be {allowed}")
+        raise ConfigError(f"Retry: {name}={value!r}, but it must be {allowed}")
+
+
+def _require_numbers(retry: Retry, names: tuple[str, ...], kind: Any, allowed: str) -> None:
+    for name in names:
+        value = getattr(retry, name)
+        _require(isinstance(value, kind) and not isinstance(value, bool), name, value, allowed)
 
 
 #: One try, no second one.

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ConfigError
 from ._dependencies import Lifespan, check_lifespans, choose, enter_lifespans, fill, make_lifespan
@@ -20,7 +20,11 @@ from ._retry import Retry
 from ._signals import graceful_signals
 from ._tracing import require_opentelemetry
 
-#: Default bound of a graceful end; container runtimes commonly kill 30 s after SIGTERM.
+if TYPE_CHECKING:
+    from ..config import ConsumerConfig
+
+#: Default bound of a graceful end, or nine tenths of the rebalance timeout where that is less. Container
+#: runtimes commonly kill 30 s after SIGTERM.
 DRAIN_TIMEOUT_MS = 20_000
 STALLED_AFTER_MS = 60_000
 
@@ -51,20 +55,18 @@ class ConsumerService:
         *,
         bootstrap: str | Sequence[str],
         group: str,
-        drain_timeout_ms: int = DRAIN_TIMEOUT_MS,
+        drain_timeout_ms: int | None = None,
         health_host: str = "127.0.0.1",
         health_port: int | None = None,
         stalled_after_ms: int = STALLED_AFTER_MS,
         tracing: bool = False,
         **config: Any,
     ) -> None:
-        _check_own(drain_timeout_ms, stalled_after_ms, health_port)
-        if tracing:
-            require_opentelemetry()
+        _check_own(drain_timeout_ms, stalled_after_ms, health_host, health_port, tracing)
         self.group = group
         self._config = {"bootstrap": bootstrap, "group": group, **config}
-        _check(self._config)
-        self._drain_timeout_ms = drain_timeout_ms
+        checked = _check(self._config)
+        self._drain_timeout_ms = _drain_ms(drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if health_port is None else (health_host, health_port)
         self._stalled_after_ms = stalled_after_ms
         self._tracing = tracing
@@ -140,7 +142,7 @@ class ConsumerService:
             handler = make_handler(function, topics, **options)
             for other in self._handlers:
                 if shared := set(other.topics) & set(topics):
-                    raise ValueError(
+                    raise ConfigError(
                         f"topic {min(shared)!r} has a handler already ({other.name}): a record is handled "
                         "once, so call both from one handler, or read it in a second group"
                     )
@@ -157,7 +159,7 @@ class ConsumerService:
         if not isinstance(value, kind):
             raise TypeError(f"provide: {value!r} is no {kind.__name__}")
         if kind in self._provided:
-            raise ValueError(f"provide: there is a {kind.__name__} already; tell them apart with as_type=")
+            raise ConfigError(f"provide: there is a {kind.__name__} already; tell them apart with as_type=")
         self._provided[kind] = value
 
     def lifespan(self, function: F) -> F:
@@ -218,7 +220,7 @@ class ConsumerService:
         first.
         """
         if not self._handlers:
-            raise ValueError("the service has no handler: register one with @service.handler('topic')")
+            raise ConfigError("the service has no handler: register one with @service.handler('topic')")
         if self._loop is not None:
             raise RuntimeError("the service runs already: make another one to run it twice")
         handlers = self._checked_handlers()
@@ -292,21 +294,51 @@ class ConsumerService:
             self._loop.call_soon_threadsafe(self._engine.stop, reason)
 
 
-def _check_own(drain_timeout_ms: int, stalled_after_ms: int, health_port: int | None) -> None:
-    for name, value, least in (
-        ("drain_timeout_ms", drain_timeout_ms, 0),
-        ("stalled_after_ms", stalled_after_ms, 1),
-    ):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(f"{name}={value!r}, but it must be a whole number, {least} or more")
-    if health_port is not None and not (isinstance(health_port, int) and 0 <= health_port <= 65_535):
-        raise ConfigError(f"health_port={health_port!r}, but it must be None or in 0..65535")
+def _check_own(
+    drain_timeout_ms: int | None,
+    stalled_after_ms: int,
+    health_host: str,
+    health_port: int | None,
+    tracing: bool,
+) -> None:
+    if drain_timeout_ms is not None:
+        _require_number("drain_timeout_ms", drain_timeout_ms, 0, 2_147_483_647)
+    _require_number("stalled_after_ms", stalled_after_ms, 1, 2_147_483_647)
+    if health_port is not None:
+        _require_number("health_port", health_port, 0, 65_535)
+    if not isinstance(health_host, str):
+        raise ConfigError(f"health_host={health_host!r}, but it must be the name or address to listen on")
+    if not isinstance(tracing, bool):
+        raise ConfigError(f"tracing={tracing!r}, but it must be True or False")
+    if tracing:
+        require_opentelemetry()
 
 
-def _check(config: dict[str, Any]) -> None:
+def _require_number(name: str, value: int, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigError(f"{name}={value!r}, but it must be a whole number in {least}..{most}")
+
+
+def _drain_ms(wanted: int | None, rebalance_ms: int) -> int:
+    """The group waits for a member no longer than its rebalance timeout, commit and join included."""
+    longest = rebalance_ms * 9 // 10
+    if wanted is None:
+        return min(DRAIN_TIMEOUT_MS, longest)
+    if wanted > longest:
+        raise ConfigError(
+            f"drain_timeout_ms={wanted}, but the group waits for a member at most {rebalance_ms} ms "
+            "(rebalance_timeout_ms, or max_poll_interval_ms): it must be nine tenths of that or less"
+        )
+    return wanted
+
+
+def _check(config: dict[str, Any]) -> ConsumerConfig:
     """Raises ConfigError for settings that a consumer, or a service, cannot have."""
     # imported here: it brings pydantic
     from ..config import consumer_config
 
-    if not consumer_config(**config).enable_auto_commit:
+    checked = consumer_config(**config)
+    if not checked.enable_auto_commit:
         raise ConfigError("enable_auto_commit=False: a service commits what is done by itself, leave it on")
+    checked.ssl_context()
+    return checked
