@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors dist clean
+.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors dist clean bench-consumer
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-log   append, fetch, restart, look-up beside an Apache Kafka (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-assignors  sticky assignment beside kafka-python and, where there is Java, Apache Kafka's, about 4 minutes"
+	@echo "make bench-consumer  consumers of four makes on both brokers (Java 17+ and Maven), about 10 minutes"
 	@echo "make dist        sdist and wheel into dist/"
 	@echo "make clean       removes what the other targets made"
 
@@ -76,6 +77,9 @@ bench-log: $(VENV)/.installed
 
 bench-assignors: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.assignors --compare $(BENCH_ARGS)
+
+bench-consumer: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.consumer --compare $(BENCH_ARGS)
 
 dist: $(VENV)/.installed
 	rm -rf build dist *.egg-info

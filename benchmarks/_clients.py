@@ -1,0 +1,77 @@
+"""The clients that are compared, each made for the same work: a new group at the beginning of a topic."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+Job = dict[str, Any]
+
+
+def _group(job: Job) -> str:
+    return str(job.get("group") or f"benchmark-{uuid.uuid4().hex[:12]}")
+
+
+def kafka_python_consumer(job: Job) -> Any:
+    from kafka import KafkaConsumer
+
+    return KafkaConsumer(
+        job["topic"],
+        bootstrap_servers=job["bootstrap"],
+        group_id=_group(job),
+        auto_offset_reset="earliest",
+    )
+
+
+def confluent_consumer(job: Job) -> Any:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": job["bootstrap"],
+            "group.id": _group(job),
+            "auto.offset.reset": "earliest",
+            # with its default it rests for a second whenever 100,000 records wait: that would be measured
+            "queued.min.messages": 1_000_000,
+        }
+    )
+    consumer.subscribe([job["topic"]])
+    return consumer
+
+
+def aiokafka_consumer(job: Job, **settings: Any) -> Any:
+    from aiokafka import AIOKafkaConsumer
+
+    return AIOKafkaConsumer(
+        job["topic"],
+        bootstrap_servers=job["bootstrap"],
+        group_id=_group(job),
+        auto_offset_reset="earliest",
+        **settings,
+    )
+
+
+def kohort_settings(job: Job) -> dict[str, Any]:
+    return {"bootstrap": job["bootstrap"], "group": _group(job), "auto_offset_reset": "earliest"}
+
+
+def produce(bootstrap: str, topic: str, records: int, codec: str, partitions: int) -> None:
+    """So many records of 100 bytes, in batches of up to 1 MB."""
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "1",
+            "linger.ms": 20,
+            "compression.type": codec,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    for number in range(records):
+        value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6
+        producer.produce(topic, value + b"%04d" % (number % 10_000), partition=number % partitions)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    if left := producer.flush(60):
+        raise RuntimeError(f"{left} records could not be written")

@@ -1,0 +1,136 @@
+"""Consumers side by side: kohort's, kafka-python's, confluent-kafka's, aiokafka's; on both brokers.
+
+``python -m benchmarks.consumer [--compare | --bootstrap HOST:PORT] [--only ROW,...] [--rounds 3]``
+
+Alone it starts a kohort and measures all clients on it; ``--compare`` starts an Apache Kafka too and measures
+them on both. Each measurement is a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from . import _table
+from ._brokers import APACHE_KAFKA, KOHORT, Contender, given
+from ._consumer_rows import ROWS, Effort, Row, measure, prepare
+from ._rows import Figures
+
+NAMES = [row.name for row in ROWS]
+OURS = "kohort"
+CLIENTS = ("kafka-python", "confluent-kafka", "aiokafka", OURS)
+
+#: By broker, row and client: the figures of each round.
+Measured = dict[str, dict[str, dict[str, list[Figures]]]]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(brokers: list[Contender], options: argparse.Namespace) -> tuple[Measured, list[str]]:
+    """Every row with every client on every broker, the order of the clients changing from round to round."""
+    rows = [row for row in ROWS if row.name in options.wanted]
+    effort = Effort(**{name: value for name, value in options.effort if value is not None})
+    measured: Measured = {
+        broker.name: {row.name: {client: [] for client in row.works} for row in rows} for broker in brokers
+    }
+    with ExitStack() as stack:
+        running = {each.name: stack.enter_context(each.start()) for each in brokers}
+        for each in running.values():
+            prepare(each.bootstrap, effort)
+        for number in range(options.rounds):
+            for row in rows:
+                for broker, at in running.items():
+                    for client in list(row.works)[:: 1 if number % 2 == 0 else -1]:
+                        figures = measure(row, client, at.bootstrap, effort, number)
+                        measured[broker][row.name][client].append(figures)
+                        shown = "  ".join(f"{key} {value:,.2f}" for key, value in figures.items())
+                        say(f"round {number + 1}  {row.name:18} {broker:14} {client:16} {shown}")
+        return measured, [each.version for each in running.values() if each.version]
+
+
+def table(measured: Measured) -> str:
+    """Aligned Markdown: a line for each figure on each broker."""
+    lines = [
+        ["work", "unit", "broker", "kafka-python", "confluent-kafka", "aiokafka", OURS, "ratio", "goal", ""]
+    ]
+    for row in ROWS:
+        for key, title in row.metrics.items():
+            for broker, rows in measured.items():
+                if row.name in rows:
+                    lines.append(_line(row, key, title, broker, rows[row.name]))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    lines.insert(1, ["-" * width for width in widths])
+    for line in lines[2:]:
+        line[:] = [cell if i < 3 else cell.rjust(widths[i]) for i, cell in enumerate(line)]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |"
+        for line in lines
+    )
+
+
+def _line(row: Row, key: str, title: str, broker: str, clients: dict[str, list[Figures]]) -> list[str]:
+    medians = {name: statistics.median(each[key] for each in rounds) for name, rounds in clients.items()}
+    others = {name: value for name, value in medians.items() if name != OURS}
+    best = (max if row.more_is_better else min)(others.values())
+    ratio = medians[OURS] / (medians[row.beside] if row.beside else best)
+    cells = [f"{medians[name]:,.{row.digits}f}" if name in medians else "-" for name in CLIENTS]
+    goal = f"{'≥' if row.more_is_better else '≤'} {row.goal:g}"
+    verdict = "met" if row.met(ratio) else "missed"
+    return [row.title + title, row.unit, broker, *cells, f"{ratio:.2f}", goal, verdict]
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.consumer",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--compare", action="store_true", help="on Apache Kafka too; needs Java, Maven once")
+    which.add_argument("--bootstrap", metavar="HOST:PORT", help="a broker that runs already")
+    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts (default: 3)")
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
+    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
+    size = parser.add_argument_group("how much of each row a round does")
+    for name, value in Effort().items():
+        size.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"(default: {value})")
+    options = parser.parse_args(argv)
+    options.effort = [(name, getattr(options, name)) for name, _ in Effort().items()]
+    options.wanted = options.only.split(",") if options.only else NAMES
+    if unknown := sorted(set(options.wanted) - set(NAMES)):
+        parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def main() -> int:
+    options = parse()
+    brokers = [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
+    if options.bootstrap:
+        brokers = [given(options.bootstrap)]
+    load, begin = _table.loads(), time.monotonic()
+    measured, versions = run(brokers, options)
+    facts = _table.environment(versions) | {
+        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s"
+    }
+    text = table(measured) + "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    raw = json.dumps({"environment": facts, "figures": measured}, indent=1)
+    if options.json and options.json != "-":
+        Path(options.json).write_text(raw + "\n")
+    print(raw if options.json == "-" else text)
+    if options.update_docs:
+        _table.update_page(text, "consumer")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
