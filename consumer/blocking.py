@@ -8,6 +8,8 @@ import re
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..protocol import TopicPartition
@@ -109,13 +111,12 @@ class GroupConsumer:
         """Records one by one, until the consumer is closed."""
         self._require_running()
         parts = self._consumer.parts
-        clock = self._loop.time
         ready = self._ready
         while True:
             while ready:
                 record = ready.popleft()
                 if parts.tracker.has(record):
-                    parts.watch.touch(clock() * 1000)
+                    parts.watch.taken += 1
                     yield record
             batch = self._next_batch(None)
             if not batch:
@@ -170,9 +171,12 @@ class GroupConsumer:
     def _mark_done(self) -> None:
         """On the loop: one turn for all that came meanwhile."""
         self._done_scheduled = False
+        done: list[Record] = []
         while self._done:
+            done.append(self._done.popleft())
+        for _, run in groupby(done, attrgetter("epoch")):
             try:
-                self._consumer.done(self._done.popleft())
+                self._consumer.done_all(run)
             except StaleRecordError:
                 # given up between the caller's check and now: it is delivered elsewhere
                 continue

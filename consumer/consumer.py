@@ -7,6 +7,8 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 from ..protocol import TopicPartition
@@ -25,6 +27,8 @@ from .signal import Signal
 from .tracker import Stay
 
 T = TypeVar("T")
+
+_epoch_of = attrgetter("epoch")
 
 #: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
 CLOSE_TIMEOUT_MS = 30_000
@@ -193,8 +197,21 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
 
     # records
 
-    def __aiter__(self) -> AsyncIterator[Record]:
-        return self
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        """Records one by one, until the consumer is closed."""
+        while not self._ended():
+            if (parts := self._parts) is not None and self._error is None:
+                watch = parts.watch
+                self._alive(parts)
+                for record in parts.delivery.run():
+                    watch.taken += 1
+                    yield record
+            if not self._ended():
+                for record in await self.getmany(1, None):
+                    yield record
+
+    def _ended(self) -> bool:
+        return self._closed
 
     async def __anext__(self) -> Record:
         """The next record; waits for it. Ends when the consumer is closed."""
@@ -278,8 +295,9 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
 
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""
-        for record in records:
-            self.done(record)
+        parts = self._parts or self._running(closing=True)
+        for _, run in groupby(records, _epoch_of):
+            self._was_done(parts, parts.tracker.done_run(list(run)))
 
     async def commit(
         self,

@@ -7,7 +7,7 @@ given up costs nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 #: A batch that cannot be decoded is fetched so often (it may be the network's doing), then it is an error.
 DECODE_TRIES = 3
+
+#: Records of a run at most. With several takers, each run may pass the window by so many.
+RUN = 500
 
 
 @dataclass(slots=True, eq=False)
@@ -136,6 +139,7 @@ class Delivery:
         for partition in partitions:
             lane = self._lanes.pop(partition, None)
             if lane is not None:
+                lane.records, lane.index = [], 0
                 self._set_full(lane, False)
                 self._turn.remove(lane)
                 self.buffered_bytes -= lane.buffered_bytes
@@ -211,6 +215,36 @@ class Delivery:
         lane.buffered_bytes -= reader.size
         self.buffered_bytes -= reader.size
         return made
+
+    def run(self) -> Iterator[Record]:
+        """Records of the next lane, one at a time, for as long as nothing comes between, and RUN at most.
+
+        As ``take_one`` again and again, but what cannot have changed meanwhile is not looked at.
+        """
+        record = self.take_one()
+        if record is None:
+            return
+        yield record
+        if not self._turn:
+            return
+        lane = self._turn[0]
+        positions, records, stay = self._positions, lane.records, lane.stay
+        if not lane.position.readable or lane.index >= len(records):
+            return
+        undisturbed = positions.disturbances
+        for _ in range(min(RUN, self._max_undone - stay.undone)):
+            at = lane.index
+            if (
+                at + 1 >= len(records)
+                or self.halted
+                or positions.disturbances != undisturbed
+                or lane.records is not records
+            ):
+                return  # the last one of a batch goes the long way, which ends the batch
+            record = records[at]
+            lane.index = at + 1
+            stay.delivered(record.offset)
+            yield record
 
     def _take_from(self, lane: Lane, limit: int) -> list[Record]:
         room = self._max_undone - lane.stay.undone

@@ -8,6 +8,9 @@ from typing import Any
 
 from .whereabouts import of_task, of_thread
 
+#: Takers of single records are looked at this often, as a share of the interval: so late a breach is told.
+LOOK_SHARE = 1 / 32
+
 
 @dataclass(slots=True)
 class PollWatch:
@@ -16,8 +19,12 @@ class PollWatch:
     max_interval_ms: float
     #: Who polled last: a task, or the number of a thread.
     poller: asyncio.Task[Any] | int | None = None
+    #: Records that were taken one by one without a word; a look is taken at it now and then.
+    taken: int = 0
+    _seen: int = 0
     _waiting: int = 0
     _last: float = 0.0
+    _look_at: float = 0.0
 
     def polling(self, now: float) -> None:
         """A poll begins."""
@@ -42,12 +49,20 @@ class PollWatch:
         return ""
 
     def deadline(self) -> float | None:
-        """When the interval is over; None while somebody waits."""
-        return None if self._waiting else self._last + self.max_interval_ms
+        """When to ask ``expired``; None while somebody waits."""
+        if self._waiting:
+            return None
+        over = self._last + self.max_interval_ms
+        return over if self.taken == self._seen else min(over, self._look_at)
 
     def age(self, now: float) -> float:
         """Time since the last sign of life."""
         return 0.0 if self._waiting else now - self._last
 
     def expired(self, now: float) -> bool:
+        if self.taken != self._seen and now >= self._look_at:
+            # some were taken since the last look: when is not known better
+            self._seen = self.taken
+            self._last = max(self._last, now)
+            self._look_at = now + self.max_interval_ms * LOOK_SHARE
         return not self._waiting and now >= self._last + self.max_interval_ms

@@ -77,6 +77,8 @@ class Positions:
     """All partitions of a consumer. ``reset_policy`` is its ``auto_offset_reset``."""
 
     def __init__(self, reset_policy: ResetPolicy) -> None:
+        #: Counts whatever may have made a position unreadable, or another one.
+        self.disturbances = 0
         self._policy = reset_policy
         self._all: dict[TopicPartition, Position] = {}
 
@@ -113,11 +115,13 @@ class Positions:
 
     def hold(self, partitions: Iterable[TopicPartition], held: bool = True) -> None:
         """Fetch and deliver nothing of them, or go on."""
+        self.disturbances += 1
         for partition in partitions:
             if (position := self._all.get(partition)) is not None:
                 position.held = held
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        self.disturbances += 1
         for partition in partitions:
             self._all.pop(partition, None)
 
@@ -175,7 +179,7 @@ class Positions:
     def validate(self, position: Position) -> None:
         """Before it is read on, its log is asked whether it is still the same."""
         position.phase = Phase.VALIDATING
-        position.changed += 1
+        self._disturb(position)
 
     def valid(self, position: Position) -> None:
         """It is."""
@@ -196,7 +200,7 @@ class Positions:
         """It cannot be read; polls raise this until it is sought elsewhere or given up."""
         position.error = error
         position.phase = Phase.FAILED
-        position.changed += 1
+        self._disturb(position)
 
     def first_error(self) -> Exception | None:
         """Of a partition that failed and is neither paused nor being given up."""
@@ -217,7 +221,7 @@ class Positions:
         position.reset = reset
         position.phase = Phase.RESETTING
         position.error = None
-        position.changed += 1
+        self._disturb(position)
 
     def _read_from(self, position: Position, offset: int) -> None:
         position.fetch_offset = offset
@@ -228,11 +232,16 @@ class Positions:
         position.error = None
         position.failures = 0
         position.retry_at = 0.0
+        self._disturb(position)
+
+    def _disturb(self, position: Position) -> None:
         position.changed += 1
+        self.disturbances += 1
 
     # pause
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self.disturbances += 1
         for partition in partitions:
             self._all[partition].paused = True
 

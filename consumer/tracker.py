@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..protocol import TopicPartition
 from . import done_ahead
@@ -85,6 +86,9 @@ class Stay:
     def done(self, offset: int) -> bool:
         """Whether this was news. Offsets that were never delivered, or are done already, are none."""
         open_ = self._open
+        if open_ and open_[0] == offset and not self._done_early and not self._blocks:
+            open_.popleft()
+            return True
         if not open_ or offset < open_[0] or offset >= self.position or offset in self._done_early:
             return False
         if self._blocks:
@@ -95,6 +99,18 @@ class Stay:
         self._close_first()
         self._close_what_is_done()
         return True
+
+    def done_all(self, offsets: list[int]) -> None:
+        """``done`` for each."""
+        open_ = self._open
+        if self._done_early or self._blocks or list(islice(open_, len(offsets))) != offsets:
+            for offset in offsets:
+                self.done(offset)
+        elif len(offsets) == len(open_):
+            open_.clear()
+        else:
+            for _ in offsets:
+                open_.popleft()
 
     def done_before(self, offset: int) -> None:
         """Everything delivered before this offset is done."""
@@ -225,8 +241,14 @@ class Tracker:
 
     def done(self, record: Record) -> Stay:
         """The record has been dealt with; its stay. StaleRecordError if that is over."""
-        stay = self.stay_of(record)
+        stay = self._by_epoch.get(record.epoch) or self.stay_of(record)
         stay.done(record.offset)
+        return stay
+
+    def done_run(self, records: list[Record]) -> Stay:
+        """``done`` for records of one stay, in the order of their delivery: mostly the first ones undone."""
+        stay = self._by_epoch.get(records[0].epoch) or self.stay_of(records[0])
+        stay.done_all([record.offset for record in records])
         return stay
 
     def undone(self, partitions: Iterable[TopicPartition] | None = None) -> int:

@@ -29,11 +29,8 @@ def test_a_row_is_measured_with_every_client() -> None:
 def test_a_goal_is_beside_the_best_of_the_others(ours: float, verdict: str) -> None:
     clients = {"kafka-python": 10.0, "confluent-kafka": 100.0, "aiokafka": 50.0, "kohort": ours}
     measured = {"a": {"one_none": {name: [{"per_second": rate}] for name, rate in clients.items()}}}
-    assert table(measured).splitlines()[-1].split("|")[-4:-1] == [
-        f" {ours / 100:>5.2f} ".replace("  ", " "),
-        " ≥ 1.5 ",
-        f" {verdict} ".rjust(len(verdict) + 2),
-    ]
+    cells = [cell.strip() for cell in table(measured).splitlines()[-1].split("|")]
+    assert cells[-4:-1] == [f"{ours / 100:.2f}", "≥ 1.5", verdict]
 
 
 def test_rows_have_names_of_their_own_and_unknown_ones_are_refused() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
+
 from kohort.consumer import CommittedOffset, Record
 from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import DECODE_TRIES, Delivery
@@ -204,3 +206,50 @@ def test_a_chunk_without_records_for_the_user_moves_the_position_on() -> None:
     bench.put(A, marker(0, 7, commit=True), marker(1, 7, commit=True))
     assert bench.values() == []
     assert bench.tracker.committable() == {A: CommittedOffset(2)}
+
+
+def test_a_run_gives_what_single_takes_give() -> None:
+    bench = _Bench()
+    bench.begin(A)
+    bench.put(A, batch([b"0", b"1", b"2"]), batch([b"3", b"4"], 3))
+    seen = []
+    while run := [record.offset for record in bench.delivery.run()]:
+        seen += run
+    assert seen == [0, 1, 2, 3, 4]
+    stay = bench.tracker.get(A)
+    assert stay is not None
+    assert (stay.undone, stay.position) == (5, 5)
+
+
+@pytest.mark.parametrize("what", ["pause", "hold", "drop", "halt", "seek", "fail"])
+def test_a_run_ends_at_once_when_its_partition_is_disturbed(what: str) -> None:
+    bench = _Bench()
+    bench.begin(A)
+    bench.put(A, batch([b"x"] * 10))
+    run = bench.delivery.run()
+    assert [next(run).offset for _ in range(4)] == [0, 1, 2, 3]
+    position = bench.positions.get(A)
+    assert position is not None
+    match what:
+        case "pause":
+            bench.positions.pause([A])
+        case "hold":
+            bench.positions.hold([A])
+        case "drop":
+            bench.delivery.drop([A])
+        case "halt":
+            bench.delivery.halt(True)
+        case "seek":
+            bench.positions.seek(A, 7)
+            bench.delivery.start(position)
+        case "fail":
+            bench.positions.fail(position, ValueError("unreadable"))
+    assert list(run) == []
+
+
+def test_a_run_stops_at_the_window() -> None:
+    bench = _Bench(max_undone=3)
+    bench.begin(A)
+    bench.put(A, batch([b"x"] * 10))
+    assert [record.offset for record in bench.delivery.run()] == [0, 1, 2]
+    assert list(bench.delivery.run()) == []
