@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 from typing import Protocol
 
 from ..protocol import TopicPartition
@@ -81,6 +81,16 @@ class ListBook:
         return found
 
     def deal(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> None:
+        if any(own[m] for m in given):
+            rest = self._rest(pieces, own, given)
+        else:
+            rest = list(chain.from_iterable(partitions for _, partitions in pieces))
+        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
+        for partition, m in zip(rest, _in_turn(short), strict=True):
+            self.owner[partition] = m
+
+    def _rest(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> list[int]:
+        """What has no owner, no longer a subscriber for one, or one with more than it is given."""
         lowest: dict[int, list[tuple[int, int]]] = {m: [] for m, units in given.items() if units < own[m]}
         rest: list[int] = []
         for t, partitions in pieces:
@@ -95,9 +105,7 @@ class ListBook:
             for m, mine in lowest.items():
                 rest.extend(partition for _, partition in sorted(mine)[given[m] :])
             rest.sort()
-        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
-        for partition, m in zip(rest, _in_turn(short), strict=True):
-            self.owner[partition] = m
+        return rest
 
     def withhold(self) -> None:
         for partition, (claimant, m) in enumerate(zip(self.newest, self.owner, strict=True)):
@@ -141,11 +149,17 @@ def open_book(group: Group, claims: Sequence[Claimed]) -> Book:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the garbage collector: a great many partitions are made, and none of them is garbage."""
+    """Without the garbage collector: a great many partitions are made, and none of them is garbage.
+
+    Afterwards they count as old, so that it does not look at all of them the moment it is back.
+    """
     running = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if not gc.get_freeze_count():  # or others would thaw with them
+            gc.freeze()
+            gc.unfreeze()
         if running:
             gc.enable()
