@@ -133,8 +133,9 @@ def _in_turn(short: Mapping[int, int]) -> Iterator[int]:
     """Each member as often as it is short, round and round."""
     waiting, turn = list(short), 0
     while waiting:
-        yield from waiting
-        turn += 1
+        turns = min(short[m] for m in waiting) - turn
+        yield from waiting * turns
+        turn += turns
         waiting = [m for m in waiting if short[m] > turn]
 
 
