@@ -38,7 +38,7 @@ class Group:
         ordered = in_member_order(members.values())
         alike: dict[tuple[str, ...], list[int]] = {}  # members, by the topics as they sent them
         for m, member in enumerate(ordered):
-            alike.setdefault(member.topics, []).append(m)
+            alike.setdefault(tuple(member.topics), []).append(m)
         subscribed = set[str]().union(*alike)
         names = sorted(topic for topic in subscribed & topics.keys() if topics[topic].partition_count)
         index = {topic: t for t, topic in enumerate(names)}

@@ -64,9 +64,14 @@ def encode_cooperative(generation: int) -> bytes:
 
 
 def decode_cooperative(data: bytes | None) -> int:
-    """The generation in user data of ``cooperative-sticky``; NO_GENERATION when there is none."""
+    """The generation in user data of ``cooperative-sticky``; NO_GENERATION when there is none.
+
+    Some clients write there what they write for ``sticky``: then it is the one at its end.
+    """
     if not data or len(data) < _INT32.size:
         return NO_GENERATION
+    if len(data) > _INT32.size and (claim := decode_sticky(data)) != Claim(()):
+        return claim.generation
     return WireReader(data).int32()
 
 

@@ -49,6 +49,12 @@ def test_cooperative_user_data_is_the_generation() -> None:
     ]
 
 
+def test_a_generation_is_found_in_cooperative_user_data_that_has_the_form_of_sticky() -> None:
+    assert decode_cooperative(STICKY_V1) == 5
+    assert decode_cooperative(encode_sticky([], 6)) == 6
+    assert decode_cooperative(encode_cooperative(7) + b"\x00") == 7  # a newer version, with a field more
+
+
 @pytest.mark.parametrize(("version", "generation"), [(1, 9), (2, 4), (3, 4)])
 def test_cooperative_user_data_counts_only_without_a_generation_field(version: int, generation: int) -> None:
     subscription = Subscription(("t",), encode_cooperative(9), (T0,), 4, version=version)
