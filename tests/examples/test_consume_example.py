@@ -44,12 +44,14 @@ def test_a_snippet_of_the_guide_runs(
     assert done.returncode == 0, done.stderr
     if name == "events":
         assert "generation 1: 2 partitions" in done.stdout
+    elif name == "arrow":
+        assert done.stdout == "20 rows\n"
     else:
         assert all(f"order {number}'" in done.stdout for number in range(20))
 
 
 def test_the_guide_has_its_snippets() -> None:
-    assert set(SNIPPETS) == {"async", "blocking", "events"}
+    assert set(SNIPPETS) == {"arrow", "async", "blocking", "events"}
 
 
 def test_the_example_reads_everything_and_leaves_on_an_interrupt(
