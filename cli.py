@@ -36,7 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return OK
-    run = {"assignors": _assignors, "broker": _broker, "groups": _groups, "log": _log, "run": _run}
+    run = {
+        "assignors": _assignors,
+        "broker": _broker,
+        "groups": _groups,
+        "log": _log,
+        "run": _run,
+        "spark": _spark,
+    }
     return run[options.command](options)
 
 
@@ -108,6 +115,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         from .admin import assignor_commands
 
         assignor_commands.add_arguments(assignors)
+    spark = commands.add_parser(
+        "spark",
+        help="batches and lag of a group's Spark job; a checkpoint's offsets for a group",
+        description="Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
+    )
+    if "spark" in words:
+        from .spark import commands as spark_commands
+
+        spark_commands.add_arguments(spark)
     if "groups" in words:
         from .admin.commands import add_arguments
 
@@ -182,6 +198,12 @@ def _log(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from .consumer.service._command import run
+
+    return run(options)
+
+
+def _spark(options: argparse.Namespace) -> int:
+    from .spark.commands import run
 
     return run(options)
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ._fetch import UnreadableRangeError
     from ._group import CommitRefusedError, UnknownTopicError
     from ._java import JavaHome, JavaNotFoundError, java_home, spark_session
+    from ._json import ModelError, from_json
+    from ._member import GroupTakenError
     from ._offsets import OffsetsFormatError, format_offsets, parse_offsets
     from ._options import GroupBatchesOptions, OptionsError
     from ._plan import DataLossError, NoStartError
@@ -35,9 +37,11 @@ __all__ = [
     "Event",
     "GroupBatches",
     "GroupBatchesOptions",
+    "GroupTakenError",
     "JavaHome",
     "JavaNotFoundError",
     "KohortDataSource",
+    "ModelError",
     "NoStartError",
     "OffsetRange",
     "OffsetsFormatError",
@@ -48,6 +52,7 @@ __all__ = [
     "UnknownTopicError",
     "UnreadableRangeError",
     "format_offsets",
+    "from_json",
     "java_home",
     "parse_offsets",
     "register",
@@ -61,6 +66,8 @@ _HOMES = {
     "_fetch": ("UnreadableRangeError",),
     "_group": ("CommitRefusedError", "UnknownTopicError"),
     "_java": ("JavaHome", "JavaNotFoundError", "java_home", "spark_session"),
+    "_json": ("ModelError", "from_json"),
+    "_member": ("GroupTakenError",),
     "_offsets": ("OffsetsFormatError", "format_offsets", "parse_offsets"),
     "_options": ("GroupBatchesOptions", "OptionsError"),
     "_plan": ("DataLossError", "NoStartError"),

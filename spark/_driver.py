@@ -140,6 +140,7 @@ class GroupBatches:
 
     def close(self) -> None:
         """Close the connections. A batch that is not committed will be replayed by the next driver."""
+        self._group.close()
         self._client.close()
 
     def stop(self) -> None:
@@ -159,7 +160,7 @@ class GroupBatches:
         """Plan and announce the next batch; None when there is nothing to read.
 
         Raises UncommittedBatchError, NoStartError, DataLossError (which leaves the offsets as they are),
-        UnknownTopicError, CommitRefusedError, and what the cluster client raises.
+        UnknownTopicError, CommitRefusedError, GroupTakenError, and what the cluster client raises.
         """
         return self._next(None)
 

@@ -14,6 +14,7 @@ from ..consumer import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event
+from ._member import ExclusiveSeat
 from ._options import GroupBatchesOptions
 from ._ranges import Bounds, Committed
 
@@ -28,6 +29,9 @@ _REFUSALS = frozenset(
         ErrorCode.STALE_MEMBER_EPOCH,
     }
 )
+
+#: What a driver with a seat is told once the coordinator has given it up: trying again cannot help.
+_FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
 
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 1.0
@@ -51,7 +55,7 @@ class GroupState:
 
 
 class GroupOffsets:
-    """Reads and writes a group's offsets from outside the group (generation -1).
+    """Reads and writes a group's offsets from outside the group (generation -1), or as its only member.
 
     ``on_event`` gets a CommitRefused at each refusal; ``stopping``, once set, ends the waiting for a refused
     commit.
@@ -70,23 +74,41 @@ class GroupOffsets:
         self._on_event = on_event
         self._stopping = stopping
         self._metadata_at = float("-inf")
+        self._seat: ExclusiveSeat | None = None
 
     def look(self) -> GroupState:
-        """Commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError."""
-        return self._client.run(self._look)
+        """Commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError.
+
+        In exclusive mode the first look joins the group: GroupTakenError while others are in it.
+        """
+        state = self._client.run(self._look)
+        if self._options.group_mode == "exclusive" and self._seat is None:
+            topics = {partition.topic for partition in state.bounds}
+            seat = ExclusiveSeat(self._client, self._options.group, topics, state.bounds)
+            seat.take()
+            self._seat = seat
+            # until then somebody else may have committed
+            state = self._client.run(self._look)
+        return state
+
+    def close(self) -> None:
+        """Leave the group, where we are in it."""
+        if self._seat is not None:
+            self._seat.leave()
 
     def commit(self, number: int, offsets: Mapping[TopicPartition, Committed]) -> None:
         """Commit for batch ``number``, all or nothing.
 
         While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
-        or when told to stop, raise CommitRefusedError.
+        or when told to stop, raise CommitRefusedError; at once where our own seat in the group is lost.
         """
         began = time.monotonic()
         wait, warned = _FIRST_WAIT_SECONDS, float("-inf")
         while (refusal := self._try(offsets)) is not None:
             waited = time.monotonic() - began
             self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
-            if self._options.fail_on_commit_error or self._stopping.wait(wait):
+            final = self._options.fail_on_commit_error or self._fenced(refusal)
+            if final or self._stopping.wait(wait):
                 raise self._refused(number, refusal) from refusal
             if waited - warned >= _SECONDS_BETWEEN_WARNINGS:
                 log.warning("%s; trying again until they leave", self._refused(number, refusal))
@@ -117,14 +139,27 @@ class GroupOffsets:
         """Commit; the refusal, if it is one that ends when the group's members leave."""
         values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
         try:
-            self._client.run(lambda cluster: cluster.commit(self._options.group, values))
+            self._client.run(lambda cluster: self._commit(cluster, values))
         except KafkaError as error:
             if error.code not in _REFUSALS:
                 raise
             return error
         return None
 
+    async def _commit(self, cluster: Cluster, values: Mapping[TopicPartition, CommittedOffset]) -> None:
+        seat = self._seat
+        generation, member = (-1, "") if seat is None else (seat.generation, seat.member_id)
+        await cluster.commit(self._options.group, values, generation, member)
+
+    def _fenced(self, error: KafkaError) -> bool:
+        return self._seat is not None and error.code in _FENCED
+
     def _refused(self, number: int, error: KafkaError) -> CommitRefusedError:
+        if self._fenced(error):
+            return CommitRefusedError(
+                f"commit of batch {number} refused ({error.code.name}): this driver was away longer than its "
+                f"session, and has lost its seat in group {self._options.group!r}. Start it again"
+            )
         return CommitRefusedError(
             f"commit of batch {number} refused ({error.code.name}): group {self._options.group!r} has live "
             "members. Stop those consumers, or give this job a group of its own"

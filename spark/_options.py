@@ -53,6 +53,8 @@ class GroupBatchesOptions(BaseModel):
     fail_on_data_loss: bool = True
     #: While members of the group make commits refused: False waits and warns, True is an error at once.
     fail_on_commit_error: bool = False
+    #: "standalone": no member of its group. "exclusive": its only member, so that nobody else can join.
+    group_mode: Literal["standalone", "exclusive"] = "standalone"
     include_headers: bool = False
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     client_id: Annotated[str, Field(min_length=1)] = "kohort-spark"

@@ -130,6 +130,7 @@ class SourceOptions(BaseModel):
             starting_offsets_fallback=self.starting_offsets_fallback,
             fail_on_data_loss=self.fail_on_data_loss,
             fail_on_commit_error=self.fail_on_commit_error,
+            group_mode=self.group_mode,
             isolation_level=self.isolation_level,
             client_id=self.client_id,
             request_timeout_ms=self.request_timeout_ms,

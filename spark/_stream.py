@@ -42,9 +42,9 @@ class SourceOffsets:
     def __init__(self, options: SourceOptions, client: Client | None = None) -> None:
         self._options = options
         self._client = client or process_client(options.connection)
-        self._group = GroupOffsets(
-            self._client, options.group_options, on_event=lambda _: None, stopping=threading.Event()
-        )
+        # a source is no member: it lives in a process that is ended without a word
+        outside = options.group_options.model_copy(update={"group_mode": "standalone"})
+        self._group = GroupOffsets(self._client, outside, on_event=lambda _: None, stopping=threading.Event())
         self._initial: Offsets | None = None
         self._target: Offsets | None = None
         self._moved_at = self._committed_at = time.monotonic()

@@ -69,6 +69,9 @@ def stream(
         others = ("startingTimestamp", "startingOffsetsByTimestamp")
         named = {key: value for key, value in named.items() if key not in others}
         named |= _pinned_start(spark, checkpoint, checked)
+    if checked.group_mode == "exclusive":
+        # the source's own process is no member: commits come from here
+        named["commitOffsets"] = "never"
     frame = spark.readStream.format("kohort").options(**named).load()
     writer = frame.writeStream.foreachBatch(foreach_batch) if foreach_batch else write(frame)  # type: ignore[misc]
     writer = writer.option("checkpointLocation", checkpoint)
@@ -91,8 +94,15 @@ def _followed(spark: SparkSession, writer: DataStreamWriter, options: SourceOpti
 
     def closed() -> None:
         spark.streams.removeListener(follower)
+        group.close()
         client.close()
 
+    if options.group_mode == "exclusive":
+        try:
+            group.look()
+        except BaseException:
+            client.close()
+            raise
     follower = Follower(options.group, OffsetMirror(commit, closed))
     spark.streams.addListener(follower)
     try:
@@ -172,7 +182,8 @@ def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) 
     if not store.exists(path):
         client = Client(options.connection)
         try:
-            chosen = SourceOffsets(options, client).initial()
+            reading = options.model_copy(update={"commit_offsets": "never"})
+            chosen = SourceOffsets(reading, client).initial()
         finally:
             client.close()
         _write(store, path, format_offsets(chosen))

@@ -1,0 +1,186 @@
+"""A seat in the group for a driver (``group_mode="exclusive"``): nobody else may join while it is taken.
+
+The driver joins under an assignor's name of its own, so that any other consumer, another driver included, is
+told INCONSISTENT_GROUP_PROTOCOL (23). Tools show it as a member; its commits carry a generation, and those of
+a driver that the coordinator has given up are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from ..consumer import BrokerConnectionError, Channel, Cluster
+from ..protocol import (
+    ApiKey,
+    ErrorCode,
+    KafkaError,
+    KohortError,
+    Subscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+    request_class,
+)
+from ._client import Client
+
+log = logging.getLogger(__name__)
+
+PROTOCOL_TYPE = "consumer"
+SESSION_TIMEOUT_MS = 10_000
+HEARTBEAT_INTERVAL_SECONDS = 2.0
+
+#: A killed driver keeps its seat until its session ends: wait that and a little longer.
+JOIN_PATIENCE_SECONDS = SESSION_TIMEOUT_MS / 1000 + 5.0
+_PAUSE_SECONDS = 0.25
+
+_TAKEN = frozenset({ErrorCode.INCONSISTENT_GROUP_PROTOCOL})
+_AGAIN = frozenset(
+    {
+        ErrorCode.MEMBER_ID_REQUIRED,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+class GroupTakenError(KohortError):
+    """The group has members that are not ours, so it cannot be had alone."""
+
+
+class ExclusiveSeat:
+    """The only member of a group. ``take`` joins, ``generation`` and ``member_id`` go with each commit."""
+
+    def __init__(
+        self, client: Client, group: str, topics: Iterable[str], partitions: Iterable[TopicPartition]
+    ) -> None:
+        self._client = client
+        self._group = group
+        self._protocol = f"kohort-exclusive-{uuid.uuid4().hex[:8]}"
+        self._subscription = encode_subscription(Subscription(tuple(sorted(topics))))
+        self._assignment = encode_assignment(sorted(partitions))
+        self._beating: asyncio.Task[None] | None = None
+        self.generation = -1
+        self.member_id = ""
+        self.lost: KohortError | None = None
+
+    def __repr__(self) -> str:
+        return f"ExclusiveSeat({self._group}, generation {self.generation}, member {self.member_id!r})"
+
+    def take(self) -> None:
+        """Join. Raises GroupTakenError when others stay longer than a dead driver's session."""
+        self._client.run(self._take)
+
+    def leave(self) -> None:
+        """Free the seat at once; without it the session has to end first."""
+        if self.member_id:
+            try:
+                self._client.run(self._leave)
+            except (KafkaError, BrokerConnectionError) as error:
+                log.info("group %s: the seat ends with its session: %s", self._group, error)
+
+    async def _take(self, cluster: Cluster) -> None:
+        deadline = time.monotonic() + JOIN_PATIENCE_SECONDS
+        while (code := await self._join(cluster)) is not ErrorCode.NONE:
+            if code not in _AGAIN | _TAKEN:
+                raise KafkaError(code, f"joining group {self._group!r}")
+            if time.monotonic() > deadline:
+                raise GroupTakenError(
+                    f"group {self._group!r} has other members ({code.name}), so it cannot be had "
+                    "exclusively: stop them, or give this job a group of its own"
+                )
+            if code is not ErrorCode.MEMBER_ID_REQUIRED:
+                await asyncio.sleep(_PAUSE_SECONDS)
+        log.info("%r taken", self)
+        self._beating = asyncio.get_running_loop().create_task(self._beat(cluster))
+
+    async def _join(self, cluster: Cluster) -> ErrorCode:
+        make = request_class(ApiKey.JOIN_GROUP)
+        joined = await cluster.request_coordinator(
+            self._group,
+            make(
+                group_id=self._group,
+                session_timeout_ms=SESSION_TIMEOUT_MS,
+                rebalance_timeout_ms=SESSION_TIMEOUT_MS,
+                member_id=self.member_id,
+                group_instance_id=None,
+                protocol_type=PROTOCOL_TYPE,
+                protocols=[make.JoinGroupRequestProtocol(name=self._protocol, metadata=self._subscription)],
+                reason="a Spark driver that wants the group for itself",
+            ),
+            timeout_ms=SESSION_TIMEOUT_MS * 2,
+        )
+        code = ErrorCode(joined.error_code)
+        if code is ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = joined.member_id
+        elif code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = ""
+        elif code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            cluster.forget_coordinator(self._group)
+        if code is not ErrorCode.NONE:
+            return code
+        self.member_id = joined.member_id
+        make = request_class(ApiKey.SYNC_GROUP)
+        row = make.SyncGroupRequestAssignment(member_id=self.member_id, assignment=self._assignment)
+        synced = await cluster.request_coordinator(
+            self._group,
+            make(
+                group_id=self._group,
+                generation_id=joined.generation_id,
+                member_id=self.member_id,
+                group_instance_id=None,
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=self._protocol,
+                assignments=[row],
+            ),
+        )
+        if not synced.error_code:
+            self.generation = joined.generation_id
+        return ErrorCode(synced.error_code)
+
+    async def _beat(self, cluster: Cluster) -> None:
+        """Until cancelled, or until the coordinator has given us up: then ``lost`` says why."""
+        make = request_class(ApiKey.HEARTBEAT)
+        while self.lost is None:
+            await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
+            body = make(
+                group_id=self._group,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                group_instance_id=None,
+            )
+            try:
+                answer = await cluster.request_coordinator(self._group, body, channel=Channel.HEARTBEAT)
+                await self._beaten(cluster, ErrorCode(answer.error_code))
+            except (KafkaError, BrokerConnectionError) as error:
+                log.info("group %s: heartbeat: %s", self._group, error)
+
+    async def _beaten(self, cluster: Cluster, code: ErrorCode) -> None:
+        if code is ErrorCode.REBALANCE_IN_PROGRESS:
+            await self._join(cluster)
+        elif code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            cluster.forget_coordinator(self._group)
+        elif code in (
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            ErrorCode.ILLEGAL_GENERATION,
+            ErrorCode.FENCED_INSTANCE_ID,
+        ):
+            self.lost = KafkaError(code, f"this driver's seat in group {self._group!r}")
+            log.error("group %s: the coordinator has given up this driver: %s", self._group, code.name)
+
+    async def _leave(self, cluster: Cluster) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+        make: Any = request_class(ApiKey.LEAVE_GROUP)
+        who = make.MemberIdentity(member_id=self.member_id, group_instance_id=None, reason="the job ends")
+        body = make(group_id=self._group, member_id=self.member_id, members=[who])
+        await cluster.request_coordinator(self._group, body)
+        self.member_id, self.generation = "", -1

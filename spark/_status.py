@@ -1,0 +1,93 @@
+"""What a group's commits tell of its Spark job: batches done and under way, from the intent records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ..consumer import EARLIEST, LATEST, Cluster
+from ._intent import next_number, parse_mark
+from ._ranges import Committed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..protocol import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """A partition of a job. ``planned_end`` is that of the batch under way, None where there is none.
+
+    ``state``: "done" behind a batch, "under way" in one, "other" where no Spark job wrote the commit.
+    """
+
+    topic: str
+    partition: int
+    committed: int
+    planned_end: int | None
+    log_start: int
+    log_end: int
+    batch: int | None
+    state: Literal["done", "under way", "other"]
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.log_end - self.committed)
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """``batch`` is the newest number, -1 before the first; ``under_way`` whether it is not committed yet."""
+
+    group: str
+    batch: int
+    under_way: bool
+    lag: int
+    partitions: tuple[PartitionStatus, ...]
+
+
+async def job_status(cluster: Cluster, group: str) -> JobStatus:
+    """One look at a group; it has no partitions if nothing was committed. Raises KafkaError and so on."""
+    found = await cluster.committed(group)
+    committed = {partition: Committed(at.offset, at.metadata) for partition, at in found.items()}
+    if committed:
+        await cluster.metadata({partition.topic for partition in committed})
+    there = [p for p in committed if p in set(cluster.known.partitions(p.topic))]
+    starts = await cluster.list_offsets(dict.fromkeys(there, EARLIEST)) if there else {}
+    ends = await cluster.list_offsets(dict.fromkeys(there, LATEST)) if there else {}
+    bounds = {p: (starts[p].offset, ends[p].offset) for p in there}
+    return described(group, committed, bounds)
+
+
+def described(
+    group: str,
+    committed: Mapping[TopicPartition, Committed],
+    bounds: Mapping[TopicPartition, tuple[int, int]],
+) -> JobStatus:
+    """The same from what a look has found; partitions that are no longer there are left out."""
+    newest = next_number(committed) - 1
+    rows = tuple(
+        _partition(partition, commit, bounds[partition], newest)
+        for partition, commit in sorted(committed.items())
+        if partition in bounds
+    )
+    under_way = any(row.state == "under way" for row in rows)
+    return JobStatus(group, newest, under_way, sum(row.lag for row in rows), rows)
+
+
+def _partition(
+    partition: TopicPartition, commit: Committed, bounds: tuple[int, int], newest: int
+) -> PartitionStatus:
+    mark = parse_mark(commit.metadata)
+    announced = mark is not None and mark.end is not None and mark.batch == newest
+    return PartitionStatus(
+        topic=partition.topic,
+        partition=partition.partition,
+        committed=commit.offset,
+        planned_end=mark.end if mark is not None and announced else None,
+        log_start=bounds[0],
+        log_end=bounds[1],
+        batch=None if mark is None else mark.batch,
+        state="other" if mark is None else "under way" if announced else "done",
+    )

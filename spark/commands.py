@@ -1,0 +1,145 @@
+"""``kohort spark``: what a Spark job has done, as its group tells; and a checkpoint's offsets for a group."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..consumer import Cluster
+    from ._status import JobStatus
+
+#: Exit codes: all is well, refused or not there, wrong use, nobody answered.
+OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+_TIMEOUT_MS = 15_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Give ``kohort spark`` its commands."""
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    words = "batches and lag of a group's Spark job, from its commits"
+    status = commands.add_parser("status", help=words, description=f"{words[0].upper()}{words[1:]}.")
+    words = "commit to a group where a checkpoint of Spark's Kafka source has come to; --execute does it"
+    moved = commands.add_parser(
+        "import-checkpoint", help=words, description=f"{words[0].upper()}{words[1:]}."
+    )
+    moved.add_argument("folder", metavar="DIR", help="the query's checkpointLocation, on this machine")
+    moved.add_argument("--execute", action="store_true", help="commit; without it nothing is changed")
+    for command in (status, moved):
+        command.add_argument("--group", required=True)
+        command.add_argument(
+            "--bootstrap", metavar="HOST:PORT", default="localhost:9092", help="(default: %(default)s)"
+        )
+        command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
+    from ..consumer import BrokerConnectionError
+    from ..protocol import KohortError
+    from ._checkpoint import CheckpointError
+
+    try:
+        return asyncio.run(_run(options))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokerConnectionError as error:
+        return _say(str(error), UNREACHABLE)
+    except (CheckpointError, ValueError) as error:
+        return _say(str(error), WRONG_USE)
+    except KohortError as error:
+        return _say(str(error), REFUSED)
+
+
+def _say(words: str, code: int) -> int:
+    print("kohort spark:", " ".join(words.split()), file=sys.stderr)
+    return code
+
+
+async def _run(options: argparse.Namespace) -> int:
+    from ..consumer import Cluster
+
+    cluster = Cluster(options.bootstrap, "kohort-spark", default_api_timeout_ms=_TIMEOUT_MS)
+    try:
+        if options.action == "status":
+            return await _status(cluster, options)
+        return await _import(cluster, options)
+    finally:
+        await cluster.close()
+
+
+async def _status(cluster: Cluster, options: argparse.Namespace) -> int:
+    from ._status import job_status
+
+    status = await job_status(cluster, options.group)
+    if options.json:
+        rows = [dataclasses.asdict(row) | {"lag": row.lag} for row in status.partitions]
+        print(json.dumps(dataclasses.asdict(status) | {"partitions": rows}, indent=2))
+        return OK if rows else REFUSED
+    if not status.partitions:
+        return _say(f"group {options.group!r} has committed nothing", REFUSED)
+    _show(status)
+    return OK
+
+
+def _show(status: JobStatus) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("TOPIC", "PARTITION", "BATCH", "STATE", "COMMITTED", "PLANNED END", "LOG END", "LAG"):
+        table.add_column(heading, justify="left" if heading in ("TOPIC", "STATE") else "right")
+    for row in status.partitions:
+        cells = (
+            row.topic,
+            row.partition,
+            row.batch,
+            row.state,
+            row.committed,
+            row.planned_end,
+            row.log_end,
+            row.lag,
+        )
+        table.add_row(*("-" if cell is None else str(cell) for cell in cells))
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    if status.batch < 0:
+        words = "no batch of a Spark job"
+    else:
+        words = f"batch {status.batch} is {'under way' if status.under_way else 'done'}"
+    console.print(f"group {status.group}: {words}, lag {status.lag}", soft_wrap=True)
+
+
+async def _import(cluster: Cluster, options: argparse.Namespace) -> int:
+    from ..consumer import CommittedOffset
+    from ._checkpoint import read_checkpoint
+    from ._offsets import format_offsets
+
+    number, offsets = read_checkpoint(options.folder)
+    if options.execute:
+        await cluster.commit(options.group, {p: CommittedOffset(at) for p, at in offsets.items()})
+    if options.json:
+        print(
+            json.dumps(
+                {
+                    "batch": number,
+                    "offsets": json.loads(format_offsets(offsets)),
+                    "committed": options.execute,
+                }
+            )
+        )
+        return OK
+    print(f"batch {number} of the checkpoint ended at {format_offsets(offsets)}")
+    done = (
+        f"committed to group {options.group}"
+        if options.execute
+        else "nothing is changed: --execute commits it"
+    )
+    print(done)
+    return OK
