@@ -70,13 +70,15 @@ def whole_weights(weights: Weights, partitions: Iterable[TopicPartition]) -> dic
         weight = _weight_of(weights, partition)
         if weight is not None:
             known[partition] = weight
-    total = math.fsum(known.values())
-    if not total:
+    heaviest = max(known.values(), default=0.0)
+    if not heaviest:
         return dict.fromkeys(asked, _TOTAL // max(1, len(asked)))
-    mean = total / len(known)
+    # parts of the heaviest: sums of these neither overflow nor vanish, whatever the unit
+    parts = {partition: weight / heaviest for partition, weight in known.items()}
+    mean = math.fsum(parts.values()) / len(parts)
     scale = _TOTAL / (mean * len(asked))
     least = max(1, round(mean * scale / _LEAST_OF_MEAN))
-    return {partition: max(least, round(known.get(partition, mean) * scale)) for partition in asked}
+    return {partition: max(least, round(parts.get(partition, mean) * scale)) for partition in asked}
 
 
 def _weight_of(weights: Weights, partition: TopicPartition) -> float | None:

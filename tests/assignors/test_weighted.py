@@ -86,6 +86,14 @@ def test_unknown_partitions_weigh_the_mean_and_idle_ones_are_spread_too() -> Non
     assert {len(mine) for mine in idle.assign(topics, members).values()} == {10}
 
 
+@pytest.mark.parametrize("unit", [5e-324, 1e-300, 1.0, 1e300, 1.7e308])
+def test_any_unit_of_weight_will_do(unit: float) -> None:
+    weights = {TopicPartition("t", number): unit for number in range(1, 8)}
+    members = {name: member(name, ["t"]) for name in "ab"}
+    answer = BalancedByWeightAssignor(weights).assign({"t": TopicInfo(8)}, members)
+    assert {len(mine) for mine in answer.values()} == {4}
+
+
 def test_owners_keep_what_is_within_the_tolerance() -> None:
     topics = {"t": TopicInfo(20)}
     members = {
@@ -150,7 +158,7 @@ ALL = [TopicPartition(t, n) for t, info in TOPICS.items() for n in range(info.pa
 def groups(draw: st.DrawFn) -> tuple[dict[str, Member], dict[TopicPartition, float]]:
     names = [f"m{n}" for n in range(draw(st.integers(1, 5)))]
     wanted = {name: draw(st.sets(st.sampled_from(["t", "u", "v", "gone"]), max_size=3)) for name in names}
-    weights = {p: draw(st.floats(0, 1e12)) for p in ALL if draw(st.booleans())}
+    weights = {p: draw(st.floats(0, allow_infinity=False)) for p in ALL if draw(st.booleans())}
     owners = {p: draw(st.sampled_from([*names, None])) for p in ALL}
     members = {
         name: member(
