@@ -185,7 +185,7 @@ def test_it_settles_in_two_rounds_and_stays(
 def test_no_member_is_heavier_than_the_lightest_by_more_than_its_lightest_partition(
     heavy: list[float], count: int
 ) -> None:
-    """Else that partition would have moved."""
+    """Else that partition would have moved; but those within the tolerance need not."""
     weights = dict(zip(parts("t", *range(len(heavy))), heavy, strict=True))
     members = {f"m{n}": member(f"m{n}", ["t"]) for n in range(count)}
     tolerance = 0.01
@@ -195,8 +195,8 @@ def test_no_member_is_heavier_than_the_lightest_by_more_than_its_lightest_partit
     sums = loads(answer, weights)
     slack = tolerance * sum(heavy) / count + 0.001
     for mine in answer.values():
-        if mine:
-            lightest = min(weights[p] for p in mine)
+        if noticed := [weights[p] for p in mine if weights[p] > slack]:
+            lightest = min(noticed)
             assert sum(weights[p] for p in mine) - sums[0] <= lightest + 2 * slack
 
 
