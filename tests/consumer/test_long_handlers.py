@@ -24,6 +24,7 @@ _RARELY: dict[str, Any] = {
     "heartbeat_interval_ms": 15_000,
     "auto_commit_interval_ms": 60_000,
     "fetch_max_wait_ms": 60_000,
+    "request_timeout_ms": 90_000,
     "metadata_max_age_ms": 3_600_000,
 }
 
