@@ -32,6 +32,7 @@ _epoch_of = attrgetter("epoch")
 
 #: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
 CLOSE_TIMEOUT_MS = 30_000
+TURN_S = 0.01  # whoever reads without ever waiting lets others run after this long
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
         self._time: Callable[[], float] = time.monotonic
+        self._turn_ends = 0.0
         self._parts: Parts | None = None
         self._built = assemble(
             self.config,
@@ -198,35 +200,25 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
     # records
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Records one by one, until the consumer is closed."""
-        while not self._ended():
+        while not self._closed:
             if (parts := self._parts) is not None and self._error is None:
                 watch = parts.watch
                 self._alive(parts)
                 for record in parts.delivery.run():
                     watch.taken += 1
                     yield record
-            if not self._ended():
+                    if not watch.taken & 7:
+                        await self._give_way()
+            if not self._closed:
                 for record in await self.getmany(1, None):
                     yield record
 
-    def _ended(self) -> bool:
-        return self._closed
-
     async def __anext__(self) -> Record:
         """The next record; waits for it. Ends when the consumer is closed."""
-        if (parts := self._parts) is not None and self._error is None and not self._closed:
-            record = parts.delivery.take_one()
-            if record is not None:
-                self._alive(parts)
-                return record
-        if self._closed:
-            raise StopAsyncIteration
-        while True:
+        while not self._closed:
             if some := await self.getmany(1, None):
                 return some[0]
-            if self._closed:
-                raise StopAsyncIteration
+        raise StopAsyncIteration
 
     async def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
         """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
@@ -251,6 +243,7 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
         if parts.membership.paused:
             parts.driver.polled_again()
         try:
+            await self._give_way()
             while not self._closed:
                 self._raise_errors(parts)
                 taken = take(parts)
@@ -265,6 +258,12 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
             return []
         finally:
             parts.watch.polled(parts.driver.now())
+
+    async def _give_way(self) -> None:
+        """Who reads what is there never waits: heartbeats and commits get their turn here."""
+        if self._time() >= self._turn_ends:
+            await asyncio.sleep(0)
+            self._turn_ends = self._time() + TURN_S
 
     def _alive(self, parts: Parts) -> None:
         parts.watch.touch(self._time() * 1000)

@@ -128,6 +128,34 @@ async def test_05_an_idle_member_keeps_its_seat_and_may_commit(broker: RunningBr
     assert (await consumer.committed())[record.topic_partition].offset == 1
 
 
+@pytest.mark.parametrize("by", ["async for", "getmany"])
+async def test_05_a_busy_member_that_never_waits_keeps_its_seat_too(
+    broker: RunningBroker, member: Member, by: str
+) -> None:
+    """All records are at hand and handled without an await: heartbeats must go out all the same."""
+    broker.produce("orders", (b"%d" % n for n in range(3_000)), partition=0)
+    consumer = await member(session_timeout_ms=500, enable_auto_commit=False)
+    [first] = await read(consumer, 1)
+    consumer.done(first)
+    await asyncio.sleep(0.2)  # until the rest is fetched
+    generation, count = consumer.state.generation, 0
+    if by == "async for":
+        async for record in consumer:
+            time.sleep(0.0005)  # noqa: ASYNC251 - that is what it is about
+            consumer.done(record)
+            count += 1
+            if count == 2_999:
+                break
+    else:
+        while count < 2_999:
+            for record in await consumer.getmany(50):
+                time.sleep(0.0005)  # noqa: ASYNC251
+                consumer.done(record)
+                count += 1
+    await consumer.commit()
+    assert consumer.state.generation == generation, "a second and a half of work is three sessions"
+
+
 @pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS"])
 async def test_07_an_error_in_the_middle_of_a_join_ends_in_one_good_generation(
     broker: RunningBroker, member: Member, error: str

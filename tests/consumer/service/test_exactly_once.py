@@ -278,7 +278,8 @@ def test_through_kills_and_hangs_each_record_takes_effect_exactly_once(
             time.sleep(0.1)
         for member in members:
             member.terminate()
-        assert [member.wait(30) for member in members] == [0] * len(members)
+        # one that had only been started has no ear for the signal yet
+        assert {member.wait(30) for member in members} <= {0, -signal.SIGTERM}
     finally:
         for member in members:
             member.kill()
