@@ -22,9 +22,11 @@ from tests.churn.member import OURS, Task
 ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 12
 FEWEST, MOST = 3, 8
-SESSION_MS, HEARTBEAT_MS = 2_000, 200
-#: Longer than a session: whoever hangs for so long is out.
-HANG_S = 3.0
+HEARTBEAT_MS = 200
+#: For runs in which nobody dies: a machine that is busy elsewhere must not end anybody's session.
+LONG_SESSION_MS = 6_000
+#: For the others; and longer than that: whoever hangs for so long is out.
+SESSION_MS, HANG_S = 2_000, 3.0
 LEAVE_TIMEOUT_S = 40.0
 FINISH_TIMEOUT_S = 60.0
 GRACEFUL = ("join", "leave")
@@ -41,6 +43,7 @@ class Plan:
     kinds: Sequence[str]
     assignor: str = "cooperative-sticky"
     actions: Sequence[str] = GRACEFUL
+    session_timeout_ms: int = LONG_SESSION_MS
     #: Seconds between two actions, at least and at most.
     pace_s: tuple[float, float] = (0.5, 2.0)
 
@@ -154,7 +157,7 @@ class Crowd:
             self._group,
             self._topic,
             self.plan.assignor,
-            SESSION_MS,
+            self.plan.session_timeout_ms,
             HEARTBEAT_MS,
             HANG_S,
             str(journal),
@@ -293,7 +296,9 @@ class Crowd:
 
         deadline = time.monotonic() + FINISH_TIMEOUT_S
         group = Group(self._bootstrap, self._group)
-        while not (group.state() == "Stable" and len(group.members()) == FEWEST):
+        # ours: kafka-python 3.0.12 now and then hangs in its first join, until its session is over
+        ours = sum(each.kind in OURS for each in self._members)
+        while not (group.state() == "Stable" and sum("kohort" in name for name in group.members()) >= ours):
             assert time.monotonic() < deadline, f"the first members did not join: {self.logs()}"
             self._wait(0.1)
 

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tests.churn.journal import Handled
 
@@ -36,6 +37,8 @@ class Verdict:
     explained: int = 0
     silence_s: float = 0.0
     partition_silence_s: float = 0.0
+    #: The longest time in which the machine let the writer, too, do nothing.
+    stall_s: float = 0.0
 
     def summary(self) -> str:
         """One line for people."""
@@ -43,7 +46,7 @@ class Verdict:
             f"{self.records} records handled {self.handled} times: {len(self.lost)} lost, "
             f"{len(self.out_of_order)} out of order, {self.explained} twice in a kill or an expired session, "
             f"{len(self.twice)} twice without one; longest silence {self.silence_s:.2f} s, "
-            f"of one partition {self.partition_silence_s:.2f} s"
+            f"of one partition {self.partition_silence_s:.2f} s, the machine's {self.stall_s:.2f} s"
         )
 
 
@@ -89,6 +92,8 @@ def silence(
     """
     times = sorted(sent)
     counts = [sent[at] for at in times]
+    gaps = [later - earlier for earlier, later in pairwise(times) if begin <= later <= end]
+    verdict.stall_s = max(gaps, default=0.0)
     last_of: dict[int, float] = {}
     last = begin
     for each in sorted(handled):

@@ -52,4 +52,5 @@ def test_silence_is_counted_from_the_last_handling_or_from_when_a_record_was_the
     handled = _handled((1.0, "a", 0), (2.5, "a", 1), (9.0, "a", 2))
     silence(verdict, handled, {0.5: 1, 1.0: 2, 8.8: 3}, 0.0, 10.0)
     assert verdict.silence_s == pytest.approx(1.5)
+    assert verdict.stall_s == pytest.approx(7.8)
     assert verdict.partition_silence_s == pytest.approx(1.5)
