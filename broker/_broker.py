@@ -187,6 +187,7 @@ class _Parts:
         )
         self.node = Node(
             settings=settings,
+            data=Path(self._folder.path),
             cluster_id=self._folder.cluster_id,
             topics=topics,
             coordinator=self.coordinator,

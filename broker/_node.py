@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..coordinator import GroupCoordinator
 from ._producer_ids import ProducerIds
@@ -20,11 +21,13 @@ def allow_all(request: Request) -> None:
 class Node:
     """One broker's parts, handed to every handler.
 
-    ``authorize`` stands in front of each API and raises KafkaError for what is not allowed. ``now_ms`` is the
-    wall clock that timestamps are compared with.
+    ``data`` is the data folder, where a :class:`~._state_file.StateFile` lies. ``authorize`` stands in front
+    of each API and raises KafkaError for what is not allowed. ``now_ms`` is the wall clock that timestamps
+    are compared with.
     """
 
     settings: BrokerSettings
+    data: Path
     cluster_id: str
     topics: Topics
     coordinator: GroupCoordinator

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import (
+    ANONYMOUS,
     UNREADABLE,
     ApiKey,
     ErrorCode,
@@ -41,13 +42,24 @@ log = logging.getLogger("kohort.broker")
 
 @dataclass(slots=True)
 class Peer:
-    """The other end of a connection. ``endpoint`` is the address of ours that it is to be told."""
+    """The other end of a connection: who it is and the listener it came by.
+
+    ``endpoint`` is the address of ours that it is to be told.
+    """
 
     host: str
     endpoint: tuple[str, int]
+    listener: str = "PLAINTEXT"
+    principal: str = ANONYMOUS
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
     _header: bytes = b""
     _header_context: RequestContext | None = None
+
+    def identify(self, principal: str) -> None:
+        """From the next request on it is ``principal`` (``User:alice``)."""
+        self.principal = principal
+        self._contexts.clear()
+        self._header_context = None
 
     def context_of(self, header: bytes) -> RequestContext:
         """The same by the bytes of a header behind the correlation id. Raises UnicodeDecodeError."""
@@ -63,7 +75,12 @@ class Peer:
         known = self._contexts.get(name)
         if known is None:
             self._contexts.clear()
-            known = self._contexts[name] = RequestContext(client_id=name, client_host=f"/{self.host}")
+            known = self._contexts[name] = RequestContext(
+                client_id=name,
+                client_host=f"/{self.host}",
+                principal=self.principal,
+                listener=self.listener,
+            )
         return known
 
 

@@ -61,6 +61,16 @@ def test_a_handler_is_told_who_asks() -> None:
     assert (request.version, request.endpoint) == (4, ("broker", 9092))
 
 
+def test_a_peer_is_anonymous_until_it_is_identified_and_its_requests_say_the_listener() -> None:
+    peer = Peer("10.0.0.9", ("broker", 9092), "INTERNAL")
+    header = b"\x00\x02me"
+    for context in (peer.context("me"), peer.context_of(header)):
+        assert (context.principal, context.listener) == ("User:ANONYMOUS", "INTERNAL")
+    peer.identify("User:alice")
+    for context in (peer.context("me"), peer.context_of(header)):
+        assert (context.principal, context.listener) == ("User:alice", "INTERNAL")
+
+
 def test_a_kafka_error_is_answered_in_the_shape_of_the_api() -> None:
     async def handler(_node: Node, _request: Request) -> Any:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from kohort.broker._topics_file import NAME, TopicEntry, TopicsFile, TopicsFileError
+from kohort.broker._state_file import StateFileError
+from kohort.broker._topics_file import NAME, TopicEntry, TopicsFile
 
 
 def test_a_missing_file_is_an_empty_one(tmp_path: Path) -> None:
@@ -47,5 +48,5 @@ def test_it_is_the_owners_alone_and_leaves_nothing_beside_it(tmp_path: Path) -> 
 )
 def test_an_unreadable_file_is_refused_with_what_to_do(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_text(text)
-    with pytest.raises(TopicsFileError, match=r"kohort\.json cannot be read .*restore it from a copy"):
+    with pytest.raises(StateFileError, match=r"kohort\.json cannot be read .*restore it from a copy"):
         TopicsFile.load(tmp_path)

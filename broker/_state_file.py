@@ -1,0 +1,76 @@
+"""Small durable files of the data folder: one JSON document each, for what Apache Kafka keeps in its quorum.
+
+A document is replaced as a whole: written beside, synced, renamed. So a change happens or does not, whenever
+the broker dies. The files are the owner's alone (0600): they may hold credentials.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..protocol import KohortError
+
+T = TypeVar("T")
+
+
+class StateFileError(KohortError):
+    """A document cannot be read; the text names the file and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One document. ``version`` is written with it and must be the same when it is read.
+
+    ``without`` ends the sentence of an error: what is lost by who removes a file that cannot be read.
+    """
+
+    path: Path
+    without: str
+    version: int = 1
+
+    @classmethod
+    def of(cls, folder: Path | str, kind: str, *, without: str, version: int = 1) -> StateFile:
+        """The document of a kind (``acls``, ``scram-users``) in a data folder: ``kohort-KIND.json``."""
+        return cls(Path(folder) / f"kohort-{kind}.json", without, version)
+
+    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """What ``parse`` makes of the document; None if there is none.
+
+        Raises StateFileError for what is no document of this version, or what ``parse`` raises ValueError,
+        KeyError, TypeError or AttributeError for.
+        """
+        try:
+            content = json.loads(self.path.read_bytes())
+            if content["version"] != self.version:
+                raise ValueError(f"its version is {content['version']}, this kohort knows {self.version}")
+            return parse(content)
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StateFileError(
+                f"{self.path} cannot be read ({error}): restore it from a copy; without it {self.without}"
+            ) from error
+
+    def save(self, content: Mapping[str, Any]) -> None:
+        """Replace the document. Raises OSError; the old content then still stands."""
+        beside = self.path.with_suffix(".json.tmp")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump({"version": self.version, **content}, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, self.path)
+        _sync_folder(self.path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
