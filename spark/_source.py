@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from ._fetch import ReadTask, read_task
@@ -77,6 +84,28 @@ class KohortDataSource(DataSource):
                 "newer: leave them out, or use kohort.spark.GroupBatches"
             )
         return StreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from ._sink import BatchWriter, check_columns, read_sink_options
+
+        if overwrite:
+            raise OptionsError("topics are only added to: use mode('append')")
+        options = read_sink_options(_given(self.options))
+        check_columns(schema, options)
+        return BatchWriter(options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from . import _sink
+
+        if not _sink.WRITES_STREAMS:
+            raise OptionsError("writeStream needs PySpark 4.1 or newer: use foreachBatch and df.write")
+        if overwrite:
+            raise OptionsError("topics are only added to: use outputMode('append')")
+        options = _sink.read_sink_options(
+            {key: value for key, value in self.options.items() if key.lower() != "checkpointlocation"}
+        )
+        _sink.check_columns(schema, options)
+        return _sink.StreamWriter(options)
 
 
 class _Reader:

@@ -1,0 +1,131 @@
+"""``write`` and ``writeStream.format("kohort")``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kohort.protocol import Codec
+from kohort.spark import OptionsError, stream
+from tests.spark.conftest import Side
+from tests.spark.loops import Named, NewTopic
+from tests.spark.test_produce import read_back
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "topic": "out"}
+
+
+def test_options_name_a_codec_and_a_ledger() -> None:
+    from kohort.spark._sink import read_sink_options
+
+    options = read_sink_options(
+        GIVEN | {"kafka.compression.type": "lz4", "ledgerGroup": "l", "batchNumber": "3"}
+    )
+    assert (options.compression, options.ledger_group, options.batch_number) == (Codec.LZ4, "l", 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"acks": "1"}, "unknown option 'acks': the options are batchNumber"),
+        ({"kafka.compression.type": "brotli"}, "no codec: use none, gzip"),
+        ({"batchNumber": "3"}, "batchNumber needs ledgerGroup"),
+        ({"ledgerGroup": "l", "topic": ""}, "ledgerGroup needs ledgerTopic"),
+    ],
+)
+def test_a_wrong_option_is_named(change: dict[str, str], problem: str) -> None:
+    from kohort.spark._sink import read_sink_options
+
+    with pytest.raises(OptionsError, match=problem):
+        read_sink_options(GIVEN | change)
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"value": "string", "colour": "string"}, "column 'colour' is none of topic, key"),
+        ({"value": "integer"}, "column 'value' is int: cast it to binary or string"),
+        ({"key": "binary"}, "there is no column 'value'"),
+    ],
+)
+def test_rows_that_cannot_be_records_are_refused(columns: dict[str, str], problem: str) -> None:
+    from pyspark.sql.types import StructType
+
+    from kohort.spark._sink import check_columns, read_sink_options
+
+    schema = StructType()
+    for name, kind in columns.items():
+        schema = schema.add(name, kind)
+    with pytest.raises(OptionsError, match=problem):
+        check_columns(schema, read_sink_options(GIVEN))
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_batch_of_a_number_is_written_once(
+    spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
+) -> None:
+    out, ledger = new_topic("out", partitions=2), group("ledger")
+    rows = spark.sql(
+        "select cast(id as string) key, concat('v', id) value, 1 as partition, "
+        "timestamp'2024-05-06 07:08:09.5' timestamp, array(struct('h' as key, binary('x') as value)) headers "
+        "from range(10)"
+    )
+
+    def write(number: int) -> None:
+        rows.write.format("kohort").mode("append").options(
+            **{"kafka.bootstrap.servers": side.bootstrap, "topic": out, "kafka.compression.type": "zstd"},
+            ledgerGroup=ledger,
+            batchNumber=str(number),
+        ).save()
+
+    for number in (0, 0, 1, 1):
+        write(number)
+    assert side.committed(ledger, out) == {0: 2}
+    side.send(out, value=b"end", partition=1)
+    found: list[Any] = read_back(side.bootstrap, out, 21)
+    assert len(found) == 21
+    assert {record.partition for record in found} == {1}
+    # New York, in May
+    assert (found[0].value[:1], found[0].timestamp, found[0].headers) == (b"v", 1714993689500, [("h", b"x")])
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_querys_batch_that_is_replayed_writes_nothing_twice(
+    spark: SparkSession, side: Side, new_topic: NewTopic, group: Named, tmp_path: Path
+) -> None:
+    orders, out, etl, ledger = new_topic("orders", 2), new_topic("out", 1), group("etl"), group("ledger")
+    side.produce(orders, {0: 30, 1: 30})
+    checkpoint = tmp_path / "checkpoint"
+
+    def run() -> None:
+        query = stream(
+            spark,
+            checkpoint=str(checkpoint),
+            write=lambda df: (
+                df.select("key", "value")
+                .writeStream.format("kohort")
+                .options(**{"kafka.bootstrap.servers": side.bootstrap, "topic": out}, ledgerGroup=ledger)
+            ),
+            trigger={"availableNow": True},
+            bootstrap=side.bootstrap,
+            group=etl,
+            topics=orders,
+            max_offsets=40,
+        )
+        assert query.awaitTermination(60)
+
+    run()
+    assert side.committed(ledger, out) == {0: 2}
+    for file in (checkpoint / "commits").glob("*1*"):
+        file.unlink()  # as if Spark had been killed between the sink and its own log
+    side.produce(orders, {0: 5})
+    run()
+    side.send(out, value=b"end", partition=0)
+    assert len(read_back(side.bootstrap, out, 66)) == 66
+    assert side.committed(ledger, out) == {0: 3}
