@@ -50,7 +50,8 @@ def read_back(bootstrap: str, topic: str, count: int) -> list[Found]:
 
 @pytest.mark.parametrize("codec", list(Codec))
 def test_records_come_back_as_they_were_written(codec: Codec, side: Side, new_topic: NewTopic) -> None:
-    topic = new_topic("out", partitions=1)
+    # the broker must not take records of that age for old ones
+    topic = new_topic("out", partitions=1, retention_ms="-1")
     writer = RecordWriter(side.client, codec)
     writer.add(topic, b"k", b"v" * 1000, headers=[("a", b"1"), ("b", None)], timestamp_ms=1_700_000_000_123)
     writer.add(topic, None, None, timestamp_ms=1_700_000_000_023)

@@ -69,7 +69,8 @@ def test_rows_that_cannot_be_records_are_refused(columns: dict[str, str], proble
 def test_a_batch_of_a_number_is_written_once(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
 ) -> None:
-    out, ledger = new_topic("out", partitions=2), group("ledger")
+    # the broker must not take records of that age for old ones
+    out, ledger = new_topic("out", partitions=2, retention_ms="-1"), group("ledger")
     rows = spark.sql(
         "select cast(id as string) key, concat('v', id) value, 1 as partition, "
         "timestamp'2024-05-06 07:08:09.5' timestamp, array(struct('h' as key, binary('x') as value)) headers "
