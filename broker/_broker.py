@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..coordinator import EventStream, GroupCoordinator, HistoryEntry, Note
 from ..log import DataFolder
@@ -21,9 +21,12 @@ from ._producer_ids import ProducerIds
 from ._requests import Handler
 from ._router import Router
 from ._server import Server
-from ._settings import BrokerSettings, broker_settings
+from ._settings import BrokerSettings, broker_settings, parse_principals
 from ._topics import Topics
 from ._warm import warm_up
+
+if TYPE_CHECKING:
+    from .authorizer._gate import Gate
 
 log = logging.getLogger("kohort.broker")
 
@@ -166,6 +169,7 @@ class _Parts:
         try:
             topics = Topics(self._folder, settings, _now_ms)
             topics.open()
+            gate = _gate(data, settings)
         except BaseException:
             self._folder.close(clean=False)
             raise
@@ -193,6 +197,7 @@ class _Parts:
             coordinator=self.coordinator,
             producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
             now_ms=_now_ms,
+            gate=gate,
         )
         self.server = Server(make_router(self.node, _handlers), settings)
         self._background = Background(topics, settings, _now_ms)
@@ -218,6 +223,26 @@ def _handlers() -> Mapping[ApiKey, Handler]:
     from .handlers import HANDLERS
 
     return HANDLERS
+
+
+def _gate(data: Path, settings: BrokerSettings) -> Gate | None:
+    """What asks the access rules, where there are some."""
+    if not settings.authorizer_class_name:
+        return None
+    # imported only where it is needed: most brokers are started without
+    from .authorizer import Authorizer
+    from .authorizer._gate import Gate
+    from .authorizer._keeping import AclsFile
+
+    file = AclsFile(data)
+    return Gate(
+        Authorizer(
+            file.load(),
+            super_users=parse_principals(settings.super_users),
+            allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
+            save=file.save,
+        )
+    )
 
 
 def _temporary_folder() -> Path:

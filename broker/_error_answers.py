@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from ..protocol import ApiKey, ErrorCode, response_class
@@ -45,6 +47,9 @@ _MIRRORS: dict[int, tuple[_Level, ...]] = {
     ApiKey.METADATA: (_Level("topics", "topics", _same("name", "topic_id")),),
     ApiKey.OFFSET_COMMIT: (_Level("topics", "topics", _same("name", "topic_id")), _PARTITIONS),
     ApiKey.DESCRIBE_GROUPS: (_Level("groups", "groups", {"": "group_id"}),),
+    ApiKey.OFFSET_DELETE: (_TOPICS_BY_NAME, _PARTITIONS),
+    ApiKey.CREATE_ACLS: (_Level("creations", "results", {}),),
+    ApiKey.DELETE_ACLS: (_Level("filters", "filter_results", {}),),
     ApiKey.CREATE_TOPICS: (_TOPICS_BY_NAME,),
     ApiKey.DELETE_RECORDS: (
         _TOPICS_BY_NAME,
@@ -85,6 +90,21 @@ def error_answer(request: Request, code: ErrorCode) -> Any:
         return request.answer(error_code=code, **_top_extras(request))
     levels = _levels(request)
     return request.answer(**_mirrored(message, request.body, levels, request.version, code))
+
+
+def mirrored_arrays(request: Request) -> tuple[str, str]:
+    """The names of the outermost array of a request and of the one that answers it."""
+    level = _levels(request)[0]
+    return level.request, level.response
+
+
+def element_errors(request: Request, items: Iterable[Any], code: ErrorCode) -> list[Any]:
+    """Elements for the outermost array of the answer that say ``code`` to these elements of the request."""
+    levels = _levels(request)
+    source = SimpleNamespace(**{levels[0].request: items})
+    message = response_class(request.api.key)
+    answered: list[Any] = _mirrored(message, source, levels, request.version, code)[levels[0].response]
+    return answered
 
 
 def _levels(request: Request) -> tuple[_Level, ...]:

@@ -29,7 +29,6 @@ from ..protocol import (
 )
 from ._error_answers import error_answer
 from ._hot_call import HotCall
-from ._node import allow_all
 from ._nulls import null_in
 from ._requests import Handler, Request
 
@@ -100,17 +99,19 @@ class Router:
     def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
         """Hand the coordinator a request that is read by hand; its call stands in ``calls`` until answered.
 
-        False for any other request, and where somebody has to be asked for permission: ``answer`` is for
-        those.
+        False for any other request, and for one that is not allowed whole: ``answer`` is for those.
         """
         codec = hot_codec(frame)
-        if codec is None or (codec.parks and calls) or self._node.authorize is not allow_all:
+        if codec is None or (codec.parks and calls):
             return False
         try:
             correlation_id, at = hot_header(frame, codec)
             context = peer.context_of(frame[8:at])
             body = codec.decode(frame, at)
         except UNREADABLE:
+            return False
+        gate = self._node.gate
+        if gate is not None and not gate.is_open(codec.api_key, body, context, self._node.topics):
             return False
         call = HotCall(connection, codec, correlation_id)
         calls.append(call)
@@ -156,8 +157,10 @@ class Router:
 
     async def _handled(self, handler: Handler, request: Request) -> Any:
         try:
-            self._node.authorize(request)
-            return await handler(self._node, request)
+            gate = self._node.gate
+            if gate is None:
+                return await handler(self._node, request)
+            return await gate.admit(handler, self._node, request)
         except ProtocolError:
             raise
         except KafkaError as error:

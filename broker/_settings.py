@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 
 from ..coordinator import GroupSettings
 from ._topic_config import MAX_INT, MAX_LONG, CleanupPolicy, TimestampType
-from ._validation import Doc, Setting, SettingsError, read_settings, settings_of
+from ._validation import Allowed, Doc, Setting, SettingsError, read_settings, settings_of
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
@@ -45,6 +45,17 @@ class BrokerSettings(GroupSettings):
     advertised_listeners: Annotated[
         str, Doc("PLAINTEXT://HOST:PORT told to clients; empty: the host and port listened on")
     ] = ""
+    authorizer_class_name: Annotated[
+        Literal["", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"],
+        Allowed("empty, or org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        Doc("access rules are kept and obeyed; empty: there are none, and everyone may do everything"),
+    ] = ""
+    super_users: Annotated[
+        str, Doc("principals who may do everything, with semicolons: User:admin;User:ops")
+    ] = ""
+    allow_everyone_if_no_acl_found: Annotated[
+        bool, Doc("what no access rule names is open to everyone, and not only to super users")
+    ] = False
     auto_create_topics_enable: Annotated[
         bool, Doc("a Metadata request that allows it creates the topics it names")
     ] = True
@@ -201,7 +212,20 @@ def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings
         )
     if settings.advertised_listeners:
         parse_listener(settings.advertised_listeners)
+    parse_principals(settings.super_users)
     return settings
+
+
+def parse_principals(text: str) -> frozenset[str]:
+    """The principals of ``super.users``. Raises SettingsError."""
+    principals = frozenset(part for part in map(str.strip, text.split(";")) if part)
+    for principal in principals:
+        kind, _, name = principal.partition(":")
+        if not kind or not name:
+            raise SettingsError(
+                f"super.users={text} is not allowed: {principal!r} must be TYPE:NAME, as in User:admin"
+            )
+    return principals
 
 
 def parse_listener(text: str) -> tuple[str, int]:

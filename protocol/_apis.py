@@ -37,6 +37,9 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     SASL_AUTHENTICATE = 36
@@ -110,6 +113,9 @@ _ROWS = (
     Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, 2, _ADMIN),
     Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, 2, _PRODUCER),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 4, _CONSUMER),
+    Api(ApiKey.DESCRIBE_ACLS, "DescribeAcls", 1, 3, 2, _ADMIN),
+    Api(ApiKey.CREATE_ACLS, "CreateAcls", 1, 3, 2, _ADMIN),
+    Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, 2, _ADMIN),
     Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, 4, _ADMIN),
     Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, 2, _ADMIN),
     Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, 2, _SASL),

@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from kohort.broker.authorizer import ACCESS
+from kohort.broker.authorizer._gate import GUARDS
+from kohort.broker.handlers import HANDLERS
+from kohort.protocol import ApiKey
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: APIs that ask for no right: they come before anyone is known.
+WITHOUT_RIGHTS: set[ApiKey] = set()
+
 LINK = re.compile(r"\[[^\]]+\]\((?!https?:)([^)#]+)")
 
 
@@ -24,3 +33,11 @@ def test_the_generated_parts_are_current() -> None:
 def test_every_link_leads_somewhere(page: Path) -> None:
     targets = LINK.findall(page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_api_that_is_offered_has_its_rights_in_the_table() -> None:
+    offered = {key for key in HANDLERS if key not in WITHOUT_RIGHTS}
+    assert set(ACCESS) == set(GUARDS) == offered, (
+        "give the API its rows in broker/authorizer/_access.py and its guard in _gate.py: until then it is "
+        "refused to everyone where there are access rules"
+    )

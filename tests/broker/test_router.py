@@ -1,4 +1,4 @@
-"""The router: what a handler's failure becomes, and the one authorize call in front of each API."""
+"""The router: what a handler's failure becomes, and the gate in front of each API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from kohort.broker._node import Node, allow_all
+from kohort.broker._node import Node
 from kohort.broker._requests import Request
 from kohort.broker._router import Peer, Router
 from kohort.protocol import (
@@ -34,8 +34,8 @@ def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> by
     return bytes(encode_request(version, 5, client_id, body)[4:])
 
 
-def routed(handler: Any, *, authorize: Any = allow_all) -> Router:
-    node = cast(Node, SimpleNamespace(authorize=authorize))
+def routed(handler: Any, *, gate: Any = None) -> Router:
+    node = cast(Node, SimpleNamespace(gate=gate))
     handlers = {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler}
     return Router(node, lambda: handlers)
 
@@ -103,10 +103,11 @@ def test_what_is_not_allowed_reaches_no_handler() -> None:
     async def handler(_node: Node, _request: Request) -> Any:
         raise AssertionError("not to be called")
 
-    def authorize(request: Request) -> None:
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.context.principal)
+    class Closed:
+        async def admit(self, _handler: Any, _node: Node, request: Request) -> Any:
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.context.principal)
 
-    router = routed(handler, authorize=authorize)
+    router = routed(handler, gate=Closed())
     answer = ask(router, ApiKey.DELETE_GROUPS, 1, groups_names=["a"])
     assert answer.results[0].error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
 

@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 
 from kohort.broker._node import Node
-from kohort.broker._requests import Request
 from kohort.broker._router import Peer, Router
+from kohort.broker.authorizer import Authorizer
+from kohort.broker.authorizer._gate import Gate
 from kohort.broker.handlers import HANDLERS
 from kohort.coordinator import HistoryEntry, MemberGone, RebalanceNote
 from kohort.coordinator.details import MAX_BYTES, details_json
@@ -19,7 +20,6 @@ from kohort.protocol import (
     GROUP_HISTORY_FEATURE,
     ApiKey,
     ErrorCode,
-    KafkaError,
     TopicPartition,
     decode_response,
     encode_assignment,
@@ -130,11 +130,7 @@ def test_it_is_a_feature_and_no_api_number_that_clients_see(wire: Wire) -> None:
 
 
 async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
-    def nobody(request: Request) -> None:
-        assert request.api.key == KEY
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not you")
-
-    node = SimpleNamespace(authorize=nobody)
+    node = SimpleNamespace(gate=Gate(Authorizer()))
     router = Router(cast(Node, node), lambda: HANDLERS)
     body = request_class(KEY)(version=0, group_id="g", limit=-1, after=-1)
     frame = bytes(encode_request(0, 7, "c", body)[4:])

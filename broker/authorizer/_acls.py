@@ -1,0 +1,160 @@
+"""The nouns of access rules with Kafka's numbers, and which rules a filter means (KIP-11, KIP-290)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class ResourceType(IntEnum):
+    """What a rule is about. UNKNOWN and ANY stand in requests only."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How a rule's name is meant. ANY and MATCH stand in filters only."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Operation(IntEnum):
+    """What is done to a resource. UNKNOWN and ANY stand in requests only."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(IntEnum):
+    """Whether a rule forbids or permits. UNKNOWN and ANY stand in requests only."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+#: The literal name that means every resource of its type; as a host, every host.
+WILDCARD: Final = "*"
+
+#: The principal that means everyone.
+EVERYONE: Final = "User:*"
+
+#: The one name that the cluster has.
+CLUSTER_NAME: Final = "kafka-cluster"
+
+#: Which rules permit an operation besides its own (KIP-11): who may read something may also describe it. A
+#: rule that denies implies nothing.
+IMPLIED_BY: Final = {
+    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+}
+
+#: What can be done to a resource, in the order of their numbers: what "authorized operations" tell (KIP-430).
+OPERATIONS: Final = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+
+
+class Acl(NamedTuple):
+    """One rule: ``principal`` from ``host`` may, or may not, do ``operation`` to what the pattern names."""
+
+    resource_type: ResourceType
+    name: str
+    pattern_type: PatternType
+    principal: str
+    host: str
+    operation: Operation
+    permission: Permission
+
+    def __str__(self) -> str:
+        return (
+            f"{self.permission.name} {self.principal} {self.operation.name} from {self.host} on "
+            f"{self.resource_type.name} {self.pattern_type.name} {self.name}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Which rules are meant; None and ANY mean all. MATCH means the patterns that take in ``name``."""
+
+    resource_type: ResourceType = ResourceType.ANY
+    name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: Operation = Operation.ANY
+    permission: Permission = Permission.ANY
+
+    def matches(self, acl: Acl) -> bool:
+        """Whether the rule is one of those that are meant."""
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (Operation.ANY, acl.operation)
+            and self.permission in (Permission.ANY, acl.permission)
+            and self._names(acl)
+        )
+
+    def _names(self, acl: Acl) -> bool:
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
+            return False
+        if self.name is None or self.name == acl.name:
+            return True
+        if self.pattern_type is not PatternType.MATCH:
+            return False
+        if acl.pattern_type is PatternType.PREFIXED:
+            return self.name.startswith(acl.name)
+        return acl.name == WILDCARD

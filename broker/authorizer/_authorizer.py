@@ -1,0 +1,138 @@
+"""Who may do what on this broker: the rules, the super users, and a memory of what was asked before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from ...protocol import RequestContext
+from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
+from ._rules import AclRules, Verdict
+
+log = logging.getLogger("kohort.broker.authorizer")
+
+#: Kafka's name for these rules, the value of ``authorizer.class.name`` that switches them on.
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+#: Decisions that are remembered; when there are more, all are forgotten. Some 300 bytes each.
+MAX_REMEMBERED: Final = 50_000
+
+#: A resource that no rule names, as Apache Kafka asks for one.
+_ANY_NAME: Final = "hardcode"
+
+#: Principal, host (as in RequestContext), operation, type and name of a resource.
+_Question = tuple[str, str, Operation, ResourceType, str]
+
+
+class Authorizer:
+    """Answers ``allows`` in the time of a lookup once it was asked.
+
+    ``acls`` are the rules at the start; ``save`` makes a whole new set of them durable, before it counts, and
+    raises OSError if it cannot: the old one then still stands.
+    """
+
+    def __init__(
+        self,
+        acls: Iterable[Acl] = (),
+        *,
+        super_users: Iterable[str] = (),
+        allow_everyone_if_no_acl_found: bool = False,
+        save: Callable[[Sequence[Acl]], None] = lambda _acls: None,
+    ) -> None:
+        self._rules = AclRules(acls)
+        self._super_users = frozenset(super_users)
+        self._without_rules = allow_everyone_if_no_acl_found
+        self._save = save
+        self._remembered: dict[_Question, bool] = {}
+        self._told: set[_Question] = set()
+
+    def __repr__(self) -> str:
+        return f"<Authorizer: {len(self._rules)} rules, {len(self._super_users)} super users>"
+
+    def allows(
+        self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool:
+        """Whether who sent a request may do this. A no is logged, once for as long as it is remembered."""
+        question = (context.principal, context.client_host, operation, resource_type, name)
+        allowed = self._remembered.get(question)
+        if allowed is None:
+            allowed = self._decide(question)
+        if not allowed and question not in self._told:
+            self._tell(question)
+        return allowed
+
+    def shows(
+        self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool:
+        """As ``allows``, for what is left out without a word: nothing was refused, so nothing is logged."""
+        question = (context.principal, context.client_host, operation, resource_type, name)
+        allowed = self._remembered.get(question)
+        return self._decide(question) if allowed is None else allowed
+
+    def allows_some(self, context: RequestContext, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there may be a resource of this type to which who sent a request may do this."""
+        return self.shows(context, operation, resource_type, _ANY_NAME) or self._rules.allows_some(
+            context.principal, _host(context.client_host), operation, resource_type
+        )
+
+    def operations(self, context: RequestContext, resource_type: ResourceType, name: str) -> frozenset[int]:
+        """All that who sent a request may do to a resource, as numbers."""
+        return frozenset(
+            int(operation)
+            for operation in OPERATIONS[resource_type]
+            if self.shows(context, operation, resource_type, name)
+        )
+
+    def find(self, wanted: AclFilter) -> list[Acl]:
+        """The rules that a filter means, in the order in which they came."""
+        return self._rules.find(wanted)
+
+    def create(self, acls: Iterable[Acl]) -> None:
+        """Take in rules; they are durable and in force when this returns. Raises OSError."""
+        new = [acl for acl in dict.fromkeys(acls) if acl not in self._rules]
+        if new:
+            self._save([*self._rules, *new])
+            self._rules.add(new)
+            self._forget()
+
+    def delete(self, acls: Iterable[Acl]) -> None:
+        """Take rules away; they are gone for good when this returns. Raises OSError."""
+        gone = set(acls)
+        if gone:
+            self._save([acl for acl in self._rules if acl not in gone])
+            self._rules.remove(gone)
+            self._forget()
+
+    def _decide(self, question: _Question) -> bool:
+        principal, host, operation, resource_type, name = question
+        if principal in self._super_users:
+            allowed = True
+        else:
+            verdict = self._rules.verdict(principal, _host(host), operation, resource_type, name)
+            allowed = self._without_rules if verdict is Verdict.NO_RULES else verdict is Verdict.ALLOWED
+        if len(self._remembered) >= MAX_REMEMBERED:
+            self._forget()
+        self._remembered[question] = allowed
+        return allowed
+
+    def _tell(self, question: _Question) -> None:
+        self._told.add(question)
+        principal, host, operation, resource_type, name = question
+        log.info(
+            "denied: %r from %s may not %s %s %r",
+            principal,
+            _host(host),
+            operation.name,
+            resource_type.name,
+            name,
+        )
+
+    def _forget(self) -> None:
+        self._remembered.clear()
+        self._told.clear()
+
+
+def _host(client_host: str) -> str:
+    """The address in rules; a context has Java's slash before it."""
+    return client_host.removeprefix("/")

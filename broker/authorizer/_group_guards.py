@@ -1,0 +1,106 @@
+"""Guards of FindCoordinator, OffsetFetch, DescribeGroups and ListGroups."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ...protocol import ApiKey, ErrorCode
+from .._error_answers import error_answer
+from ._access import ACCESS, Access
+from ._acls import CLUSTER_NAME, ResourceType
+from ._guard import Asked, append, each, groups, refuse, topic_name
+
+#: Kinds of coordinators: of groups, transactions, share groups.
+_GROUP_KEY, _TRANSACTION_KEY = 0, 1
+
+
+async def find_coordinator(asked: Asked) -> Any:
+    group, transaction, share = ACCESS[ApiKey.FIND_COORDINATOR]
+    request, body = asked.request, asked.request.body
+
+    def wanted(key: str) -> tuple[Access, str]:
+        if body.key_type == _GROUP_KEY:
+            return group, key
+        return (transaction, key) if body.key_type == _TRANSACTION_KEY else (share, CLUSTER_NAME)
+
+    if request.version >= 4:
+        return await each(asked, wanted)
+    access, name = wanted(body.key)
+    return await asked.proceed() if asked.may(access, name) else error_answer(request, refuse(access).code)
+
+
+async def offset_fetch(asked: Asked) -> Any:
+    group_access, topic_access = ACCESS[ApiKey.OFFSET_FETCH]
+    request, body = asked.request, asked.request.body
+    if request.version < 8:
+        if not asked.may(group_access, body.group_id):
+            return error_answer(request, refuse(group_access).code)
+        groups = {body.group_id: body}
+    else:
+        groups = {group.group_id: group for group in body.groups if asked.shows(group_access, group.group_id)}
+    refused = {group_id: _hidden_topics(asked, topic_access, group) for group_id, group in groups.items()}
+    answer = await (asked.proceed() if request.version < 8 else _groups_of_fetch(asked, group_access))
+    for answered in [answer] if request.version < 8 else answer.groups:
+        group_id = body.group_id if request.version < 8 else answered.group_id
+        if answered.error_code or group_id not in refused:
+            continue
+        if (hidden := refused[group_id]) is None:
+            answered.topics = [
+                topic
+                for topic in answered.topics
+                if asked.shows(topic_access, topic_name(asked, topic) or "")
+            ]
+        else:
+            append(answered, "topics", (_unfetched(topic) for topic in hidden))
+    return answer
+
+
+async def _groups_of_fetch(asked: Asked, access: Access) -> Any:
+    return await each(asked, lambda group: (access, group.group_id))
+
+
+def _hidden_topics(asked: Asked, access: Access, group: Any) -> list[Any] | None:
+    """Take out of a group's topics those that may not be seen; None where all are asked for."""
+    if group.topics is None:
+        return None
+    hidden: list[Any] = []
+    seen: list[Any] = []
+    for topic in group.topics:
+        name = topic_name(asked, topic)
+        (seen if name is None or asked.may(access, name) else hidden).append(topic)
+    group.topics = seen
+    return hidden
+
+
+def _unfetched(topic: Any) -> Any:
+    """A topic of an OffsetFetch answer that may not be seen."""
+    partitions = [
+        SimpleNamespace(
+            partition_index=partition,
+            committed_offset=-1,
+            committed_leader_epoch=-1,
+            metadata="",
+            error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        )
+        for partition in topic.partition_indexes
+    ]
+    return SimpleNamespace(name=topic.name, topic_id=getattr(topic, "topic_id", None), partitions=partitions)
+
+
+async def describe_groups(asked: Asked) -> Any:
+    (access,) = ACCESS[ApiKey.DESCRIBE_GROUPS]
+    answer = await groups(access)(asked)
+    if asked.request.body.include_authorized_operations:
+        for group in answer.groups:
+            if not group.error_code:
+                group.authorized_operations = asked.operations(ResourceType.GROUP, group.group_id)
+    return answer
+
+
+async def list_groups(asked: Asked) -> Any:
+    cluster, group_access = ACCESS[ApiKey.LIST_GROUPS]
+    answer = await asked.proceed()
+    if not asked.may(cluster):
+        answer.groups = [group for group in answer.groups if asked.may(group_access, group.group_id)]
+    return answer

@@ -1,0 +1,160 @@
+"""The rules of a cluster, and what they say: pure, so that every question has one answer.
+
+A rule that denies wins over every rule that permits, wherever it comes from: the literal name, a prefix of
+it, or the wildcard. What no rule permits is not allowed; resources that no rule names at all are a case of
+their own (``allow.everyone.if.no.acl.found``).
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from itertools import chain
+
+from ._acls import (
+    EVERYONE,
+    IMPLIED_BY,
+    WILDCARD,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+
+
+class Verdict(Enum):
+    """What the rules say. NO_RULES: none names the resource, for whomever."""
+
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    NO_RULES = "no rules"
+
+
+#: The rules of one name, by principal.
+_ByPrincipal = dict[str, list[Acl]]
+
+
+class AclRules:
+    """Any number of rules, quick to ask: by literal name, and by each prefix of it that has rules."""
+
+    def __init__(self, acls: Iterable[Acl] = ()) -> None:
+        # a dict for the order in which they came: lists of rules are told in it
+        self._acls: dict[Acl, None] = {}
+        self._names: dict[tuple[ResourceType, PatternType], dict[str, _ByPrincipal]] = {}
+        self._prefix_lengths: dict[ResourceType, list[int]] = {}
+        self.add(acls)
+
+    def __len__(self) -> int:
+        return len(self._acls)
+
+    def __iter__(self) -> Iterator[Acl]:
+        return iter(self._acls)
+
+    def __contains__(self, acl: object) -> bool:
+        return acl in self._acls
+
+    def add(self, acls: Iterable[Acl]) -> None:
+        """Take rules in; one that is there already stays as it is."""
+        for acl in acls:
+            if acl not in self._acls:
+                self._acls[acl] = None
+                self._index(acl)
+
+    def remove(self, acls: Iterable[Acl]) -> None:
+        """Take rules out; one that is not there is no error."""
+        gone = [acl for acl in acls if acl in self._acls]
+        for acl in gone:
+            self._acls.pop(acl, None)
+        if gone:
+            self._names.clear()
+            self._prefix_lengths.clear()
+            for acl in self._acls:
+                self._index(acl)
+
+    def find(self, wanted: AclFilter) -> list[Acl]:
+        """The rules that a filter means."""
+        return [acl for acl in self._acls if wanted.matches(acl)]
+
+    def verdict(
+        self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Verdict:
+        """Whether ``principal`` on ``host`` may do ``operation`` to the resource."""
+        verdict = Verdict.NO_RULES
+        for rules in self._patterns_of(resource_type, name):
+            if verdict is Verdict.NO_RULES:
+                verdict = Verdict.DENIED  # until a rule permits it
+            for acl in chain(rules.get(principal, ()), rules.get(EVERYONE, ())):
+                if acl.host not in (WILDCARD, host) or not _speaks_of(acl, operation):
+                    continue
+                if acl.permission is Permission.DENY:
+                    return Verdict.DENIED
+                verdict = Verdict.ALLOWED
+        return verdict
+
+    def allows_some(
+        self, principal: str, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        """Whether there may be a resource of this type to which ``operation`` is permitted (KIP-679).
+
+        As Apache Kafka has it: some pattern permits it and no rule denies that pattern as a whole. Nothing is
+        implied here: a question for WRITE is answered by rules for WRITE and ALL.
+        """
+        mine = [
+            acl
+            for acl in self._acls
+            if acl.resource_type is resource_type
+            and acl.principal in (principal, EVERYONE)
+            and acl.host in (host, WILDCARD)
+            and acl.operation in (operation, Operation.ALL)
+        ]
+        denied = {(acl.pattern_type, acl.name) for acl in mine if acl.permission is Permission.DENY}
+        if (PatternType.LITERAL, WILDCARD) in denied:
+            return False
+        return any(
+            acl.permission is Permission.ALLOW
+            and (
+                (acl.pattern_type is PatternType.LITERAL and acl.name == WILDCARD)
+                or not _covered(acl, denied)
+            )
+            for acl in mine
+        )
+
+    def _patterns_of(self, resource_type: ResourceType, name: str) -> Iterator[_ByPrincipal]:
+        """The rules of every pattern that takes the name in."""
+        literal = self._names.get((resource_type, PatternType.LITERAL))
+        if literal is not None:
+            for key in (name, WILDCARD) if name != WILDCARD else (name,):
+                if key in literal:
+                    yield literal[key]
+        prefixed = self._names.get((resource_type, PatternType.PREFIXED))
+        if prefixed is not None:
+            for length in self._prefix_lengths[resource_type]:
+                if length > len(name):
+                    break
+                rules = prefixed.get(name[:length])
+                if rules is not None:
+                    yield rules
+
+    def _index(self, acl: Acl) -> None:
+        names = self._names.setdefault((acl.resource_type, acl.pattern_type), {})
+        names.setdefault(acl.name, {}).setdefault(acl.principal, []).append(acl)
+        if acl.pattern_type is PatternType.PREFIXED:
+            lengths = self._prefix_lengths.setdefault(acl.resource_type, [])
+            if len(acl.name) not in lengths:
+                insort(lengths, len(acl.name))
+
+
+def _speaks_of(acl: Acl, operation: Operation) -> bool:
+    if acl.operation in (operation, Operation.ALL):
+        return True
+    return acl.permission is Permission.ALLOW and acl.operation in IMPLIED_BY.get(operation, ())
+
+
+def _covered(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
+    """Whether all that the pattern of a permission takes in is denied."""
+    if acl.pattern_type is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
+        return True
+    return any((PatternType.PREFIXED, acl.name[:end]) in denied for end in range(1, len(acl.name) + 1))

@@ -1,0 +1,45 @@
+"""Guards of CreateTopics and DeleteTopics."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ...protocol import ApiKey
+from .._error_answers import element_errors
+from ._access import ACCESS
+from ._guard import Asked, append, each, refuse, topic_name
+
+
+async def create_topics(asked: Asked) -> Any:
+    create_any, create, configs = ACCESS[ApiKey.CREATE_TOPICS]
+    names = [item.name for item in asked.request.body.topics]
+    cluster = asked.shows(create_any)
+    # what is in the request twice is wrong however it is meant
+    once = {name for name in names if names.count(name) == 1} if len(names) < 100 else set(names)
+    answer = await each(asked, lambda item: None if cluster or item.name not in once else (create, item.name))
+    for topic in answer.topics:
+        if not topic.error_code and not asked.shows(configs, topic.name):
+            topic.topic_config_error_code = configs.error
+            topic.num_partitions = topic.replication_factor = -1
+            topic.configs = []
+    return answer
+
+
+async def delete_topics(asked: Asked) -> Any:
+    describe, delete = ACCESS[ApiKey.DELETE_TOPICS]
+    request = asked.request
+    if request.version < 6:
+        return await each(asked, lambda name: (delete, name))
+    allowed, refused = [], []
+    for item in request.body.topics:
+        name = topic_name(asked, item)
+        if name is None or (asked.may(delete, name)):
+            allowed.append(item)
+        else:
+            told = name if item.name is not None or asked.shows(describe, name) else None
+            refused.append(SimpleNamespace(name=told, topic_id=item.topic_id))
+    request.body.topics = allowed
+    answer = await asked.proceed() if allowed else request.answer()
+    append(answer, "responses", element_errors(request, refused, refuse(delete).code))
+    return answer

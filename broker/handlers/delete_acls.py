@@ -1,0 +1,41 @@
+"""DeleteAcls (31), v1-3: access rules that filters mean go, for good when answered (KIP-140, KIP-290)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .._requests import Request
+from ._acls import authorizer_of, filter_of
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(node: Node, request: Request) -> Any:
+    make = request.part("DeleteAclsFilterResult")
+    make_acl = request.part("DeleteAclsFilterResult", "DeleteAclsMatchingAcl")
+    authorizer = authorizer_of(node)
+    # a rule that two filters mean is told with both
+    found = [authorizer.find(wanted) for wanted in map(filter_of, request.body.filters)]
+    authorizer.delete(acl for acls in found for acl in acls)
+    return request.answer(
+        filter_results=[
+            make(
+                error_message=None,
+                matching_acls=[
+                    make_acl(
+                        error_message=None,
+                        resource_type=acl.resource_type,
+                        resource_name=acl.name,
+                        pattern_type=acl.pattern_type,
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=acl.operation,
+                        permission_type=acl.permission,
+                    )
+                    for acl in acls
+                ],
+            )
+            for acls in found
+        ]
+    )

@@ -1,0 +1,115 @@
+"""The authorizer: super users, resources without rules, what is remembered, and what is logged."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import pytest
+
+from kohort.broker.authorizer import (
+    Acl,
+    AclFilter,
+    Authorizer,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    _authorizer,
+)
+from kohort.protocol import RequestContext
+
+ALICE = RequestContext(client_host="/10.0.0.1", principal="User:alice")
+TOPIC = ResourceType.TOPIC
+RULE = Acl(TOPIC, "orders", PatternType.LITERAL, "User:alice", "10.0.0.1", Operation.READ, Permission.ALLOW)
+
+
+def reads(authorizer: Authorizer, context: RequestContext = ALICE, name: str = "orders") -> bool:
+    return authorizer.allows(context, Operation.READ, TOPIC, name)
+
+
+def test_nobody_may_anything_without_rules() -> None:
+    assert not reads(Authorizer())
+
+
+def test_a_super_user_may_everything_whatever_the_rules_say() -> None:
+    authorizer = Authorizer([RULE._replace(permission=Permission.DENY)], super_users=["User:alice"])
+    assert reads(authorizer)
+    assert authorizer.allows_some(ALICE, Operation.WRITE, TOPIC)
+
+
+def test_what_no_rule_names_may_be_open_to_everyone() -> None:
+    authorizer = Authorizer([RULE._replace(principal="User:bob")], allow_everyone_if_no_acl_found=True)
+    assert reads(authorizer, name="bills")
+    assert not reads(authorizer, name="orders"), "a rule for anyone closes it"
+    assert authorizer.allows_some(ALICE, Operation.WRITE, TOPIC)
+
+
+def test_the_host_of_a_rule_is_the_address_without_the_slash() -> None:
+    authorizer = Authorizer([RULE])
+    assert reads(authorizer)
+    assert not reads(authorizer, RequestContext(client_host="/10.0.0.2", principal="User:alice"))
+
+
+def test_a_change_counts_at_once() -> None:
+    authorizer = Authorizer()
+    assert not reads(authorizer)
+    authorizer.create([RULE])
+    assert reads(authorizer)
+    authorizer.create([RULE._replace(permission=Permission.DENY)])
+    assert not reads(authorizer)
+    authorizer.delete(authorizer.find(AclFilter(permission=Permission.DENY)))
+    assert reads(authorizer)
+
+
+def test_a_change_that_cannot_be_saved_does_not_count() -> None:
+    def save(_acls: Sequence[Acl]) -> None:
+        raise OSError("the disk is full")
+
+    authorizer = Authorizer([RULE], save=save)
+    with pytest.raises(OSError, match="full"):
+        authorizer.delete([RULE])
+    with pytest.raises(OSError, match="full"):
+        authorizer.create([RULE._replace(name="bills")])
+    assert reads(authorizer)
+    assert not reads(authorizer, name="bills")
+
+
+def test_all_rules_are_saved_before_they_count() -> None:
+    saved: list[Sequence[Acl]] = []
+    authorizer = Authorizer([RULE], save=saved.append)
+    other = RULE._replace(name="bills")
+    authorizer.create([RULE, other, other])
+    authorizer.create([RULE])
+    authorizer.delete([RULE])
+    assert saved == [[RULE, other], [other]]
+
+
+def test_operations_are_all_that_is_allowed_and_that_the_kind_of_resource_has() -> None:
+    authorizer = Authorizer([RULE._replace(operation=Operation.ALL), RULE._replace(name="bills")])
+    assert authorizer.operations(ALICE, TOPIC, "bills") == {Operation.READ, Operation.DESCRIBE}
+    assert authorizer.operations(ALICE, TOPIC, "orders") == {3, 4, 5, 6, 7, 8, 10, 11}
+    assert authorizer.operations(ALICE, ResourceType.CLUSTER, "kafka-cluster") == frozenset()
+
+
+def test_a_denial_is_logged_once_and_again_after_a_change(caplog: pytest.LogCaptureFixture) -> None:
+    authorizer = Authorizer()
+    with caplog.at_level(logging.INFO, "kohort.broker.authorizer"):
+        assert not authorizer.shows(ALICE, Operation.READ, TOPIC, "or\nders")
+        assert caplog.messages == [], "what is left out was not refused"
+        for _ in range(3):
+            assert not reads(authorizer, name="or\nders")
+        assert caplog.messages == ["denied: 'User:alice' from 10.0.0.1 may not READ TOPIC 'or\\nders'"]
+        authorizer.create([RULE])
+        assert not reads(authorizer, name="or\nders")
+        assert len(caplog.messages) == 2
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_authorizer, "MAX_REMEMBERED", 10)
+    authorizer = Authorizer([RULE])
+    for number in range(100):
+        assert not reads(authorizer, name=f"t{number}")
+        assert reads(authorizer)
+        assert len(authorizer._remembered) <= 10
+        assert len(authorizer._told) <= 10

@@ -1,0 +1,54 @@
+"""The document that the rules are kept in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kohort.broker._state_file import StateFileError
+from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
+from kohort.broker.authorizer._keeping import AclsFile
+
+RULES = [
+    Acl(
+        ResourceType.GROUP,
+        "büro-",
+        PatternType.PREFIXED,
+        "User:alice",
+        "*",
+        Operation.READ,
+        Permission.ALLOW,
+    ),
+    Acl(
+        ResourceType.CLUSTER,
+        "kafka-cluster",
+        PatternType.LITERAL,
+        "User:*",
+        "10.0.0.1",
+        Operation.ALTER,
+        Permission.DENY,
+    ),
+]
+
+
+def test_rules_are_read_as_they_were_written(tmp_path: Path) -> None:
+    file = AclsFile(tmp_path)
+    assert file.load() == []
+    file.save(RULES)
+    assert AclsFile(tmp_path).load() == RULES
+
+
+@pytest.mark.parametrize(("field", "value"), [("operation", "FLY"), ("resource_type", "X"), ("name", None)])
+def test_a_rule_that_cannot_be_read_stops_the_start(tmp_path: Path, field: str, value: str | None) -> None:
+    AclsFile(tmp_path).save(RULES)
+    (path,) = tmp_path.glob("*.json")
+    content = json.loads(path.read_text())
+    if value is None:
+        del content["acls"][0][field]
+    else:
+        content["acls"][0][field] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(StateFileError, match="restore it from a copy"):
+        AclsFile(tmp_path).load()
