@@ -168,8 +168,7 @@ def _broker(options: argparse.Namespace) -> int:
         print(f"kohort broker: {error}", file=sys.stderr)
         return WRONG_USE
     except OSError as error:
-        where = f"{options.host}:{options.port}"
-        print(f"kohort broker: cannot serve on {where}: {error.strerror or error}", file=sys.stderr)
+        print(f"kohort broker: cannot serve on {error.strerror or error}", file=sys.stderr)
         return WRONG_USE
     finally:
         # whoever called main goes on without it

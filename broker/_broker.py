@@ -20,10 +20,11 @@ from ._node import Node
 from ._producer_ids import ProducerIds
 from ._requests import Handler
 from ._router import Router
-from ._server import Server
+from ._server import Server, host_port
 from ._settings import BrokerSettings, broker_settings, parse_principals
 from ._topics import Topics
 from ._warm import warm_up
+from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
     from .authorizer._gate import Gate
@@ -74,8 +75,13 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """``HOST:PORT`` for clients."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        """``HOST:PORT`` for clients of the first listener."""
+        return host_port(self.host, self.port)
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """``HOST:PORT`` of each listener, by its name."""
+        return self._running().server.endpoints()
 
     @property
     def cluster_id(self) -> str:
@@ -124,13 +130,23 @@ class Broker:
         assert self._parts is None, "a broker is started once"
         if self.data is None:
             self.data = _temporary_folder()
-        parts = _Parts(self.data, self.settings, self._on_note, self._clock_ms, self._make_router)
+        parts: _Parts | None = None
         try:
+            parts = _Parts(
+                self.data,
+                (self.host, self.port),
+                self.settings,
+                self._on_note,
+                self._clock_ms,
+                self._make_router,
+            )
             parts.coordinator.open()
-            self.port = await parts.server.start(self.host, self.port)
+            await parts.listen()
+            self.host, self.port = parts.server.told(self.host)
             await parts.start()
         except BaseException:
-            await parts.stop()
+            if parts is not None:
+                await parts.stop()
             self._remove_temporary()
             raise
         self._parts = parts
@@ -160,13 +176,18 @@ class _Parts:
     def __init__(
         self,
         data: Path,
+        address: tuple[str, int],
         settings: BrokerSettings,
         on_note: Callable[[Note], None] | None,
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
     ) -> None:
+        users = ScramUsers()
+        self.server = Server(settings, users, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
+            users.open(Path(self._folder.path))
+            users.add_missing(settings.kohort_scram_users)
             topics = Topics(self._folder, settings, _now_ms)
             topics.open()
             gate = _gate(data, settings)
@@ -195,12 +216,16 @@ class _Parts:
             cluster_id=self._folder.cluster_id,
             topics=topics,
             coordinator=self.coordinator,
+            scram_users=users,
             producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
             now_ms=_now_ms,
             gate=gate,
         )
-        self.server = Server(make_router(self.node, _handlers), settings)
+        self._router = make_router(self.node, _handlers)
         self._background = Background(topics, settings, _now_ms)
+
+    async def listen(self) -> None:
+        await self.server.start(self._router)
 
     async def start(self) -> None:
         await self.coordinator.load_all()

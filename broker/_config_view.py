@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 TOPIC_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
 
 #: Kafka's numbers of config types.
-_BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST = 1, 2, 3, 5, 6, 7
+_BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST, _PASSWORD = 1, 2, 3, 5, 6, 7, 9
 _LISTS = frozenset(
     {
         "cleanup_policy",
         "log_cleanup_policy",
         "advertised_listeners",
+        "listener_security_protocol_map",
+        "listeners",
+        "sasl_enabled_mechanisms",
+        "sasl_oauthbearer_expected_audience",
+        "ssl_enabled_protocols",
         "follower_replication_throttled_replicas",
         "leader_replication_throttled_replicas",
     }
@@ -41,6 +46,7 @@ class ConfigRow:
     type: int
     doc: str
     synonyms: tuple[tuple[str, str | None, int], ...]
+    sensitive: bool = False
 
 
 def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
@@ -77,12 +83,18 @@ def broker_rows(node: Node) -> list[ConfigRow]:
     """All settings of the broker; none can be changed while it runs."""
     rows = []
     for setting in documented():
-        value = getattr(node.settings, setting.name)
         synonyms = _broker_synonyms(node.settings, setting)
         source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
         rows.append(
             ConfigRow(
-                setting.kafka_name, as_text(value), source, True, _type(setting), setting.doc, tuple(synonyms)
+                setting.kafka_name,
+                _shown(setting, getattr(node.settings, setting.name)),
+                source,
+                True,
+                _type(setting),
+                setting.doc,
+                tuple(synonyms),
+                setting.secret,
             )
         )
     return rows
@@ -92,13 +104,19 @@ def _broker_synonyms(settings: BrokerSettings, setting: Setting) -> list[tuple[s
     value = getattr(settings, setting.name)
     found = []
     if value != setting.default:
-        found.append((setting.kafka_name, as_text(value), STATIC_BROKER_SOURCE))
+        found.append((setting.kafka_name, _shown(setting, value), STATIC_BROKER_SOURCE))
     if setting.default is not None:
-        found.append((setting.kafka_name, as_text(setting.default), DEFAULT_SOURCE))
+        found.append((setting.kafka_name, _shown(setting, setting.default), DEFAULT_SOURCE))
     return found
 
 
+def _shown(setting: Setting, value: object) -> str | None:
+    return None if setting.secret else as_text(value)
+
+
 def _type(setting: Setting) -> int:
+    if setting.secret:
+        return _PASSWORD
     if setting.name in _LISTS:
         return _LIST
     if setting.type is bool:

@@ -19,11 +19,14 @@ from typing import TYPE_CHECKING, cast
 
 from ..protocol import ApiKey, FrameReader, Part, ProtocolError
 from ._sender import Sender
+from .security._errors import CertificateError
 
 if TYPE_CHECKING:
+    from ._acceptor import Acceptor
     from ._hot_call import HotCall
     from ._router import Peer
     from ._server import Server
+    from .security._quotas import Seat
 
 log = logging.getLogger("kohort.broker")
 
@@ -66,8 +69,10 @@ _ONLY_ANSWERED = frozenset(
 class Connection(asyncio.Protocol):
     """asyncio's face of a connection, and the task that answers its requests."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, acceptor: Acceptor, seat: Seat) -> None:
         self._server = server
+        self._acceptor = acceptor
+        self._seat = seat
         self._reader = FrameReader(server.max_frame_bytes)
         self._waiting: deque[bytes | ProtocolError] = deque()
         self._waiting_bytes = 0
@@ -104,6 +109,11 @@ class Connection(asyncio.Protocol):
         return not (self._busy or self._waiting or self._calls)
 
     @property
+    def control(self) -> bool:
+        """Whether it is one of the control listener's."""
+        return self._acceptor.listener.control
+
+    @property
     def reading(self) -> bool:
         return self._reading
 
@@ -117,7 +127,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._sender = Sender(self.transport)
-        self.peer, self.peer_name = self._server.introduce(self)
+        self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
+        try:
+            self.peer.identify(self._acceptor.security.principal(self.transport))
+        except CertificateError as error:
+            self.end(str(error))
         self._task = self._server.spawn(self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -152,10 +166,12 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._leave()
-        return True
+        # with TLS neither side can go on alone
+        return not self._acceptor.listener.tls
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._leave()
+        self._seat.leave()
         self._sender.close()
         self.resume_writing()
         self._server.forget(self)

@@ -11,6 +11,7 @@ from ..coordinator import GroupCoordinator
 from ._producer_ids import ProducerIds
 from ._settings import BrokerSettings
 from ._topics import Topics
+from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
     from .authorizer._gate import Gate
@@ -30,6 +31,7 @@ class Node:
     topics: Topics
     coordinator: GroupCoordinator
     producer_ids: ProducerIds
+    scram_users: ScramUsers
     now_ms: Callable[[], int]
     gate: Gate | None = None
 

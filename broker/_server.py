@@ -1,4 +1,4 @@
-"""The listener, the connections it has let in, and the limits that concern all of them."""
+"""The listeners, the connections they have let in, and the limits that concern all of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
+from ._acceptor import Acceptor
 from ._connection import Connection
 from ._router import Peer, Router
-from ._settings import BrokerSettings, parse_listener
+from ._settings import BrokerSettings
+from .security._listener_security import ListenerSecurity
+from .security._listeners import listeners_of
+from .security._quotas import ConnectionQuotas, Seat
+from .security._scram_users import ScramUsers
 
 log = logging.getLogger("kohort.broker")
 
@@ -26,14 +31,18 @@ MAX_UNREAD_BYTES = 1_048_576
 #: Time between two looks for slow and idle connections, in seconds.
 SWEEP_S = 5.0
 
-_WILDCARDS = ("", "0.0.0.0", "::")
-
 
 class Server:
-    """Accepts connections until stopped."""
+    """The listeners' acceptors, and their connections, until stopped. Raises SettingsError.
 
-    def __init__(self, router: Router, settings: BrokerSettings) -> None:
-        self.router = router
+    ``host`` and ``port`` are where it listens if no listeners are set.
+    """
+
+    router: Router
+
+    def __init__(
+        self, settings: BrokerSettings, users: ScramUsers, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
         self.max_frame_bytes = settings.socket_request_max_bytes
@@ -45,34 +54,30 @@ class Server:
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: dict[Connection, tuple[int, float]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
-        self._listener: asyncio.Server | None = None
-        self._host = ""
-        self._advertised: tuple[str, int] | None = None
+        listeners = listeners_of(settings, host, port)
+        self.quotas = ConnectionQuotas(settings, listeners, self.now)
+        self.acceptors = [
+            Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, self._connected)
+            for listener in listeners
+        ]
 
     def __repr__(self) -> str:
         return f"Server({len(self._connections)} connections, {self._held_bytes} request bytes held)"
 
-    async def start(self, host: str, port: int) -> int:
-        """Listen; gives the port. Raises OSError if the address cannot be had."""
-        self._host = host
-        self._listener = await self.loop.create_server(
-            lambda: Connection(self), host or None, port, backlog=self._settings.socket_listen_backlog_size
-        )
-        bound: int = self._listener.sockets[0].getsockname()[1]
-        if self._settings.advertised_listeners:
-            self._advertised = parse_listener(self._settings.advertised_listeners)
-        elif host not in _WILDCARDS:
-            self._advertised = host, bound
+    async def start(self, router: Router) -> None:
+        """Listen everywhere. Raises OSError if an address cannot be had."""
+        self.router = router
+        for acceptor in self.acceptors:
+            await acceptor.start(self._settings.socket_listen_backlog_size)
         self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
-        return bound
 
     async def stop(self) -> None:
         """Accept nothing more, drop the requests that wait, close every connection."""
         self.stopping = True
         if self._sweeper is not None:
             self._sweeper.cancel()
-        if self._listener is not None:
-            self._listener.close()
+        for acceptor in self.acceptors:
+            acceptor.close()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -80,9 +85,24 @@ class Server:
         for connection in list(self._connections):
             connection.transport.abort()
 
+    def told(self, host: str) -> tuple[str, int]:
+        """Host and port of the first listener; ``host`` if it listens on every address."""
+        first = self.acceptors[0]
+        return first.listener.host or host, first.port
+
+    def endpoints(self) -> dict[str, str]:
+        """What clients of each listener are told; of one on every address, this machine's own."""
+        return {
+            each.listener.name: host_port(*(each.advertised or ("127.0.0.1", each.port)))
+            for each in self.acceptors
+        }
+
+    def _connected(self, acceptor: Acceptor, seat: Seat) -> Connection:
+        return Connection(self, acceptor, seat)
+
     # for connections
 
-    def introduce(self, connection: Connection) -> tuple[Peer, str]:
+    def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
         """Take a new connection in; gives its peer and the peer's name for logs."""
         self._connections.add(connection)
         link = connection.transport.get_extra_info("socket")
@@ -92,8 +112,8 @@ class Server:
         # a client that has already gone has no address any more
         remote = connection.transport.get_extra_info("peername") or ("0.0.0.0", 0)
         local = connection.transport.get_extra_info("sockname") or ("0.0.0.0", 0)
-        endpoint = self._advertised or (local[0], local[1])
-        return Peer(remote[0], endpoint), f"{remote[0]}:{remote[1]}"
+        endpoint = acceptor.advertised or (local[0], local[1])
+        return Peer(remote[0], endpoint, acceptor.listener.name), f"{remote[0]}:{remote[1]}"
 
     def forget(self, connection: Connection) -> None:
         self._connections.discard(connection)
@@ -122,7 +142,7 @@ class Server:
 
         One may always go on, or a broker full of incomplete requests would stand still.
         """
-        if not self._over():
+        if not self._over() or connection.control:
             return False
         if self._favoured is None:
             self._favoured = connection
@@ -169,3 +189,8 @@ class Server:
             self._unread[connection] = unread, now
             return False
         return now - before[1] > SLOW_READER_S
+
+
+def host_port(host: str, port: int) -> str:
+    """``HOST:PORT``, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

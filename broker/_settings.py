@@ -12,9 +12,10 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from ..coordinator import GroupSettings
 from ._topic_config import MAX_INT, MAX_LONG, CleanupPolicy, TimestampType
 from ._validation import Allowed, Doc, Setting, SettingsError, read_settings, settings_of
+from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
+from .security._settings import SecuritySettings
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
@@ -38,13 +39,10 @@ _GROUP_DOCS = {
 
 
 @dataclass(slots=True)
-class BrokerSettings(GroupSettings):
+class BrokerSettings(SecuritySettings):
     """Settings of a broker, defaults as Kafka's."""
 
     node_id: Annotated[int, Ge(0), Le(MAX_INT), Doc("number of this broker")] = 1
-    advertised_listeners: Annotated[
-        str, Doc("PLAINTEXT://HOST:PORT told to clients; empty: the host and port listened on")
-    ] = ""
     authorizer_class_name: Annotated[
         Literal["", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"],
         Allowed("empty, or org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
@@ -203,15 +201,16 @@ def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings
     """The settings a user gave, checked. Raises SettingsError."""
     if isinstance(given, BrokerSettings):
         return given
-    settings = read_settings(BrokerSettings, given)
+    own, of_listeners = take_listener_settings(given)
+    settings = read_settings(BrokerSettings, own)
+    settings.listener_name = of_listeners
     low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if low > high:
         raise SettingsError(
             f"group.min.session.timeout.ms={low} is over group.max.session.timeout.ms={high}: "
             "set it to that or less"
         )
-    if settings.advertised_listeners:
-        parse_listener(settings.advertised_listeners)
+    check_listener_settings(settings, listeners_of(settings))
     parse_principals(settings.super_users)
     return settings
 
@@ -226,14 +225,3 @@ def parse_principals(text: str) -> frozenset[str]:
                 f"super.users={text} is not allowed: {principal!r} must be TYPE:NAME, as in User:admin"
             )
     return principals
-
-
-def parse_listener(text: str) -> tuple[str, int]:
-    """Host and port of ``PLAINTEXT://HOST:PORT``. Raises SettingsError."""
-    scheme, separator, rest = text.partition("://")
-    host, colon, port = rest.rpartition(":")
-    if scheme != "PLAINTEXT" or not separator or not colon or not host or not port.isdigit():
-        raise SettingsError(f"advertised.listeners={text} is not allowed: it must be PLAINTEXT://HOST:PORT")
-    if not 1 <= int(port) <= 65_535:
-        raise SettingsError(f"advertised.listeners={text} is not allowed: a port is 1 to 65535")
-    return host.strip("[]"), int(port)

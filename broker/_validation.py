@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -53,6 +53,10 @@ class Allowed(NamedTuple):
     text: str
 
 
+class Secret(NamedTuple):
+    """The value is shown to nobody: not in errors, not by DescribeConfigs."""
+
+
 class Setting(NamedTuple):
     """One field of a settings class, read off its annotation."""
 
@@ -66,6 +70,7 @@ class Setting(NamedTuple):
     optional: bool
     words: str
     doc: str
+    secret: bool = False
 
     @property
     def kafka_name(self) -> str:
@@ -95,7 +100,11 @@ def settings_of(cls: type[Any]) -> dict[str, Setting]:
 
 def _settings(cls: type[Any]) -> dict[str, Setting]:
     hints = get_type_hints(cls, include_extras=True)
-    return {field.name: _setting(field.name, hints[field.name], field.default) for field in fields(cls)}
+    return {field.name: _setting(field.name, hints[field.name], _default(field)) for field in fields(cls)}
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def read_settings(cls: type[SettingsT], given: Mapping[str, Any], what: str = "setting") -> SettingsT:
@@ -172,7 +181,8 @@ def _is_fraction(setting: Setting, value: object) -> bool:
 
 
 def _not_allowed(setting: Setting, value: object) -> str:
-    return f"{setting.kafka_name}={as_text(value)!s} is not allowed: it must be {setting.allowed}"
+    shown = "(hidden)" if setting.secret else as_text(value)
+    return f"{setting.kafka_name}={shown!s} is not allowed: it must be {setting.allowed}"
 
 
 def _unknown(name: str, known: Mapping[str, Setting], what: str) -> str:
@@ -206,4 +216,5 @@ def _setting(name: str, hint: Any, default: Any) -> Setting:
         optional=optional,
         words=next((item.text for item in metadata if isinstance(item, Allowed)), ""),
         doc=next((item.text for item in metadata if isinstance(item, Doc)), ""),
+        secret=any(isinstance(item, Secret) for item in metadata),
     )

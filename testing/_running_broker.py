@@ -56,6 +56,8 @@ class RunningBroker:
     ) -> None:
         assert broker.data is not None, "a broker that serves has a folder"
         self.bootstrap: str = broker.bootstrap
+        #: ``HOST:PORT`` by the names of the listeners.
+        self.endpoints: dict[str, str] = broker.endpoints
         self.data: Path = broker.data
         self.cluster_id: str = broker.cluster_id
         self.faults = faults

@@ -103,7 +103,7 @@ def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path: Path) -> None:
             code, errors = ends(process)
     assert code == 2
     (line,) = errors.splitlines()
-    assert "address already in use" in line
+    assert "Address already in use" in line
 
 
 @pytest.mark.parametrize(

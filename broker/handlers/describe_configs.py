@@ -70,7 +70,7 @@ def _shown(request: Request, row: ConfigRow) -> Any:
         value=row.value,
         read_only=row.read_only,
         config_source=row.source,
-        is_sensitive=False,
+        is_sensitive=row.sensitive,
         synonyms=[make_synonym(name=name, value=value, source=source) for name, value, source in synonyms],
         config_type=row.type,
         documentation=row.doc if body.include_documentation else None,

@@ -58,7 +58,7 @@ async def test_a_folder_serves_one_broker(tmp_path: Path) -> None:
 async def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match="address already in use") as caught:
+        with pytest.raises(OSError, match="Address already in use") as caught:
             await Broker(port=port, data=tmp_path).start()
         assert caught.value.errno == errno.EADDRINUSE
     async with Broker(port=port, data=tmp_path) as broker:

@@ -1,0 +1,59 @@
+"""What a listener asks of who connects: TLS, and a name."""
+
+from __future__ import annotations
+
+import ssl
+from asyncio import BaseTransport
+from typing import TYPE_CHECKING
+
+from ...protocol import ANONYMOUS
+from .._validation import SettingsError
+from ._listeners import Listener, is_own, settings_for
+from ._scram_users import ScramUsers
+from ._settings import SecuritySettings
+
+if TYPE_CHECKING:
+    from ._names import PrincipalRules
+    from ._tls import TlsContexts
+
+
+class ListenerSecurity:
+    """One listener's. Raises SettingsError where its settings cannot be kept."""
+
+    def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
+        self.settings = settings_for(settings, listener.name)
+        self.listener = listener
+        self._users = users
+        if listener.protocol.startswith("SASL_"):
+            raise SettingsError(f"listener {listener.name}: SASL is not offered: use PLAINTEXT or SSL")
+        self._contexts: TlsContexts | None = None
+        self._rules: PrincipalRules | None = None
+        if listener.tls:
+            from ._names import PrincipalRules
+            from ._tls import TlsContexts
+
+            # with SASL it is not the certificate that names a client, so one is asked for only by name
+            asks = not listener.sasl or is_own(settings, listener.name, "ssl_client_auth")
+            self._contexts = TlsContexts(
+                self.settings, listener.name, self.settings.ssl_client_auth if asks else "none"
+            )
+            self._rules = PrincipalRules(self.settings.ssl_principal_mapping_rules)
+
+    def __repr__(self) -> str:
+        return f"ListenerSecurity({self.listener})"
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """For a connection that comes now; None without TLS."""
+        return None if self._contexts is None else self._contexts.current()
+
+    def principal(self, transport: BaseTransport) -> str:
+        """Who is at the other end, as far as its certificate says. Raises CertificateError."""
+        secured = transport.get_extra_info("ssl_object")
+        if self._rules is None or self.listener.sasl or secured is None:
+            return ANONYMOUS
+        certificate = secured.getpeercert(binary_form=True)
+        if certificate is None:
+            return ANONYMOUS
+        from ._names import subject_name
+
+        return f"User:{self._rules.user(subject_name(certificate))}"

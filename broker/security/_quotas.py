@@ -1,0 +1,173 @@
+"""How many connections there may be, and how fast they may come (KIP-308, KIP-402, KIP-612).
+
+At ``max.connections`` an acceptor waits until a place is free, as Apache Kafka's does, or closes what comes.
+Connections of one address over ``max.connections.per.ip`` are always closed: waiting for them would hold up
+everybody else's.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .._topic_config import MAX_INT
+from .._validation import SettingsError
+from ._listeners import Listener, is_own, settings_for
+from ._settings import SecuritySettings
+
+
+@dataclass(slots=True, eq=False)
+class Seat:
+    """One connection's place. ``leave`` frees it; safe to call again."""
+
+    listener: str
+    address: str
+    _quotas: ConnectionQuotas = field(repr=False)
+    taken: bool = True
+
+    def leave(self) -> None:
+        if self.taken:
+            self.taken = False
+            self._quotas.left(self)
+
+
+class ConnectionQuotas:
+    """Counts connections. ``refused`` says how many were closed and why, ``on_free`` is called when one ends.
+
+    Numbers are read from ``settings`` whenever they are needed, so that they may change; those of one
+    listener by ``reconfigure``.
+    """
+
+    def __init__(
+        self, settings: SecuritySettings, listeners: Iterable[Listener], now: Callable[[], float]
+    ) -> None:
+        self.refused: Counter[str] = Counter()
+        self.on_free: list[Callable[[], None]] = []
+        self.total = 0
+        self._now = now
+        self._listeners = list(listeners)
+        self._by_listener: Counter[str] = Counter()
+        self._by_address: Counter[str] = Counter()
+        self._unprotected = 0
+        self._pace: dict[str, _Pace] = {}
+        self.reconfigure(settings)
+
+    def __repr__(self) -> str:
+        return f"ConnectionQuotas({self.total} connections, {self.refused.total()} refused)"
+
+    def reconfigure(self, settings: SecuritySettings) -> None:
+        """Let these settings count from now on. Raises SettingsError."""
+        self._settings = settings
+        self._own = {
+            listener.name: settings_for(settings, listener.name).max_connections
+            if is_own(settings, listener.name, "max_connections")
+            else MAX_INT
+            for listener in self._listeners
+        }
+        self._overrides = _overrides(settings.max_connections_per_ip_overrides)
+        rates = {"": settings.max_connection_creation_rate}
+        for listener in self._listeners:
+            if is_own(settings, listener.name, "max_connection_creation_rate"):
+                own = settings_for(settings, listener.name)
+                rates[listener.name] = own.max_connection_creation_rate
+        self._pace = {name: _Pace(rate, self._now()) for name, rate in rates.items() if rate < MAX_INT}
+
+    def wait_s(self, listener: Listener) -> float:
+        """How long this listener's acceptor has to wait: infinite is until a connection ends."""
+        if self._settings.kohort_connections_over_limit == "wait" and self._full(listener):
+            return math.inf
+        now = self._now()
+        return max((pace.wait_s(now) for pace in self._paces(listener)), default=0.0)
+
+    def admit(self, listener: Listener, address: str) -> Seat | None:
+        """A place for a connection that has come; None if it is to be closed."""
+        now = self._now()
+        for pace in self._paces(listener):
+            pace.spend(now)
+        if self._full(listener):
+            self.refused["max.connections"] += 1
+            return None
+        limit = self._overrides.get(address, self._settings.max_connections_per_ip)
+        if self._by_address[address] >= limit:
+            if not self._by_address[address]:
+                del self._by_address[address]
+            self.refused["max.connections.per.ip"] += 1
+            return None
+        self.total += 1
+        self._unprotected += not listener.protected
+        self._by_listener[listener.name] += 1
+        self._by_address[address] += 1
+        return Seat(listener.name, address, self)
+
+    def left(self, seat: Seat) -> None:
+        """For seats: one is free."""
+        self.total -= 1
+        self._unprotected -= not self._is_protected(seat.listener)
+        self._by_listener[seat.listener] -= 1
+        self._by_address[seat.address] -= 1
+        if not self._by_address[seat.address]:
+            del self._by_address[seat.address]
+        for tell in self.on_free:
+            tell()
+
+    def count(self, listener: str) -> int:
+        """Connections of one listener."""
+        return self._by_listener[listener]
+
+    def _is_protected(self, name: str) -> bool:
+        return any(listener.protected for listener in self._listeners if listener.name == name)
+
+    def _full(self, listener: Listener) -> bool:
+        if self._by_listener[listener.name] >= self._own[listener.name]:
+            return True
+        return not listener.protected and self._unprotected >= self._settings.max_connections
+
+    def _paces(self, listener: Listener) -> list[_Pace]:
+        names = (listener.name,) if listener.protected else ("", listener.name)
+        return [self._pace[name] for name in names if name in self._pace]
+
+
+class _Pace:
+    """At most ``rate`` a second, as many at once after a second's rest."""
+
+    __slots__ = ("_left", "_rate", "_since")
+
+    def __init__(self, rate: int, now: float) -> None:
+        self._rate = rate
+        self._left = float(rate)
+        self._since = now
+
+    def wait_s(self, now: float) -> float:
+        self._refill(now)
+        return 0.0 if self._left >= 1 else (1 - self._left) / self._rate
+
+    def spend(self, now: float) -> None:
+        self._refill(now)
+        self._left -= 1
+
+    def _refill(self, now: float) -> None:
+        self._left = min(float(self._rate), self._left + (now - self._since) * self._rate)
+        self._since = now
+
+
+def _overrides(text: str) -> Mapping[str, int]:
+    """``ADDRESS:NUMBER`` with commas, by address. Raises SettingsError."""
+    found = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, number = item.rpartition(":")
+        if not colon or not host or not number.isdigit():
+            raise SettingsError(
+                f"max.connections.per.ip.overrides={text} is not allowed: it must be ADDRESS:NUMBER, "
+                "with commas"
+            )
+        try:
+            addresses = {row[4][0] for row in socket.getaddrinfo(host.strip("[]"), None)}
+        except OSError as error:
+            raise SettingsError(
+                f"max.connections.per.ip.overrides: {host} has no address ({error}): name one that has"
+            ) from None
+        found.update({str(address): int(number) for address in addresses})
+    return found

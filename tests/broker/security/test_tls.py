@@ -1,0 +1,223 @@
+"""Listeners with TLS: who is let in, under which name, and certificates that change while it serves."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker import SettingsError
+from kohort.broker._settings import broker_settings
+from kohort.broker.security import _tls
+from kohort.broker.security._tls import TlsContexts
+from kohort.protocol import ApiKey
+from kohort.testing import RunningBroker, running_broker
+from tests.broker.security.certificates import Certificates
+from tests.broker.security.principals import principals_of
+from tests.broker.wire import Wire
+
+
+def settings(keystore: str, **more: Any) -> dict[str, Any]:
+    return {
+        "listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "ssl.keystore.location": keystore,
+        **more,
+    }
+
+
+def tls_wire(broker: RunningBroker, context: ssl.SSLContext) -> Wire:
+    wire = Wire(broker.endpoints["SSL"])
+    wire.socket = context.wrap_socket(wire.socket, server_hostname="127.0.0.1")
+    return wire
+
+
+@pytest.fixture(scope="module")
+def broker(certificates: Certificates) -> Iterator[RunningBroker]:
+    with running_broker(**settings(certificates.server())) as running:
+        yield running
+
+
+def test_clients_are_told_the_endpoint_of_the_listener_they_came_by(
+    broker: RunningBroker, certificates: Certificates
+) -> None:
+    with tls_wire(broker, certificates.trusting()) as secured, Wire(broker.endpoints["PLAINTEXT"]) as plain:
+        for wire, name in ((secured, "SSL"), (plain, "PLAINTEXT")):
+            told = wire.call(ApiKey.METADATA, 1, topics=[]).brokers[0]
+            found = wire.call(ApiKey.FIND_COORDINATOR, 1, key="g", key_type=0)
+            cluster = wire.call(ApiKey.DESCRIBE_CLUSTER, 0).brokers[0]
+            for answer in (told, found, cluster):
+                assert f"{answer.host}:{answer.port}" == broker.endpoints[name]
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1:DeprecationWarning")
+def test_versions_before_1_2_are_refused(broker: RunningBroker, certificates: Certificates) -> None:
+    context = certificates.trusting()
+    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        tls_wire(broker, context)
+
+
+@pytest.mark.parametrize(("auth", "named"), [("none", False), ("requested", True), ("required", True)])
+def test_a_client_certificate_names_its_client_where_it_is_asked_for(
+    certificates: Certificates, auth: str, named: bool
+) -> None:
+    asked = settings(
+        certificates.server(),
+        **{"ssl.client.auth": auth, "ssl.truststore.location": certificates.cafile},
+    )
+    with running_broker(**asked) as broker, principals_of(broker) as seen:
+        with tls_wire(broker, certificates.trusting(certificates.client("alice"))) as wire:
+            wire.call(ApiKey.METADATA, 1, topics=[])
+        (who,) = set(seen)
+        if named:
+            assert who.startswith("User:CN=alice,OU=billing,O=trustme")
+        else:
+            assert who == "User:ANONYMOUS"
+
+
+def test_without_a_certificate_one_is_anonymous_or_out(certificates: Certificates) -> None:
+    trust = {"ssl.truststore.location": certificates.cafile}
+    asked = settings(certificates.server(), **trust, **{"ssl.client.auth": "requested"})
+    with running_broker(**asked) as broker, principals_of(broker) as seen:
+        with tls_wire(broker, certificates.trusting()) as wire:
+            wire.call(ApiKey.METADATA, 1, topics=[])
+        assert set(seen) == {"User:ANONYMOUS"}
+    asked = settings(certificates.server(), **trust, **{"ssl.client.auth": "required"})
+    with running_broker(**asked) as broker, pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
+        tls_wire(broker, certificates.trusting()).call(ApiKey.METADATA, 1, topics=[])
+
+
+def test_a_certificate_of_another_authority_is_not_let_in(certificates: Certificates, tmp_path: Path) -> None:
+    stranger = Certificates(tmp_path).client("alice")
+    asked = settings(
+        certificates.server(),
+        **{"ssl.client.auth": "requested", "ssl.truststore.location": certificates.cafile},
+    )
+    with running_broker(**asked) as broker, pytest.raises((ssl.SSLError, ConnectionError, EOFError)):
+        tls_wire(broker, certificates.trusting(stranger)).call(ApiKey.METADATA, 1, topics=[])
+
+
+def test_rules_make_users_of_names_and_keep_out_who_has_none(certificates: Certificates) -> None:
+    asked = settings(
+        certificates.server(),
+        **{
+            "ssl.client.auth": "required",
+            "ssl.truststore.location": certificates.cafile,
+            "ssl.principal.mapping.rules": "RULE:^CN=(.*?),OU=billing,.*$/$1/L",
+        },
+    )
+    with running_broker(**asked) as broker, principals_of(broker) as seen:
+        with tls_wire(broker, certificates.trusting(certificates.client("Alice"))) as wire:
+            wire.call(ApiKey.METADATA, 1, topics=[])
+        with tls_wire(broker, certificates.trusting(certificates.client("Bob", "other"))) as wire:
+            assert wire.closed_by_broker()
+        assert set(seen) == {"User:alice"}
+
+
+def test_a_certificate_is_exchanged_while_the_broker_serves(
+    certificates: Certificates,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(_tls, "LOOK_S", 0.0)
+    keystore = tmp_path / "keystore.pem"
+    shutil.copy(certificates.server(), keystore)
+    with running_broker(**settings(str(keystore))) as broker:
+
+        def shown() -> bytes:
+            with tls_wire(broker, certificates.trusting()) as wire:
+                assert isinstance(wire.socket, ssl.SSLSocket)
+                certificate = wire.socket.getpeercert(binary_form=True)
+                wire.call(ApiKey.METADATA, 1, topics=[])
+            assert certificate is not None
+            return certificate
+
+        first = shown()
+        keystore.write_text("-----BEGIN PRIVATE KEY-----\nhalf written")
+        with caplog.at_level(logging.ERROR, "kohort.broker"):
+            assert shown() == first
+        assert "the certificates of before stay in use" in caplog.text
+        beside = tmp_path / "new.pem"
+        shutil.copy(certificates.server("second.pem"), beside)
+        os.replace(beside, keystore)
+        assert shown() != first
+
+
+def test_a_client_of_the_other_kind_is_closed_and_others_are_served(
+    broker: RunningBroker, certificates: Certificates
+) -> None:
+    with Wire(broker.endpoints["PLAINTEXT"]) as other:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            certificates.trusting().wrap_socket(
+                socket.create_connection(("127.0.0.1", _port(broker, "PLAINTEXT")), 10),
+                server_hostname="127.0.0.1",
+            )
+        with Wire(broker.endpoints["SSL"]) as wrong, pytest.raises((ConnectionError, EOFError, ValueError)):
+            wrong.call(ApiKey.METADATA, 1, topics=[])
+        assert other.call(ApiKey.METADATA, 1, topics=[]).brokers
+
+
+def test_half_a_handshake_holds_up_nobody_and_ends(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kohort.broker import _acceptor
+
+    monkeypatch.setattr(_acceptor, "HANDSHAKE_S", 0.5)
+    with running_broker(**settings(certificates.server())) as broker:
+        halves = [Wire(broker.endpoints["SSL"]) for _ in range(20)]
+        for half in halves:
+            half.socket.sendall(b"\x16\x03\x01\x02\x00\x01")
+        started = time.monotonic()
+        with tls_wire(broker, certificates.trusting()) as wire:
+            wire.call(ApiKey.METADATA, 1, topics=[])
+        assert time.monotonic() - started < 10
+        assert all(half.closed_by_broker() for half in halves)
+
+
+def _port(broker: RunningBroker, listener: str) -> int:
+    return int(broker.endpoints[listener].rpartition(":")[2])
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({}, "it has no certificate: set ssl.keystore.location"),
+        ({"ssl.keystore.location": "/nowhere.pem"}, "cannot be used .*private key in PEM form"),
+        ({"ssl.enabled.protocols": "TLSv1"}, "TLSv1.2 and TLSv1.3 are offered"),
+        ({"ssl.client.auth": "required"}, "ssl.truststore.location"),
+    ],
+)
+def test_a_listener_that_cannot_serve_says_what_it_needs(
+    certificates: Certificates, given: dict[str, str], advice: str
+) -> None:
+    keystore = {} if not given else {"ssl.keystore.location": certificates.server(), **given}
+    wanted = broker_settings({"listeners": "SSL://:0", **keystore})
+    with pytest.raises(SettingsError, match=f"listener SSL: .*{advice}"):
+        TlsContexts(wanted, "SSL", wanted.ssl_client_auth)
+
+
+def test_keys_and_certificates_may_stand_in_the_settings(certificates: Certificates) -> None:
+    text = Path(certificates.server()).read_text()
+    end = text.index("-----BEGIN CERTIFICATE")
+    wanted = broker_settings(
+        {
+            "listeners": "SSL://:0",
+            "ssl.keystore.key": text[:end],
+            "ssl.keystore.certificate.chain": text[end:],
+            "ssl.client.auth": "required",
+            "ssl.truststore.certificates": Path(certificates.cafile).read_text(),
+        }
+    )
+    assert TlsContexts(wanted, "SSL", "required").current().verify_mode is ssl.CERT_REQUIRED
+    assert text[30:60] not in repr(wanted)
