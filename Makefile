@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors dist clean bench-consumer
+.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors dist clean bench-consumer bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench-log   append, fetch, restart, look-up beside an Apache Kafka (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-assignors  sticky assignment beside kafka-python and, where there is Java, Apache Kafka's, about 4 minutes"
 	@echo "make bench-consumer  consumers of four makes on both brokers (Java 17+ and Maven), about 10 minutes"
+	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
 	@echo "make dist        sdist and wheel into dist/"
 	@echo "make clean       removes what the other targets made"
 
@@ -80,6 +81,9 @@ bench-assignors: $(VENV)/.installed
 
 bench-consumer: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.consumer --compare $(BENCH_ARGS)
+
+bench-spark: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.spark --compare $(BENCH_ARGS)
 
 dist: $(VENV)/.installed
 	rm -rf build dist *.egg-info

@@ -25,7 +25,7 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from ._columns import Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
+from ._columns import Bodies, Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
 
 #: Rows of one Arrow batch, about: what Spark takes fastest.
 ROWS_PER_BATCH = 20_000
@@ -160,13 +160,13 @@ def _arrow(
     run: _Run, topic: str, partition: int, start: int, end: int | None, include_headers: bool
 ) -> pa.RecordBatch:
     data = b"".join(run.parts)
-    bodies: list[int] = []
+    bodies = Bodies()
     position = 0
     for header, part in zip(run.batches, run.parts, strict=True):
-        bodies += walk(data, position, position + len(part), header.record_count)
+        walk(data, position, position + len(part), header.record_count, bodies)
         position += len(part)
     raw = np.frombuffer(data, np.uint8)
-    at = np.array(bodies, np.int64)
+    at = bodies.all()
     try:
         found = fields(raw, at)
         offsets = _per_record(run, [header.base_offset for header in run.batches]) + found.offset_deltas

@@ -1,0 +1,190 @@
+"""Spark micro-batches beside Spark's own Kafka source: kohort's source (mode B) and driver loop (mode A).
+
+``python -m benchmarks.spark [--compare] [--bootstrap HOST:PORT] [--only ROW,...] [--rounds 3]``
+
+Alone it starts a kohort and measures what kohort does on it; ``--compare`` starts an Apache Kafka, fetches
+Spark's source with Maven (once), and has both read the same topics, in one Spark session of ``local[2]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from kohort.consumer import Cluster
+
+from . import _table
+from ._brokers import APACHE_KAFKA, KOHORT, ROOT, given
+from ._rows import Figures
+from ._spark_rows import BUILT_IN, CODECS, OURS, PARTITIONS, PER_BATCH, ROWS, Effort
+
+NAMES = [row.name for row in ROWS]
+SCRIPT = ROOT / "scripts" / "spark-kafka-source"
+
+#: By contender and row: the figures of each round.
+Measured = dict[str, dict[str, list[Figures]]]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def produce(bootstrap: str, topic: str, records: int, codec: str) -> None:
+    """8-byte keys, 1,000 different ones, and 100-byte values, in batches of 500."""
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "1",
+            "linger.ms": 100,
+            "compression.type": codec,
+            "batch.num.messages": PER_BATCH,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    for number in range(records):
+        value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6 + b"%04d" % (number % 10_000)
+        partition = number // PER_BATCH % PARTITIONS
+        while True:
+            try:
+                producer.produce(topic, value, key=b"%08d" % (number % 1_000), partition=partition)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % 1_000 == 0:
+            producer.poll(0)
+    if left := producer.flush(120):
+        raise RuntimeError(f"{left} records could not be written")
+
+
+async def _create(bootstrap: str, topics: list[str]) -> None:
+    async with Cluster(bootstrap) as cluster:
+        await cluster.create_topics(dict.fromkeys(topics, PARTITIONS))
+
+
+async def _delete(bootstrap: str, topics: list[str]) -> None:
+    async with Cluster(bootstrap) as cluster:
+        await cluster.delete_topics(topics)
+
+
+def jars() -> str:
+    """Spark's own source for the PySpark that is installed."""
+    import pyspark
+
+    command = [str(SCRIPT), "jars", pyspark.__version__]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def run(options: argparse.Namespace) -> tuple[Measured, list[str]]:
+    """Every row, by all contenders, in each round in another order."""
+    effort = Effort(**{name: value for name, value in options.effort if value is not None})
+    source = jars() if options.compare else ""
+    broker = APACHE_KAFKA if options.compare else KOHORT
+    if options.bootstrap:
+        broker = given(options.bootstrap)
+    prefix = f"benchmark-{uuid.uuid4().hex[:8]}"
+    topics = {codec: f"{prefix}-{codec}" for codec in CODECS if any(r.codec == codec for r in options.rows)}
+    with ExitStack() as stack:
+        running = stack.enter_context(broker.start())
+        asyncio.run(_create(running.bootstrap, list(topics.values())))
+        stack.callback(lambda: asyncio.run(_delete(running.bootstrap, list(topics.values()))))
+        for codec, topic in topics.items():
+            began = time.monotonic()
+            produce(running.bootstrap, topic, effort.records, codec)
+            say(f"{effort.records:,} records written, {codec}: {time.monotonic() - began:,.1f} s")
+        job = {
+            "bootstrap": running.bootstrap,
+            "prefix": prefix,
+            "jars": source,
+            "rows": [row.name for row in options.rows],
+            "rounds": options.rounds,
+            **dict(effort.items()),
+        }
+        versions = [each for each in (running.version, *map(_version, source.split(","))) if each]
+        return _measured(job), versions
+
+
+def _measured(job: dict[str, Any]) -> Measured:
+    measured: Measured = {name: {row: [] for row in job["rows"]} for name in (BUILT_IN, OURS)}
+    command = [sys.executable, "-m", "benchmarks._spark_work", json.dumps(job)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        for line in worker.stdout:
+            found = json.loads(line)
+            measured[found["contender"]][found["row"]].append(found["figures"])
+            shown = "  ".join(f"{key} {value:,.2f}" for key, value in found["figures"].items())
+            say(f"round {found['round'] + 1}  {found['row']:12} {found['contender']:16} {shown}")
+    if worker.returncode:
+        raise SystemExit(f"the measuring process ended with {worker.returncode}: see above")
+    return measured
+
+
+def _version(jar: str) -> str:
+    name = Path(jar).stem
+    return name if name.startswith("spark-sql-kafka") else ""
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.spark",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--compare", action="store_true", help="with Spark's own source; needs Maven once")
+    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a broker that runs already")
+    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts (default: 3)")
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
+    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
+    size = parser.add_argument_group("how much of each row a round does")
+    for name, value in Effort().items():
+        size.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"(default: {value:,})")
+    options = parser.parse_args(argv)
+    options.effort = [(name, getattr(options, name)) for name, _ in Effort().items()]
+    wanted = options.only.split(",") if options.only else NAMES
+    if unknown := sorted(set(wanted) - set(NAMES)):
+        parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    options.rows = [row for row in ROWS if row.name in wanted]
+    return options
+
+
+def main() -> int:
+    options = parse()
+    load, begin = _table.loads(), time.monotonic()
+    measured, versions = run(options)
+    facts = _table.environment(versions) | {
+        "Spark": _spark_version(),
+        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s",
+    }
+    text = _table.table(measured, options.rows, OURS, BUILT_IN if options.compare else None)
+    text += "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    raw = json.dumps({"environment": facts, "figures": measured}, indent=1)
+    if options.json and options.json != "-":
+        Path(options.json).write_text(raw + "\n")
+    print(raw if options.json == "-" else text)
+    if options.update_docs:
+        _table.update_page(text, "spark")
+    return 0
+
+
+def _spark_version() -> str:
+    import pyspark
+
+    from kohort.spark import java_home
+
+    return f"PySpark {pyspark.__version__}, local[2], {java_home().version}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The comparison with Spark's own source runs, and judges by its goals; what it measures is not judged here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import _table
+from benchmarks._processes import Meter
+from benchmarks._spark_rows import BUILT_IN, BY_NAME, OURS, ROWS
+from benchmarks.spark import parse
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.spark
+def test_rows_are_measured_without_the_other_source() -> None:
+    command = [sys.executable, "-m", "benchmarks.spark", "--only", "loop,decode,poll", "--rounds", "1"]
+    command += ["--records", "2000", "--triggers", "2", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)["figures"]
+    assert not any(figures[BUILT_IN].values())
+    assert {name: set(rounds[0]) for name, rounds in figures[OURS].items()} == {
+        "loop": {"k_per_second", "cpu_s", "bookkeeping_ms"},
+        "decode": {"k_per_second"},
+        "poll": {"poll_ms"},
+    }
+    assert all(figure > 0 for rounds in figures[OURS].values() for figure in rounds[0].values())
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(160.0, "met"), (159.0, "missed")])
+def test_a_goal_is_beside_spark_s_own_source(ours: float, verdict: str) -> None:
+    row = BY_NAME["count_none"]
+    measured = {
+        name: {row.name: [{"k_per_second": rate}]} for name, rate in ((BUILT_IN, 100.0), (OURS, ours))
+    }
+    cells = [
+        cell.strip() for cell in _table.table(measured, [row], OURS, BUILT_IN).splitlines()[-1].split("|")
+    ]
+    assert cells[-4:-1] == [f"{ours / 100:.2f}", "≥ 1.6", verdict]
+
+
+def test_processor_time_counts_what_children_used_and_those_that_have_ended() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    with Meter() as meter:
+        subprocess.run([sys.executable, "-c", burn], check=True)
+        child = subprocess.Popen([sys.executable, "-c", burn + "\ninput()"], stdin=subprocess.PIPE)
+        while _seconds(child.pid) < 0.3:
+            time.sleep(0.01)
+    child.communicate(b"\n")
+    assert meter.cpu_seconds >= 0.55
+
+
+def _seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_rows_have_names_of_their_own_and_unknown_ones_are_refused() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    with pytest.raises(SystemExit):
+        parse(["--only", "nonsense"])
