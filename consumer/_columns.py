@@ -1,7 +1,7 @@
 """Record batches as columns of numbers: where each record, key, value and header lies in the bytes.
 
 One pass in Python over the lengths of the records, runs of equal ones at once; everything else by numpy over
-all records of a run at once: a loop over fields costs ten times as much. Record layout: KIP-98, "Record Format".
+all records of a run at once: a loop over fields costs ten times as much. Layout: KIP-98, "Record Format".
 """
 
 from __future__ import annotations

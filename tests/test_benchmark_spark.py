@@ -1,4 +1,4 @@
-"""The comparison with Spark's own source runs, and judges by its goals; what it measures is not judged here."""
+"""The comparison with Spark's own source runs, and judges by its goals; its figures are not judged here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(400)
 def test_rows_are_measured_without_the_other_source() -> None:
     command = [sys.executable, "-m", "benchmarks.spark", "--only", "loop,decode,poll", "--rounds", "1"]
     command += ["--records", "2000", "--triggers", "2", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=360, check=False)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)["figures"]
     assert not any(figures[BUILT_IN].values())
@@ -52,10 +53,10 @@ def test_processor_time_counts_what_children_used_and_those_that_have_ended() ->
     with Meter() as meter:
         subprocess.run([sys.executable, "-c", burn], check=True)
         child = subprocess.Popen([sys.executable, "-c", burn + "\ninput()"], stdin=subprocess.PIPE)
-        while _seconds(child.pid) < 0.3:
+        while _seconds(child.pid) < 0.25:
             time.sleep(0.01)
     child.communicate(b"\n")
-    assert meter.cpu_seconds >= 0.55
+    assert meter.cpu_seconds >= 0.5
 
 
 def _seconds(pid: int) -> float:
