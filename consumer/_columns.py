@@ -1,7 +1,8 @@
 """Record batches as columns of numbers: where each record, key, value and header lies in the bytes.
 
-One pass in Python over the lengths of the records, runs of equal ones at once; everything else by numpy over
-all records of a run at once: a loop over fields costs ten times as much. Layout: KIP-98, "Record Format".
+One pass in Python over the lengths of the records (a step for each run of equal ones), everything else by
+numpy over all records of a run at once: a loop over fields costs ten times as much. Record layout: KIP-98,
+"Record Format".
 """
 
 from __future__ import annotations
@@ -21,9 +22,8 @@ Bytes = npt.NDArray[np.uint8]
 _MARKER = struct.Struct(">hh")
 _ABORT = 0
 _MAX_VARINT_SHIFT = 63
-
-#: So many records of equal length in a row are worth a look at more of them.
-_RUN = 16
+#: So many records of one length in a row are found at once, without a step for each.
+_LEAST_ALIKE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,58 +46,55 @@ class Fields:
     headers_at: Ints
 
 
-class Bodies:
-    """Where the bodies of records start, collected batch by batch."""
+def walk(data: bytes, start: int, end: int, count: int) -> Ints:
+    """Where the body of each of the ``count`` records in ``data[start:end]`` starts.
 
-    def __init__(self) -> None:
-        self._parts: list[Ints] = []
-        self._last: list[int] = []
-
-    def add(self, bodies: list[int]) -> None:
-        self._last += bodies
-
-    def add_run(self, first: int, count: int, size: int) -> None:
-        """``count`` records of ``size`` bytes each."""
-        if self._last:
-            self._parts.append(np.array(self._last, np.int64))
-            self._last = []
-        self._parts.append(np.arange(first, first + count * size, size))
-
-    def all(self) -> Ints:
-        return np.concatenate([*self._parts, np.array(self._last, np.int64)])
-
-
-def walk(data: bytes, start: int, end: int, count: int, into: Bodies) -> None:
-    """Add where the body of each of the ``count`` records in ``data[start:end]`` starts.
-
-    Records of equal length often follow each other: then their length fields are equal and stand equally far
-    apart, which is compared for many at once. Raises CorruptBatchError unless they fill these bytes exactly.
+    Raises CorruptBatchError unless they fill these bytes exactly.
     """
     if count > end - start:
         raise CorruptBatchError(f"{count} records in {end - start} bytes", start)
-    position, left, alone = start, count, _RUN
+    bodies = np.empty(count, np.int64)
+    position, nth, some = start, 0, _LEAST_ALIKE
     try:
-        while left:
-            alike, size = _alike(data, position, end, left) if left > _RUN else (0, 0)
-            if alike:
-                into.add_run(_one_by_one(data, position, 1)[0][0], alike, size)
-                position += alike * size
-                left -= alike
-                alone = _RUN
-                continue
-            # where there is no run it is looked for less and less often
-            bodies, position = _one_by_one(data, position, min(alone, left))
-            into.add(bodies)
-            left -= len(bodies)
-            alone *= 2
+        while nth < count:
+            alike, body, step = _alike(data, position, end, count - nth)
+            if alike >= _LEAST_ALIKE:
+                bodies[nth : nth + alike] = np.arange(body, body + alike * step, step)
+                position, some = position + alike * step, _LEAST_ALIKE
+            else:
+                # where neighbours are not alike it is looked for less and less often
+                alike, some = min(some, count - nth), some * 2
+                found, position = _one_by_one(data, position, alike)
+                bodies[nth : nth + alike] = found
+            nth += alike
     except IndexError:
         position = -1
     if position != end:
         raise CorruptBatchError(f"{count} records do not fill the {end - start} bytes of their batch", start)
+    return bodies
+
+
+def _alike(data: bytes, position: int, end: int, most: int) -> tuple[int, int, int]:
+    """How many records from here on have the length of the first; its body, and the step to the next.
+
+    That each length stands where the one before it says the next record is, makes it the record's length.
+    """
+    length, body = _long_length(data, position)
+    step = body - position + length
+    if step < 1:
+        return 0, body, step
+    alike = most
+    for at in range(position, body):
+        few = data[at : min(end, at + _LEAST_ALIKE * step) : step]
+        if len(few) - len(few.lstrip(few[:1])) < _LEAST_ALIKE:
+            return 0, body, step
+        column = data[at : min(end, at + alike * step) : step]
+        alike = len(column) - len(column.lstrip(column[:1]))
+    # the last one may have to be longer than what is left
+    return min(alike, (end - position) // step), body, step
 
 
 def _one_by_one(data: bytes, position: int, count: int) -> tuple[list[int], int]:
-    """The bodies of so many records from ``position`` on, and where the next one begins."""
     bodies = [0] * count
     for nth in range(count):
         length = data[position]
@@ -123,32 +120,6 @@ def _long_length(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value >> 1, position
     raise CorruptBatchError("a record length of more than five bytes", position)
-
-
-def _alike(data: bytes, position: int, end: int, most: int) -> tuple[int, int]:
-    """How many records from ``position`` on, ``most`` at most, are as long as the first; and how long.
-
-    0 for few, and for records of 8 KiB and more: one by one is as quick then.
-    """
-    first = data[position]
-    two = first > 0x7F
-    if two and data[position + 1] > 0x7F:
-        return 0, 0
-    size = (data[position + 1] << 6) + (first >> 1) - 0x40 + 2 if two else (first >> 1) + 1
-    alike = 0
-    for limit in (_RUN, most):
-        alike = _prefix(data[position : min(end, position + limit * size) : size], first)
-        if two and alike >= _RUN:
-            seconds = data[position + 1 : min(end, position + alike * size) : size]
-            alike = _prefix(seconds, data[position + 1])
-        if alike < _RUN:
-            return 0, 0
-    return alike, size
-
-
-def _prefix(pieces: bytes, byte: int) -> int:
-    """How many bytes at the front of ``pieces`` are ``byte``."""
-    return len(pieces) - len(pieces.lstrip(bytes((byte,))))
 
 
 def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
@@ -217,9 +188,7 @@ def headers(data: Bytes, at: Ints) -> tuple[Ints, Spans, Spans]:
 def is_abort_marker(records: memoryview) -> bool:
     """Whether the records of a control batch are an abort marker (else they are a commit marker)."""
     raw = bytes(records)
-    bodies = Bodies()
-    walk(raw, 0, len(raw), 1, bodies)
-    key = fields(np.frombuffer(raw, np.uint8), bodies.all()).keys
+    key = fields(np.frombuffer(raw, np.uint8), walk(raw, 0, len(raw), 1)).keys
     _, kind = _MARKER.unpack_from(raw, int(key.starts[0]))
     return bool(kind == _ABORT)
 

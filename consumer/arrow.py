@@ -25,7 +25,7 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from ._columns import Bodies, Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
+from ._columns import Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
 
 #: Rows of one Arrow batch, about: what Spark takes fastest.
 ROWS_PER_BATCH = 20_000
@@ -159,14 +159,14 @@ def _sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
 def _arrow(
     run: _Run, topic: str, partition: int, start: int, end: int | None, include_headers: bool
 ) -> pa.RecordBatch:
-    data = b"".join(run.parts)
-    bodies = Bodies()
+    data = bytes(run.parts[0]) if len(run.parts) == 1 else b"".join(run.parts)
+    bodies: list[Ints] = []
     position = 0
     for header, part in zip(run.batches, run.parts, strict=True):
-        walk(data, position, position + len(part), header.record_count, bodies)
+        bodies.append(walk(data, position, position + len(part), header.record_count))
         position += len(part)
     raw = np.frombuffer(data, np.uint8)
-    at = bodies.all()
+    at = bodies[0] if len(bodies) == 1 else np.concatenate(bodies)
     try:
         found = fields(raw, at)
         offsets = _per_record(run, [header.base_offset for header in run.batches]) + found.offset_deltas

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.consumer._columns import Bodies, walk
+from kohort.consumer._columns import walk
 from kohort.protocol import CorruptBatchError
 
 #: Sizes at which a length takes a byte more, and their neighbours.
@@ -31,9 +31,8 @@ def records(sizes: list[int]) -> tuple[bytes, list[int]]:
 
 
 def walked(data: bytes, count: int, start: int = 0) -> list[int]:
-    found = Bodies()
-    walk(data, start, len(data), count, found)
-    return [int(body) for body in found.all()]
+    found: list[int] = walk(data, start, len(data), count).tolist()
+    return found
 
 
 @given(
@@ -47,14 +46,10 @@ def test_finds_every_record_in_any_order_of_runs(runs: list[tuple[int, int]]) ->
     assert walked(data, len(sizes)) == bodies
 
 
-def test_collects_several_batches_in_their_order() -> None:
-    found, data, bodies = Bodies(), b"", []
-    for sizes in ([5, 6, 7], [9] * 100, [70] * 100 + [3], [1]):
-        part, inside = records(sizes)
-        bodies += [len(data) + body for body in inside]
-        data += part
-        walk(data, len(data) - len(part), len(data), len(sizes), found)
-    assert found.all().tolist() == bodies
+def test_finds_the_records_of_one_batch_among_others() -> None:
+    before, _ = records([9] * 50)
+    data, bodies = records([70] * 100 + [3])
+    assert walked(before + data, 101, start=len(before)) == [len(before) + body for body in bodies]
 
 
 @pytest.mark.parametrize("sizes", [[20] * 100, [90] * 100, [3, 200, 77] * 30])
