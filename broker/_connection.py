@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 from ..protocol import ApiKey, FrameReader, Part, ProtocolError
 from ._sender import Sender
 from .security._errors import CertificateError
+from .security._login import Login, Pass
 
 if TYPE_CHECKING:
     from ._acceptor import Acceptor
@@ -73,7 +74,8 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._acceptor = acceptor
         self._seat = seat
-        self._reader = FrameReader(server.max_frame_bytes)
+        sasl = acceptor.security.sasl
+        self._reader = FrameReader(server.max_frame_bytes if sasl is None else sasl.max_frame_bytes)
         self._waiting: deque[bytes | ProtocolError] = deque()
         self._waiting_bytes = 0
         self._calls: deque[HotCall] = deque()
@@ -95,6 +97,9 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport
         self.peer: Peer
         self.peer_name = "an unknown address"
+        self._login: Login | None = None
+        #: When it connected, if it has to say who it is and has not yet.
+        self.stranger_since: float | None = None
         #: When the last byte arrived or the last answer left, on the loop's clock.
         self.last_active = server.now()
         #: When the first byte of the frame that is incomplete arrived; None if none is.
@@ -132,6 +137,9 @@ class Connection(asyncio.Protocol):
             self.peer.identify(self._acceptor.security.principal(self.transport))
         except CertificateError as error:
             self.end(str(error))
+        if (sasl := self._acceptor.security.sasl) is not None:
+            self._login = Login(sasl, self.peer_name, self._let_in)
+            self.stranger_since = self._server.now()
         self._task = self._server.spawn(self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -201,7 +209,7 @@ class Connection(asyncio.Protocol):
 
     def end(self, reason: str) -> None:
         """Close with one log line."""
-        log.warning("connection from %s closed: %s", self.peer_name, printable(reason))
+        self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
         self._flush()
         self.transport.close()
 
@@ -232,8 +240,16 @@ class Connection(asyncio.Protocol):
         if self._handling and self._task is not None:
             self._task.cancel()
 
+    def _let_in(self, principal: str) -> None:
+        """It has proved who it is."""
+        self.peer.identify(principal)
+        self.stranger_since = None
+        self._reader.limit(self._server.max_frame_bytes)
+
     def _take(self, frame: bytes) -> bool:
         """Hand a hot request to the coordinator; whether this was one, and there is room for its answer."""
+        if self._login is not None and not self._login.open:
+            return False
         calls = self._calls
         if not calls:
             self._ahead_bytes = 0
@@ -296,6 +312,8 @@ class Connection(asyncio.Protocol):
             else:
                 self._flush()
                 await self._sender.send(response)
+        if self._login is not None and self._login.failed:
+            raise ProtocolError(self._login.failed)
         while not self._can_write:
             self._drained = self._server.loop.create_future()
             await self._drained
@@ -303,6 +321,10 @@ class Connection(asyncio.Protocol):
     async def _response(self, frame: bytes) -> bytes | bytearray | Sequence[Part] | None:
         self._handling = True
         try:
+            if self._login is not None:
+                answer = await self._login.answer(frame)
+                if not isinstance(answer, Pass):
+                    return answer
             if self._gone:
                 if int.from_bytes(frame[:2], "big", signed=True) in _ONLY_ANSWERED:
                     return None

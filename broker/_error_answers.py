@@ -88,6 +88,10 @@ def error_answer(request: Request, code: ErrorCode) -> Any:
     top = message._struct.fields.get("error_code")
     if top is not None and top.for_version_q(request.version):
         return request.answer(error_code=code, **_top_extras(request))
+    if request.api.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+        users = dict.fromkeys(item.name for item in (*request.body.deletions, *request.body.upsertions))
+        make = request.part("AlterUserScramCredentialsResult")
+        return request.answer(results=[make(user=user, error_code=code) for user in users])
     levels = _levels(request)
     return request.answer(**_mirrored(message, request.body, levels, request.version, code))
 

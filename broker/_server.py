@@ -16,6 +16,7 @@ from .security._listener_security import ListenerSecurity
 from .security._listeners import listeners_of
 from .security._quotas import ConnectionQuotas, Seat
 from .security._scram_users import ScramUsers
+from .security._seldom import Seldom
 
 log = logging.getLogger("kohort.broker")
 
@@ -27,6 +28,9 @@ SLOW_READER_S = 30.0
 
 #: ... if more than this is unread, in bytes.
 MAX_UNREAD_BYTES = 1_048_576
+
+#: A client that has to say who it is has said it this long after it connected, in seconds.
+STRANGER_S = 30.0
 
 #: Time between two looks for slow and idle connections, in seconds.
 SWEEP_S = 5.0
@@ -48,6 +52,8 @@ class Server:
         self.max_frame_bytes = settings.socket_request_max_bytes
         self.stopping = False
         self._settings = settings
+        #: Of connections that are closed.
+        self.complaints = Seldom()
         self._held_bytes = 0
         self._favoured: Connection | None = None
         self._connections: set[Connection] = set()
@@ -172,6 +178,10 @@ class Server:
         if self._reads_nothing(connection, now):
             connection.end(f"it left {self._unread[connection][0]} bytes of its answer unread")
             connection.transport.abort()
+            return
+        stranger = connection.stranger_since
+        if stranger is not None and now - stranger > STRANGER_S:
+            connection.end(f"it did not say who it is within {STRANGER_S:.0f} s")
             return
         since = connection.frame_since
         if since is not None and connection.reading and now - since > SLOW_FRAME_S:

@@ -47,6 +47,8 @@ class ApiKey(IntEnum):
     DELETE_GROUPS = 42
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_CLUSTER = 60
     DESCRIBE_GROUP_HISTORY = 20001
 
@@ -123,6 +125,8 @@ _ROWS = (
     Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2, _ADMIN),
     Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, 1, _ADMIN),
     Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None, _CONSUMER),
+    Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", 0, 0, 0, _ADMIN),
+    Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, 0, _ADMIN),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0, _ADMIN),
     Api(ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0, f"{__package__}._group_history"),
 )

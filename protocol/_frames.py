@@ -33,6 +33,10 @@ class FrameReader:
         """Bytes of the frame that is still incomplete."""
         return len(self._buffer)
 
+    def limit(self, max_frame_bytes: int) -> None:
+        """Let frames be as large as this from now on."""
+        self._max_frame_bytes = max_frame_bytes
+
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
         """Take bytes as they arrived; give each frame that is complete now, without its length.
 

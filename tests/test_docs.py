@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: APIs that ask for no right: they come before anyone is known.
-WITHOUT_RIGHTS: set[ApiKey] = set()
+WITHOUT_RIGHTS = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 
 LINK = re.compile(r"\[[^\]]+\]\((?!https?:)([^)#]+)")
 

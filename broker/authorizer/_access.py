@@ -143,6 +143,8 @@ ACCESS: Final[Mapping[ApiKey, tuple[Access, ...]]] = {
         Access(Operation.CLUSTER_ACTION, _CLUSTER, None, "every topic: the next right is not asked for"),
         _asked(Operation.DESCRIBE, _TOPIC, "each topic"),
     ),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (_asked(Operation.DESCRIBE, _CLUSTER, "all users"),),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (_asked(Operation.ALTER, _CLUSTER, "all users"),),
     ApiKey.DESCRIBE_ACLS: (_asked(Operation.DESCRIBE, _CLUSTER, "all rules"),),
     ApiKey.CREATE_ACLS: (_asked(Operation.ALTER, _CLUSTER, "all rules"),),
     ApiKey.DELETE_ACLS: (_asked(Operation.ALTER, _CLUSTER, "all rules"),),

@@ -27,6 +27,8 @@ class Gate:
 
     async def admit(self, handler: Handler, node: Node, request: Request) -> Any:
         """The answer to a request as far as it is allowed. Raises KafkaError if nothing of it is."""
+        if request.api.key in OPEN_TO_ALL:
+            return await handler(node, request)
         guard = GUARDS.get(request.api.key)
         if guard is None:
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"nobody may use {request.api.name}")
@@ -58,6 +60,9 @@ _GROUP_ID: Final = "group_id"
 _COMMIT_GROUP, _COMMIT_TOPIC = ACCESS[ApiKey.OFFSET_COMMIT]
 _REMOVE_GROUP, _REMOVE_TOPIC = ACCESS[ApiKey.OFFSET_DELETE]
 
+#: What needs no right: it is how one says who one is.
+OPEN_TO_ALL: Final = frozenset({ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+
 #: The guard of each API; the same ones that :data:`ACCESS` has.
 GUARDS: Final[dict[ApiKey, Guard]] = {
     ApiKey.PRODUCE: produce,
@@ -84,7 +89,16 @@ GUARDS: Final[dict[ApiKey, Guard]] = {
     ApiKey.DELETE_RECORDS: topics(_only(ApiKey.DELETE_RECORDS)),
     ApiKey.INIT_PRODUCER_ID: init_producer_id,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: leader_epoch,
-    **{key: whole(_only(key)) for key in (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)},
+    **{
+        key: whole(_only(key))
+        for key in (
+            ApiKey.DESCRIBE_ACLS,
+            ApiKey.CREATE_ACLS,
+            ApiKey.DELETE_ACLS,
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        )
+    },
     **{
         key: configs(*ACCESS[key])
         for key in (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)

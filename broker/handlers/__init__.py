@@ -26,6 +26,8 @@ from . import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    sasl,
+    scram_credentials,
 )
 
 #: What is offered, besides ApiVersions.
@@ -47,6 +49,10 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.ALTER_CONFIGS: alter_configs.handle,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle,
     ApiKey.CREATE_PARTITIONS: create_partitions.handle,
+    ApiKey.SASL_HANDSHAKE: sasl.handle,
+    ApiKey.SASL_AUTHENTICATE: sasl.handle,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: scram_credentials.describe,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram_credentials.alter,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
     ApiKey.DESCRIBE_GROUP_HISTORY: group_history.handle,
     **dict.fromkeys(groups.GROUP_APIS, groups.handle),

@@ -7,3 +7,9 @@ from ...protocol import KohortError
 
 class CertificateError(KohortError):
     """A certificate that cannot be read, or that no mapping rule has a name for."""
+
+
+class AuthenticationError(KohortError):
+    """Somebody could not prove who they are. The text is for the client: it holds no secret, and does not
+    tell whether a user exists.
+    """

@@ -7,13 +7,13 @@ from asyncio import BaseTransport
 from typing import TYPE_CHECKING
 
 from ...protocol import ANONYMOUS
-from .._validation import SettingsError
 from ._listeners import Listener, is_own, settings_for
 from ._scram_users import ScramUsers
 from ._settings import SecuritySettings
 
 if TYPE_CHECKING:
     from ._names import PrincipalRules
+    from ._sasl import Sasl
     from ._tls import TlsContexts
 
 
@@ -23,9 +23,12 @@ class ListenerSecurity:
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
         self.settings = settings_for(settings, listener.name)
         self.listener = listener
-        self._users = users
-        if listener.protocol.startswith("SASL_"):
-            raise SettingsError(f"listener {listener.name}: SASL is not offered: use PLAINTEXT or SSL")
+        #: None without SASL.
+        self.sasl: Sasl | None = None
+        if listener.sasl:
+            from ._sasl import Sasl
+
+            self.sasl = Sasl(settings, listener, users)
         self._contexts: TlsContexts | None = None
         self._rules: PrincipalRules | None = None
         if listener.tls:

@@ -1,4 +1,4 @@
-"""Log lines that strangers can cause: at most one of a kind a second, with the number of those left out."""
+"""Log lines that strangers can cause: so many of a kind a second, then the number of those left out."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from collections.abc import Callable
 
 log = logging.getLogger("kohort.broker")
 
-#: Least time between two lines of a kind, in seconds.
-INTERVAL_S = 1.0
+#: Lines of a kind in a second.
+LINES = 100
 
 
 class Seldom:
     """One kind of line. ``say`` writes it, or counts it for the next."""
 
-    __slots__ = ("_last", "_left_out", "_level", "_now")
+    __slots__ = ("_left", "_left_out", "_level", "_now", "_since")
 
     def __init__(self, level: int = logging.WARNING, now: Callable[[], float] = time.monotonic) -> None:
         self._level = level
         self._now = now
-        self._last = -INTERVAL_S
+        self._since = now()
+        self._left = LINES
         self._left_out = 0
 
     def say(self, text: str, *arguments: object) -> None:
         now = self._now()
-        if now - self._last < INTERVAL_S:
+        if now - self._since >= 1:
+            self._since, self._left = now, LINES
+        if not self._left:
             self._left_out += 1
             return
-        more = f" ({self._left_out} lines like this one left out)" if self._left_out else ""
-        self._last, self._left_out = now, 0
+        more = f" ({self._left_out} lines like this one were left out)" if self._left_out else ""
+        self._left, self._left_out = self._left - 1, 0
         log.log(self._level, text + more, *arguments)

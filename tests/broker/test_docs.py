@@ -31,4 +31,4 @@ def test_the_offer_is_what_clients_are_told() -> None:
     offered = {row[1]: row[2] for row in rows(apis_table())}
     assert offered["Produce"] == "0-13"
     assert offered["ApiVersions"] == "0-4"
-    assert "SaslHandshake" not in offered
+    assert "DescribeQuorum" not in offered

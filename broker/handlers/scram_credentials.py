@@ -1,0 +1,102 @@
+"""DescribeUserScramCredentials (50), v0, and AlterUserScramCredentials (51), v0 (KIP-554).
+
+What a client sends is salted and iterated already; the broker never sees the password.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ErrorCode, KafkaError
+from .._requests import Request
+from ..security._scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+#: Kafka's numbers of the mechanisms.
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_NUMBERS = {name: number for number, name in _MECHANISMS.items()}
+
+_Credentials = dict[tuple[str, str], ScramCredential]
+
+
+async def describe(node: Node, request: Request) -> Any:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for user, mechanism, credential in node.scram_users.all():
+        found.setdefault(user, []).append((mechanism, credential.iterations))
+    names = [item.name for item in request.body.users or ()]
+    times = Counter(names)
+    make = request.part("DescribeUserScramCredentialsResult")
+    make_info = request.part("DescribeUserScramCredentialsResult", "CredentialInfo")
+    results = []
+    for user in times or sorted(found):
+        code, message = ErrorCode.NONE, None
+        if times[user] > 1:
+            code, message = ErrorCode.DUPLICATE_RESOURCE, f"user {user!r} may be named once"
+        elif user not in found:
+            code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user {user!r} has no SCRAM credential"
+        infos = [] if code else [make_info(mechanism=_NUMBERS[name], iterations=n) for name, n in found[user]]
+        results.append(make(user=user, error_code=code, error_message=message, credential_infos=infos))
+    return request.answer(results=results)
+
+
+async def alter(node: Node, request: Request) -> Any:
+    body = request.body
+    items = [*body.deletions, *body.upsertions]
+    times = Counter((item.name, item.mechanism) for item in items)
+    errors: dict[str, KafkaError | None] = {item.name: None for item in items}
+    changed = node.scram_users.copy()
+    for user in errors:
+        before = dict(changed)
+        try:
+            for item in (item for item in items if item.name == user):
+                if times[item.name, item.mechanism] > 1:
+                    raise KafkaError(
+                        ErrorCode.DUPLICATE_RESOURCE, "a credential may be changed once in a request"
+                    )
+                _change(changed, item)
+        except KafkaError as error:
+            # all of a user's changes, or none
+            errors[user], changed = error, before
+    if changed != node.scram_users.copy():
+        node.scram_users.replace(changed)
+    make = request.part("AlterUserScramCredentialsResult")
+    return request.answer(
+        results=[
+            make(
+                user=user,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else error.message,
+            )
+            for user, error in errors.items()
+        ]
+    )
+
+
+def _change(credentials: _Credentials, item: Any) -> None:
+    mechanism = _MECHANISMS.get(item.mechanism)
+    if not item.name:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
+    if mechanism is None:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+            f"mechanism {item.mechanism}: 1 and 2 are known (SHA-256, -512)",
+        )
+    if not hasattr(item, "iterations"):
+        if credentials.pop((mechanism, item.name), None) is None:
+            raise KafkaError(
+                ErrorCode.RESOURCE_NOT_FOUND, f"user {item.name!r} has no {mechanism} credential"
+            )
+        return
+    if not MIN_ITERATIONS <= item.iterations <= MAX_ITERATIONS:
+        raise KafkaError(
+            ErrorCode.UNACCEPTABLE_CREDENTIAL,
+            f"{item.iterations} iterations: {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed",
+        )
+    if not item.salt or not item.salted_password:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
+    credentials[mechanism, item.name] = ScramCredential.of_salted(
+        mechanism, bytes(item.salt), bytes(item.salted_password), item.iterations
+    )

@@ -1,0 +1,206 @@
+"""One connection's authentication, from the first request to the last renewal (KIP-43, KIP-152, KIP-368).
+
+Until it is done only ApiVersions, SaslHandshake and SaslAuthenticate are answered. With SaslHandshake v0 the
+messages of the mechanism follow bare, with v1 in SaslAuthenticate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Final
+
+from ...protocol import (
+    ApiKey,
+    ErrorCode,
+    ProtocolError,
+    RequestHeader,
+    api_for,
+    decode_request,
+    decode_request_header,
+    encode_response,
+)
+from ._errors import AuthenticationError
+from ._exchange import Exchange
+from ._sasl import Sasl
+
+#: Least time between two renewals of an authentication, in seconds.
+RENEWAL_S = 1.0
+
+_PREFIX_BYTES = 4
+
+
+class Pass:
+    """Not for us: the request goes on to the router."""
+
+
+PASS: Final = Pass()
+
+
+class Login:
+    """``answer`` is asked first for each request; ``let_in`` is called with the principal that was proved.
+
+    ``failed`` is why the connection has to end, once it has to.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_ends",
+        "_exchange",
+        "_let_in",
+        "_mechanism",
+        "_name",
+        "_now",
+        "_principal",
+        "_raw",
+        "_sasl",
+        "failed",
+    )
+
+    def __init__(
+        self,
+        sasl: Sasl,
+        name: str,
+        let_in: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.failed = ""
+        self._sasl = sasl
+        self._name = name
+        self._let_in = let_in
+        self._now = now
+        self._principal = ""
+        self._mechanism = ""
+        self._exchange: Exchange | None = None
+        self._raw = False
+        self._begun = float("-inf")
+        self._ends: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Login({self._name}, {self._principal or 'nobody yet'})"
+
+    @property
+    def open(self) -> bool:
+        """Whether requests may pass: somebody has proved who they are, and it is still believed."""
+        return (
+            self._principal != ""
+            and self._exchange is None
+            and not self.failed
+            and (self._ends is None or self._now() < self._ends)
+        )
+
+    async def answer(self, frame: bytes) -> bytes | bytearray | Pass | None:
+        """The response frame, PASS for what others answer. Raises ProtocolError when it cannot go on."""
+        if self.failed:
+            return None
+        if self._raw:
+            return await self._bare(frame)
+        header = decode_request_header(frame)
+        if header.api_key == ApiKey.SASL_HANDSHAKE and self._may_begin():
+            return self._handshake(header, decode_request(frame, header))
+        if self._exchange is not None:
+            if header.api_key != ApiKey.SASL_AUTHENTICATE:
+                raise ProtocolError("another request in the middle of its authentication")
+            body = decode_request(frame, header)
+            return await self._authenticate(header, bytes(body.auth_bytes or b""))
+        if self._principal:
+            if not self.open and header.api_key != ApiKey.API_VERSIONS:
+                raise ProtocolError("its authentication has ended and was not renewed")
+            return PASS
+        if header.api_key == ApiKey.API_VERSIONS:
+            return PASS
+        raise ProtocolError(f"API number {header.api_key} before it said who it is (ILLEGAL_SASL_STATE)")
+
+    def _may_begin(self) -> bool:
+        if self._exchange is not None:
+            return False
+        now = self._now()
+        if self._principal and (self._ends is None or now - self._begun < RENEWAL_S):
+            return False
+        self._begun = now
+        return True
+
+    def _handshake(self, header: RequestHeader, body: Any) -> bytearray:
+        exchange = self._sasl.begin(body.mechanism)
+        offered = self._sasl.mechanisms
+        if self._principal and body.mechanism != self._mechanism:
+            # who is somebody already renews it by the same means
+            exchange, offered = None, [self._mechanism]
+        if exchange is None:
+            self._fail(f"it asked for a SASL mechanism that is not offered here ({', '.join(offered)} are)")
+            code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+            return _response(header, error_code=code, mechanisms=offered)
+        self._exchange, self._mechanism = exchange, body.mechanism
+        self._raw = header.api_version == 0
+        return _response(header, error_code=ErrorCode.NONE, mechanisms=offered)
+
+    async def _authenticate(self, header: RequestHeader, data: bytes) -> bytearray:
+        try:
+            answer = await self._step(data)
+        except AuthenticationError as error:
+            return _response(
+                header,
+                error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+                error_message=f"authentication by {self._mechanism} failed: {error}",
+                auth_bytes=b"",
+                session_lifetime_ms=0,
+            )
+        lifetime_ms = self._completed() if self._exchange is not None and self._exchange.done else 0
+        return _response(
+            header,
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            auth_bytes=answer,
+            session_lifetime_ms=lifetime_ms,
+        )
+
+    async def _bare(self, token: bytes) -> bytes | None:
+        try:
+            answer = await self._step(token)
+        except AuthenticationError:
+            return None
+        if self._exchange is not None and self._exchange.done:
+            self._completed()
+        return len(answer).to_bytes(_PREFIX_BYTES, "big") + answer
+
+    async def _step(self, data: bytes) -> bytes:
+        """Raises AuthenticationError, after the time that makes guessing slow."""
+        exchange = self._exchange
+        assert exchange is not None, "a step follows a handshake"
+        try:
+            answer = await exchange.step(data)
+            if exchange.done and self._principal not in ("", _principal(exchange)):
+                raise AuthenticationError("it began as somebody else")
+            return answer
+        except AuthenticationError as error:
+            await asyncio.sleep(self._sasl.delay_s)
+            self._fail(f"authentication by {self._mechanism} failed: {error}")
+            raise
+
+    def _completed(self) -> int:
+        """Let the client in; for how many ms it is believed."""
+        exchange = self._exchange
+        assert exchange is not None, "an exchange that is done"
+        lifetime_ms = self._sasl.believed_ms(self._mechanism, exchange.expires_ms, int(time.time() * 1000))
+        self._ends = self._now() + lifetime_ms / 1000 if lifetime_ms else None
+        self._exchange, self._raw = None, False
+        self._principal = _principal(exchange)
+        self._let_in(self._principal)
+        return lifetime_ms
+
+    def _fail(self, reason: str) -> None:
+        self.failed = reason
+        self._exchange, self._principal = None, ""
+
+
+def _principal(exchange: Exchange) -> str:
+    return f"User:{exchange.user}"
+
+
+def _response(header: RequestHeader, **fields: Any) -> bytearray:
+    api_for(header.api_key).require(header.api_version)
+    return encode_response(
+        header.api_key, header.api_version, header.correlation_id, SimpleNamespace(**fields)
+    )

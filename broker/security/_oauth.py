@@ -1,0 +1,52 @@
+"""OAUTHBEARER on the broker's side (RFC 7628, KIP-255, KIP-768): a signed token says who comes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ._errors import AuthenticationError
+
+if TYPE_CHECKING:
+    from ._tokens import Tokens
+
+_SEPARATOR = "\x01"
+
+
+class OauthExchange:
+    """One message with the token; who is told that it is refused gives up with another message."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.done = False
+        self.user = ""
+        self.expires_ms: int | None = None
+        self._tokens = tokens
+        self._refused: AuthenticationError | None = None
+
+    async def step(self, data: bytes) -> bytes:
+        if self._refused is not None:
+            raise self._refused
+        wanted, token = _parsed(data)
+        try:
+            user, self.expires_ms = await self._tokens.verified(token)
+            if wanted not in ("", user):
+                raise AuthenticationError("OAUTHBEARER: the token is somebody else's")
+        except AuthenticationError as error:
+            self._refused = error
+            return json.dumps({"status": "invalid_token"}).encode()
+        self.user, self.done = user, True
+        return b""
+
+
+def _parsed(data: bytes) -> tuple[str, str]:
+    """Whom the client wants to be ("": whom the token says) and the token. Raises AuthenticationError."""
+    try:
+        head, *pairs, end, last = data.decode().split(_SEPARATOR)
+        flag, wanted, rest = head.split(",")
+        given = dict(pair.split("=", 1) for pair in pairs)
+        kind, token = given["auth"].split(" ", 1)
+        if flag != "n" or rest or end or last or kind.lower() != "bearer" or wanted[:2] not in ("", "a="):
+            raise ValueError
+    except (ValueError, KeyError):
+        raise AuthenticationError("OAUTHBEARER: not a message of this mechanism") from None
+    return wanted[2:], token.strip()

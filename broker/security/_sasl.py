@@ -1,0 +1,99 @@
+"""The SASL mechanisms of a listener: which there are, and how an exchange of each begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .._validation import SettingsError
+from ._exchange import Exchange, PlainExchange
+from ._listeners import MECHANISMS, Listener, listed, settings_for
+from ._scram import ScramExchange
+from ._scram_users import HASHES, ScramUsers
+from ._settings import SecuritySettings
+
+_OPTION = re.compile(r'(?P<name>[\w.]+)\s*=\s*(?:"(?P<quoted>(?:\\.|[^"\\])*)"|(?P<plain>[^\s;"]+))')
+_USER = "user_"
+
+
+class Sasl:
+    """What one listener offers. Raises SettingsError where its settings cannot be kept."""
+
+    def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
+        own = settings_for(settings, listener.name)
+        #: Names of the mechanisms, as clients are told.
+        self.mechanisms = listed(own.sasl_enabled_mechanisms)
+        self.max_frame_bytes = own.sasl_server_max_receive_size
+        self.delay_s = own.connection_failed_authentication_delay_ms / 1000
+        self._users = users
+        self._believed_ms: dict[str, int] = {}
+        self._begin: dict[str, Callable[[], Exchange]] = {}
+        if not self.mechanisms:
+            raise SettingsError(f"listener {listener.name}: sasl.enabled.mechanisms is empty: name some")
+        for mechanism in self.mechanisms:
+            if mechanism not in MECHANISMS:
+                raise SettingsError(
+                    f"listener {listener.name}: sasl.enabled.mechanisms: {mechanism} is not offered, "
+                    f"{', '.join(MECHANISMS)} are"
+                )
+            special = settings_for(settings, listener.name, mechanism)
+            self._believed_ms[mechanism] = special.connections_max_reauth_ms
+            self._begin[mechanism] = self._beginning(mechanism, listener, special)
+
+    def __repr__(self) -> str:
+        return f"Sasl({', '.join(self.mechanisms)})"
+
+    def begin(self, mechanism: str) -> Exchange | None:
+        """A new exchange; None for a mechanism that is not offered."""
+        begin = self._begin.get(mechanism)
+        return None if begin is None else begin()
+
+    def believed_ms(self, mechanism: str, expires_ms: int | None, now_ms: int) -> int:
+        """For how long somebody is believed who has proved who they are (KIP-368); 0: for ever."""
+        limits = [self._believed_ms[mechanism]] if self._believed_ms[mechanism] else []
+        if expires_ms is not None:
+            limits.append(max(1, expires_ms - now_ms))
+        return min(limits, default=0)
+
+    def _beginning(
+        self, mechanism: str, listener: Listener, settings: SecuritySettings
+    ) -> Callable[[], Exchange]:
+        if mechanism in HASHES:
+            return lambda: ScramExchange(mechanism, self._users)
+        if mechanism == "PLAIN":
+            if not listener.tls and listener.name not in listed(settings.kohort_sasl_plain_without_tls):
+                raise SettingsError(
+                    f"listener {listener.name}: PLAIN would send passwords in the clear: use SASL_SSL, or "
+                    f"listener.name.{listener.name.lower()}.sasl.enabled.mechanisms without PLAIN, or name "
+                    "the listener in kohort.sasl.plain.without.tls"
+                )
+            passwords = plain_users(settings.sasl_jaas_config)
+            return lambda: PlainExchange(passwords)
+        from ._oauth import OauthExchange
+        from ._tokens import Tokens
+
+        tokens = Tokens(settings)
+        return lambda: OauthExchange(tokens)
+
+
+def plain_users(jaas: str) -> dict[str, str]:
+    """Passwords by user, of ``... required user_alice="secret" user_bob="...";``. Raises SettingsError."""
+    text = jaas.strip()
+    if not text:
+        return {}
+    module, _, rest = text.partition(" ")
+    rest = rest.strip()
+    if not module.endswith("Module") or not rest.startswith(
+        ("required", "requisite", "sufficient", "optional")
+    ):
+        raise SettingsError(
+            "sasl.jaas.config=(hidden) is not allowed: it must be a module's name, the word required, and "
+            'user_NAME="PASSWORD" for each user'
+        )
+    return {
+        match["name"].removeprefix(_USER): re.sub(r"\\(.)", r"\1", match["quoted"])
+        if match["quoted"] is not None
+        else match["plain"]
+        for match in _OPTION.finditer(rest)
+        if match["name"].startswith(_USER)
+    }

@@ -1,0 +1,96 @@
+"""SCRAM on the broker's side (RFC 5802, RFC 7677): each side proves that it knows the password.
+
+A replayed message is of no use: half of the nonce is made anew for each exchange.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+
+from ._errors import AuthenticationError
+from ._exchange import NOT_RIGHT
+from ._scram_users import HASHES, ScramCredential, ScramUsers
+
+_NONCE_BYTES = 24
+
+
+class ScramExchange:
+    """Two rounds: the name and its salt, then the proof."""
+
+    def __init__(self, mechanism: str, users: ScramUsers) -> None:
+        self.done = False
+        self.user = ""
+        self.expires_ms: int | None = None
+        self._mechanism = mechanism
+        self._users = users
+        self._credential: ScramCredential | None = None
+        self._known = False
+        self._binding = ""
+        self._nonce = ""
+        self._messages = ""
+
+    async def step(self, data: bytes) -> bytes:
+        try:
+            text = data.decode()
+            if self.done:
+                raise ValueError
+            return (self._first(text) if self._credential is None else self._last(text)).encode()
+        except (ValueError, binascii.Error):
+            raise AuthenticationError(f"{self._mechanism}: not a message of this mechanism") from None
+
+    def _first(self, text: str) -> str:
+        flag, wanted, bare = text.split(",", 2)
+        if flag not in ("n", "y"):
+            raise AuthenticationError(f"{self._mechanism}: channel binding is not offered")
+        name, nonce, *more = bare.split(",")
+        if not name.startswith("n=") or not nonce.startswith("r=") or not nonce[2:]:
+            raise ValueError
+        user = _unescaped(name[2:])
+        if wanted and (not wanted.startswith("a=") or _unescaped(wanted[2:]) != user):
+            raise AuthenticationError(f"{self._mechanism}: one user cannot speak for another")
+        if "tokenauth=true" in more:
+            raise AuthenticationError(f"{self._mechanism}: delegation tokens are not offered")
+        found = self._users.get(self._mechanism, user)
+        self._known = found is not None
+        self._credential = found or self._users.stand_in(self._mechanism, user)
+        self.user = user
+        self._binding = base64.b64encode(f"{flag},{wanted},".encode()).decode()
+        self._nonce = nonce[2:] + _nonce()
+        salt = base64.b64encode(self._credential.salt).decode()
+        answer = f"r={self._nonce},s={salt},i={self._credential.iterations}"
+        self._messages = f"{bare},{answer}"
+        return answer
+
+    def _last(self, text: str) -> str:
+        credential, hash_name = self._credential, HASHES[self._mechanism]
+        assert credential is not None, "the second message comes after the first"
+        without_proof, mark, encoded = text.rpartition(",p=")
+        fields = without_proof.split(",")
+        if not mark or fields[0] != f"c={self._binding}" or fields[1] != f"r={self._nonce}":
+            raise ValueError
+        proof = base64.b64decode(encoded, validate=True)
+        signed = f"{self._messages},{without_proof}".encode()
+        signature = hmac.digest(credential.stored_key, signed, hash_name)
+        if len(proof) != len(signature):
+            raise ValueError
+        client_key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
+        same = hmac.compare_digest(hashlib.new(hash_name, client_key).digest(), credential.stored_key)
+        if not (same and self._known):
+            raise AuthenticationError(NOT_RIGHT)
+        self.done = True
+        return "v=" + base64.b64encode(hmac.digest(credential.server_key, signed, hash_name)).decode()
+
+
+def _nonce() -> str:
+    return base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
+
+
+def _unescaped(name: str) -> str:
+    """A name as it is: in messages a comma is ``=2C`` and an equals sign ``=3D``. Raises ValueError."""
+    if not name or "=" in name.replace("=2C", "").replace("=3D", ""):
+        raise ValueError
+    return name.replace("=2C", ",").replace("=3D", "=")

@@ -1,0 +1,318 @@
+"""Authentication of connections: the order of requests, what fails, and how it is renewed."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kohort.broker import SettingsError, _server
+from kohort.broker._settings import broker_settings
+from kohort.broker.security import _login
+from kohort.broker.security._listeners import listeners_of
+from kohort.broker.security._sasl import Sasl, plain_users
+from kohort.broker.security._scram_users import ScramUsers
+from kohort.protocol import ApiKey, encode_request, request_class
+from kohort.testing import RunningBroker, running_broker
+from tests.broker.security.logins import (
+    asks,
+    authenticate,
+    handshake,
+    log_in_plain,
+    log_in_scram,
+    plain,
+)
+from tests.broker.security.principals import principals_of
+from tests.broker.wire import Wire, create_topic
+
+JAAS = (
+    'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret" user_bob="s\\"x";'
+)
+SETTINGS: dict[str, Any] = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "kohort.sasl.plain.without.tls": "SASL_PLAINTEXT",
+    "kohort.scram.users": "alice=secret",
+    "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
+    "connection.failed.authentication.delay.ms": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningBroker]:
+    with running_broker(**SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture
+def wire(broker: RunningBroker) -> Iterator[Wire]:
+    with Wire(broker.bootstrap) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_who_has_logged_in_is_served_under_their_name(
+    broker: RunningBroker, wire: Wire, mechanism: str
+) -> None:
+    answer = log_in_plain(wire) if mechanism == "PLAIN" else log_in_scram(wire, mechanism=mechanism)
+    assert (answer.error_code, answer.session_lifetime_ms) == (0, 0)
+    with principals_of(broker) as seen:
+        assert asks(wire)
+    assert seen == ["User:alice"]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_every_version_of_the_exchange(wire: Wire, version: int) -> None:
+    wire.call(ApiKey.API_VERSIONS, 4, client_software_name="x", client_software_version="1")
+    assert handshake(wire, "PLAIN").mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    assert authenticate(wire, plain("bob", 's"x'), version).error_code == 0
+    assert asks(wire)
+
+
+def bare(wire: Wire, token: bytes) -> bytes:
+    wire.socket.sendall(struct.pack(">i", len(token)) + token)
+    return wire.frame()
+
+
+def test_messages_follow_the_old_handshake_bare(broker: RunningBroker) -> None:
+    with Wire(broker.bootstrap) as wire:
+        assert handshake(wire, "PLAIN", version=0).error_code == 0
+        assert bare(wire, plain("alice", "secret")) == b""
+        assert asks(wire)
+    with Wire(broker.bootstrap) as wire:
+        handshake(wire, "PLAIN", version=0)
+        with pytest.raises(EOFError):
+            bare(wire, plain("alice", "wrong"))
+
+
+def test_nothing_is_answered_before_the_login(broker: RunningBroker) -> None:
+    for key, version, fields in (
+        (ApiKey.METADATA, 1, {"topics": None}),
+        (ApiKey.SASL_AUTHENTICATE, 2, {"auth_bytes": plain("alice", "secret")}),
+    ):
+        with Wire(broker.bootstrap) as wire:
+            wire.call(ApiKey.API_VERSIONS, 0)
+            with pytest.raises(EOFError):
+                wire.call(key, version, **fields)
+
+
+def test_nothing_is_carried_out_before_the_login_not_even_hot_requests_or_those_of_who_left(
+    broker: RunningBroker,
+) -> None:
+    """A client sends all at once and closes, as a producer without acks does."""
+    metadata = encode_request(
+        4,
+        1,
+        "x",
+        request_class(ApiKey.METADATA)(version=4, topics=["stolen"], allow_auto_topic_creation=True),
+    )
+    heartbeat = encode_request(
+        4, 2, "x", request_class(ApiKey.HEARTBEAT)(version=4, group_id="g", generation_id=1, member_id="m")
+    )
+    with principals_of(broker) as seen:
+        for head in (b"", heartbeat, metadata):
+            with socket.create_connection(("127.0.0.1", broker.port), 10) as link:
+                link.sendall(head + metadata + heartbeat)
+        with Wire(broker.bootstrap) as wire:
+            log_in_plain(wire)
+            assert asks(wire)
+    assert seen == ["User:alice"]
+
+
+@pytest.mark.parametrize(
+    "data", [plain("alice", "wrong"), plain("nobody", "secret"), b"", b"\0\0", b"\xff\xff\xff"]
+)
+def test_a_failed_login_is_answered_and_ends_the_connection(
+    wire: Wire, caplog: pytest.LogCaptureFixture, data: bytes
+) -> None:
+    handshake(wire, "PLAIN")
+    with caplog.at_level(logging.DEBUG):
+        answer = authenticate(wire, data)
+        assert wire.closed_by_broker()
+    assert (answer.error_code, bytes(answer.auth_bytes)) == (58, b"")
+    assert "PLAIN failed" in answer.error_message
+    assert "authentication by PLAIN failed" in caplog.text
+    assert "wrong" not in caplog.text + answer.error_message
+    assert "secret" not in caplog.text + answer.error_message
+
+
+def test_a_scram_login_with_a_wrong_password_fails(wire: Wire) -> None:
+    assert log_in_scram(wire, password="wrong").error_code == 58
+    assert wire.closed_by_broker()
+
+
+def test_another_mechanism_is_told_what_there_is(wire: Wire) -> None:
+    answer = handshake(wire, "GSSAPI")
+    assert (answer.error_code, answer.mechanisms) == (33, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+    assert wire.closed_by_broker()
+
+
+def test_another_request_in_the_middle_ends_the_connection(wire: Wire) -> None:
+    handshake(wire, "SCRAM-SHA-256")
+    with pytest.raises(EOFError):
+        asks(wire)
+
+
+def test_who_is_in_already_need_not_say_it_again(broker: RunningBroker, wire: Wire) -> None:
+    log_in_plain(wire)
+    with Wire(broker.endpoints["PLAINTEXT"]) as open_to_all:
+        for each in (wire, open_to_all):
+            assert handshake(each, "PLAIN").error_code == 34
+            assert authenticate(each, plain("alice", "secret")).error_code == 34
+            assert asks(each)
+
+
+def test_frames_are_small_until_the_login(broker: RunningBroker) -> None:
+    with Wire(broker.bootstrap) as wire:
+        wire.socket.sendall(struct.pack(">i", 524_289))
+        assert wire.closed_by_broker()
+    with Wire(broker.bootstrap) as wire:
+        log_in_plain(wire)
+        number = wire.send(ApiKey.METADATA, 1, topics=["t" * 30_000] * 20)
+        assert wire.receive(ApiKey.METADATA, 1, number).brokers
+
+
+def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_server, "STRANGER_S", 0.2)
+    monkeypatch.setattr(_server, "SWEEP_S", 0.05)
+    with (
+        running_broker(**SETTINGS) as broker,
+        Wire(broker.bootstrap) as quiet,
+        Wire(broker.bootstrap) as wire,
+    ):
+        log_in_plain(wire)
+        assert quiet.closed_by_broker()
+        assert asks(wire)
+
+
+def test_the_answer_to_a_failed_login_waits() -> None:
+    slow = {**SETTINGS, "connection.failed.authentication.delay.ms": "400"}
+    with running_broker(**slow) as broker, Wire(broker.bootstrap) as wire, Wire(broker.bootstrap) as other:
+        handshake(wire, "PLAIN")
+        started = time.monotonic()
+        number = wire.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=plain("alice", "wrong"))
+        log_in_plain(other)
+        assert asks(other)
+        assert wire.receive(ApiKey.SASL_AUTHENTICATE, 2, number).error_code == 58
+        assert time.monotonic() - started >= 0.4
+
+
+# renewal (KIP-368)
+
+
+def test_a_login_is_believed_for_a_while_and_renewed_on_the_same_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_login, "RENEWAL_S", 0.0)
+    short: dict[str, Any] = {
+        **SETTINGS,
+        "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "600000",
+    }
+    with running_broker(**short) as broker, Wire(broker.bootstrap) as wire:
+        assert log_in_plain(wire).session_lifetime_ms == 600_000
+        assert asks(wire)
+        assert log_in_plain(wire).session_lifetime_ms == 600_000
+        assert asks(wire)
+        with Wire(broker.bootstrap) as other:
+            assert log_in_scram(other).session_lifetime_ms == 0
+        assert log_in_plain(wire, "bob", 's"x').error_code == 58, "nobody becomes somebody else"
+        assert wire.closed_by_broker()
+
+
+def test_a_login_that_was_not_renewed_in_time_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_login, "RENEWAL_S", 3_600.0)
+    short: dict[str, Any] = {**SETTINGS, "connections.max.reauth.ms": "50"}
+    with running_broker(**short) as broker:
+        with Wire(broker.bootstrap) as wire:
+            assert log_in_plain(wire).session_lifetime_ms == 50
+            time.sleep(0.1)
+            with pytest.raises(EOFError):
+                asks(wire)
+        with Wire(broker.bootstrap) as wire:
+            log_in_plain(wire)
+            time.sleep(0.1)
+            # not again so soon
+            with pytest.raises(EOFError):
+                handshake(wire, "PLAIN")
+
+
+def test_a_renewal_is_by_the_same_mechanism(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_login, "RENEWAL_S", 0.0)
+    long = {**SETTINGS, "connections.max.reauth.ms": "600000"}
+    with running_broker(**long) as broker, Wire(broker.bootstrap) as wire:
+        log_in_plain(wire)
+        assert handshake(wire, "SCRAM-SHA-256").error_code == 33
+        assert wire.closed_by_broker()
+
+
+# settings
+
+
+def sasl(**given: str) -> Sasl:
+    settings = broker_settings({"listeners": "SASL_PLAINTEXT://:0,SASL_SSL://:0", **given})
+    return Sasl(settings, listeners_of(settings)[0], ScramUsers())
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "PLAIN would send passwords in the clear: use SASL_SSL"),
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "GSSAPI is not offered, PLAIN"),
+        ({"sasl.enabled.mechanisms": ""}, "sasl.enabled.mechanisms is empty"),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "sasl.oauthbearer.jwks.endpoint.url"),
+        (
+            {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "kohort.sasl.plain.without.tls": "SASL_PLAINTEXT",
+                "sasl.jaas.config": "gehe1m",
+            },
+            r"sasl.jaas.config=\(hidden\) is not allowed",
+        ),
+    ],
+)
+def test_a_listener_that_cannot_authenticate_does_not_start(given: dict[str, str], advice: str) -> None:
+    with pytest.raises(SettingsError, match=advice) as caught:
+        sasl(**given)
+    assert "gehe1m" not in str(caught.value)
+
+
+def test_a_broker_with_such_a_listener_leaves_nothing_behind(tmp_path: Any) -> None:
+    wrong: dict[str, Any] = {"listeners": "SASL_PLAINTEXT://:0", "sasl.enabled.mechanisms": "PLAIN"}
+    with pytest.raises(SettingsError), running_broker(data=tmp_path / "data", **wrong):
+        pass
+    with running_broker(data=tmp_path / "data"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "users"),
+    [
+        ("", {}),
+        (JAAS, {"alice": "secret", "bob": 's"x'}),
+        ("x.PlainLoginModule required username=me password=pw user_me=pw;", {"me": "pw"}),
+        ('PlainLoginModule required\n  user_a="1;2"\n  user_b="" ;', {"a": "1;2", "b": ""}),
+    ],
+)
+def test_users_of_plain_are_read_as_java_writes_them(text: str, users: dict[str, str]) -> None:
+    assert plain_users(text) == users
+
+
+def test_secrets_are_told_to_nobody(broker: RunningBroker) -> None:
+    with Wire(broker.endpoints["PLAINTEXT"]) as wire:
+        create_topic(wire, "t")
+        for version in (1, 4):
+            resource = request_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource(
+                version=version, resource_type=4, resource_name="1", configuration_keys=None
+            )
+            answer = wire.call(ApiKey.DESCRIBE_CONFIGS, version, resources=[resource], include_synonyms=True)
+            rows = {row.name: row for row in answer.results[0].configs}
+            for name in ("kohort.scram.users", "listener.name", "ssl.key.password", "sasl.jaas.config"):
+                assert rows[name].is_sensitive
+                assert rows[name].value is None
+                assert all(synonym.value is None for synonym in rows[name].synonyms)
+            assert "secret" not in repr(answer.to_dict())

@@ -1,0 +1,75 @@
+"""The store of SCRAM credentials: durable, and without a password in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kohort.broker import SettingsError
+from kohort.broker._state_file import StateFileError
+from kohort.broker.security._scram_users import MIN_ITERATIONS, ScramCredential, ScramUsers
+
+
+def opened(folder: Path) -> ScramUsers:
+    users = ScramUsers()
+    users.open(folder)
+    return users
+
+
+def test_credentials_are_salted_iterated_and_outlive_the_broker(tmp_path: Path) -> None:
+    opened(tmp_path).add_missing("alice=gehe1m")
+    (path,) = tmp_path.iterdir()
+    assert "gehe1m" not in path.read_text()
+    kept = opened(tmp_path)
+    for mechanism, size in (("SCRAM-SHA-256", 32), ("SCRAM-SHA-512", 64)):
+        credential = kept.get(mechanism, "alice")
+        assert credential is not None
+        assert credential.iterations >= MIN_ITERATIONS
+        assert len(credential.salt) >= 16
+        assert (len(credential.stored_key), len(credential.server_key)) == (size, size)
+    assert "gehe1m" not in repr(kept)
+
+
+def test_users_that_are_known_are_not_made_again(tmp_path: Path) -> None:
+    users = opened(tmp_path)
+    users.add_missing("alice=one")
+    before = users.copy()
+    users.add_missing("alice=two,bob=three")
+    assert users.get("SCRAM-SHA-256", "alice") == before["SCRAM-SHA-256", "alice"]
+    assert [user for user, _, _ in users.all()] == ["alice", "alice", "bob", "bob"]
+
+
+def test_two_users_with_one_password_have_nothing_in_common() -> None:
+    one, two = (ScramCredential.of_password("SCRAM-SHA-256", "same") for _ in range(2))
+    assert one.salt != two.salt
+    assert one.stored_key != two.stored_key
+
+
+def test_a_credential_shows_no_key() -> None:
+    shown = repr(ScramCredential(4096, b"salt", b"stored", b"server"))
+    assert "salt" not in shown
+    assert "stored" not in shown
+    assert "server" not in shown
+
+
+@pytest.mark.parametrize("text", ["alice", "=x", "alice="])
+def test_users_that_are_none_are_refused_without_telling_the_password(text: str) -> None:
+    with pytest.raises(SettingsError, match=r"\(hidden\) is not allowed") as caught:
+        ScramUsers().add_missing(f"bob=gehe1m,{text}")
+    assert "gehe1m" not in str(caught.value)
+
+
+@pytest.mark.parametrize("change", ["SCRAM-MD5", "4096", "!"])
+def test_a_store_that_was_changed_by_hand_is_refused(tmp_path: Path, change: str) -> None:
+    opened(tmp_path).add_missing("alice=gehe1m")
+    (path,) = tmp_path.iterdir()
+    text = path.read_text()
+    wrong = {
+        "SCRAM-MD5": ("SCRAM-SHA-256", "SCRAM-MD5"),
+        "4096": ("4096", "1"),
+        "!": ('"salt": "', '"salt": "!'),
+    }
+    path.write_text(text.replace(*wrong[change]))
+    with pytest.raises(StateFileError, match=r"kohort-scram-users\.json cannot be read .*nobody can log in"):
+        opened(tmp_path)
