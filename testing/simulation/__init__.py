@@ -1,0 +1,25 @@
+"""A group through every fault there is, on virtual time: the real coordinator, log, assignors and membership.
+
+``simulate(500)`` runs 500 schedules; each is drawn from its seed alone, so that a failure can be run again.
+See docs/simulation.md.
+"""
+
+from ._consumers import Application, MakeApplication
+from ._plan import MakeAssignors
+from ._simulate import SimulationFailed, SimulationReport, replay_command, simulate, trace
+from ._violation import INVARIANTS, Violation
+from ._world import Stats
+
+__all__ = [
+    "INVARIANTS",
+    "Application",
+    "MakeApplication",
+    "MakeAssignors",
+    "SimulationFailed",
+    "SimulationReport",
+    "Stats",
+    "Violation",
+    "replay_command",
+    "simulate",
+    "trace",
+]

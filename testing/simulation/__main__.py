@@ -1,0 +1,44 @@
+"""``python -m kohort.testing.simulation``: run schedules, or one again with its trace."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from . import SimulationFailed, simulate, trace
+
+
+def main() -> int:
+    """0 if nothing failed, 1 otherwise."""
+    parser = argparse.ArgumentParser(
+        prog="python -m kohort.testing.simulation", description="Run groups through drawn faults."
+    )
+    parser.add_argument("--seed", type=int, help="run this schedule alone, and show what happens in it")
+    parser.add_argument("--seeds", type=int, default=500, help="run so many schedules (default: 500)")
+    parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
+    parser.add_argument("--without", default="", help="faults, incidents and members to leave out: a,b,c")
+    parser.add_argument("--go-on", action="store_true", help="count failures instead of stopping at the first")
+    given = parser.parse_args()
+    left_out = [name for name in given.without.split(",") if name]
+    if given.seed is not None:
+        lines, violation = trace(given.seed, left_out=left_out)
+        print("\n".join(lines))
+        print("every invariant holds" if violation is None else violation)
+        return 0 if violation is None else 1
+    began = time.process_time()
+    try:
+        seeds = range(given.first, given.first + given.seeds)
+        report = simulate(seeds, left_out=left_out, go_on=given.go_on)
+    except SimulationFailed as failure:
+        print(failure)
+        return 1
+    seconds = time.process_time() - began
+    print(f"{report}\n{given.seeds / seconds:.0f} schedules a second")
+    for seed, name in report.failed.items():
+        print(f"seed {seed}: {name}")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,340 @@
+"""The broker's side: the real coordinator over the real log, on a disk that fails, with starts and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID, uuid5
+
+from ...coordinator import GroupCoordinator, GroupSettings, Note
+from ...coordinator.durable import Durable
+from ...coordinator.fanout import FAN_OUT
+from ...coordinator.load import Loader
+from ...coordinator.runner import ShardRunner
+from ...coordinator.shard import Shard
+from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
+from ...offsets_topic import OffsetsStore
+from ...protocol import KafkaError
+from ..faults import FaultyFileSystem
+from ._heap import Loop
+from ._plan import ASIDE
+
+if TYPE_CHECKING:
+    from ._network import Call
+    from ._world import World
+
+_FOLDER: Final = "/data/__consumer_offsets-0"
+_TOPIC_ID: Final = uuid5(UUID(int=0), "__consumer_offsets")
+_PAGE_BYTES: Final = 512
+_HOUR_MS: Final = 3_600_000
+#: The wall clock when a schedule begins.
+START_MS: Final = 1_700_000_000_000
+
+
+class _Settings(GroupSettings):
+    """Expiry in the time that a schedule has."""
+
+    retention_ms = 0
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        return self.retention_ms
+
+
+class _Store(OffsetsStore):
+    """Tells the checks what is removed."""
+
+    world: World
+
+    def append(
+        self, partition: int, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, **options: Any
+    ) -> int:
+        for key, value in records:
+            if value is None:
+                self.world.checks.removing(key, now_ms)
+        return super().append(partition, records, now_ms, **options)
+
+
+class Broker:
+    """One broker through all its runs. ``shard`` and ``log`` are those of the present one."""
+
+    def __init__(self, world: World) -> None:
+        plan = world.plan
+        self.reachable = False
+        self.shard: Shard | None = None
+        self.log: PartitionLog | None = None
+        self.crashes = 0
+        self.reloads = 0
+        self.writes = 0
+        self._world = world
+        self._fs = FaultyFileSystem(page_bytes=_PAGE_BYTES)
+        self._fs.make_dirs("/data")
+        self._checkpoint = 0
+        self._clean = False
+        self._clock_off_ms = START_MS
+        self._next_clock_off_ms = START_MS
+        self._loop = Loop(world.heap)
+        self._coordinator: GroupCoordinator | None = None
+        self._settings = _Settings(
+            group_min_session_timeout_ms=1,
+            group_initial_rebalance_delay_ms=plan.initial_delay_ms,
+            group_max_size=plan.max_size,
+            offsets_retention_check_interval_ms=500,
+            kohort_group_history_size=0,
+        )
+        self._settings.retention_ms = plan.retention_ms
+        self._config = LogConfig(
+            segment_bytes=plan.segment_bytes,
+            segment_index_bytes=256,
+            index_interval_bytes=256,
+            cleanup_policy="compact",
+            min_cleanable_dirty_ratio=0.0,
+            delete_retention_ms=plan.session_ms,
+            file_delete_delay_ms=100,
+        )
+        self._cleaning: Cleaning | None = None
+
+    # --- what others ask ----------------------------------------------------------------------------------
+
+    def clock_ms(self) -> int:
+        """The coordinator's clock."""
+        return self._world.heap.now + self._clock_off_ms
+
+    def receive(self, call: Call) -> None:
+        """Take in a request that has arrived."""
+        coordinator = self._coordinator
+        assert coordinator is not None
+        self._world.stats.requests += 1
+        self._world.checks.asked(call)
+        if call.api_key in FAN_OUT:
+            answer = coordinator.handle(call.api_key, call.version, call.body, call.client.context)
+            task = self._loop.create_task(answer)
+            task.add_done_callback(lambda done: self._fanned(call, done))
+        else:
+            coordinator.submit(call.api_key, call.version, call.body, call.client.context, call)
+
+    def look(self) -> None:
+        """After each event: what the machine's owner would notice."""
+        if self._loop.errors:
+            raise self._loop.errors.pop()
+        if self.log is not None and self.log.offline and self.reachable:
+            self._world.say("the log is offline: the coordinator is stopped")
+            self.crash(power=False)
+
+    def read_back(self) -> Durable:
+        """What a coordinator that starts now would know."""
+        assert self.log is not None
+        shard = Shard(self._settings, self._world.new_id)
+        for _ in Loader(shard, 0, lambda _: None).run(OffsetsStore({0: self.log}).load(0)):
+            pass
+        return shard.durable
+
+    # --- life ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Open the log, take requests, and read the log back a little later."""
+        world = self._world
+        self._clock_off_ms = self._next_clock_off_ms
+        try:
+            self.log = PartitionLog.open(
+                _FOLDER,
+                self._config,
+                now_ms=self.clock_ms(),
+                clean=self._clean,
+                recovery_point=self._checkpoint,
+                topic_id=_TOPIC_ID,
+                keep_damage=True,
+                fs=self._fs,
+            )
+        except (KafkaError, CorruptLogError) as error:
+            # the disk fails still: whoever runs the broker starts it again
+            if not self._fs.failed:
+                raise
+            world.say(f"the log cannot be opened: {error}")
+            self._clean = False
+            world.heap.at(world.heap.now + 200, self.start)
+            return
+        self._clean = False
+        loop = self._loop = Loop(world.heap)
+        loop.enter()
+        store = _Store({0: self.log})
+        store.world = world
+        self._coordinator = GroupCoordinator(
+            settings=self._settings,
+            store=store,
+            partition_count_of={**world.plan.topics, ASIDE: 1}.get,
+            topic_of_id=lambda _: None,
+            id_of_topic=lambda _: None,
+            clock_ms=self.clock_ms,
+            new_id=world.new_id,
+            on_note=self._on_note,
+            fsync=world.plan.fsync,
+        )
+        self._coordinator.open()
+        self.reachable = True
+        loop.call_later(world.rng.choice((0, 0, 5, 100)) / 1_000, self._load)
+
+    def crash(self, *, power: bool) -> None:
+        """The process, or with ``power`` its machine, stops here; it starts again a little later."""
+        world = self._world
+        if not self.reachable:
+            return
+        self.crashes += 1
+        self._go_down()
+        self._fs = (
+            self._fs.after_crash(world.rng.getrandbits(32), flips=world.plan.flips)
+            if power
+            else self._fs.after_kill()
+        )
+        world.checks.crashed(torn=False)
+        world.heap.at(world.heap.now + world.rng.choice((1, 10, 300)), self.start)
+
+    def crashed(self) -> None:
+        """The file system has stopped the process in the middle of an operation."""
+        world = self._world
+        self.crashes += 1
+        world.say("the process is killed in the middle of a write")
+        self._go_down()
+        self._fs = self._fs.after_kill()
+        world.checks.crashed(torn=True)
+        world.heap.at(world.heap.now + world.rng.choice((1, 10, 300)), self.start)
+
+    def stop(self) -> None:
+        """Stop in good order, and start again."""
+        coordinator, log = self._coordinator, self.log
+        if not self.reachable or coordinator is None or log is None or log.offline:
+            return
+        world = self._world
+        _run(coordinator.stop())
+        try:
+            log.close()
+            self._clean = True
+            self._checkpoint = log.recovery_point
+        except KafkaError as error:
+            world.say(f"the stop is not clean: {error}")
+        self._go_down()
+        world.checks.crashed(torn=not self._clean)
+        world.heap.at(world.heap.now + world.rng.choice((1, 10, 300)), self.start)
+
+    def move(self) -> None:
+        """Give the partition up, and take it on again."""
+        coordinator = self._coordinator
+        if not self.reachable or coordinator is None or self.shard is None:
+            return
+        world = self._world
+        self.shard = None
+        coordinator.unload(0)
+        world.checks.crashed(torn=True)
+        self._loop.call_later(world.rng.choice((1, 50, 500)) / 1_000, self._take_on)
+
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        self._fs.heal()
+        self._fs.capacity_bytes = None
+
+    # --- what goes wrong ----------------------------------------------------------------------------------
+
+    def clock_jump(self, draw: float) -> None:
+        """The wall clock is found elsewhere at the next start."""
+        self._next_clock_off_ms = self._clock_off_ms + int((2 * draw - 1) * _HOUR_MS)
+
+    def torn_write(self, draw: float) -> None:
+        """The process dies in the next write to the log."""
+        self._fs.crash_at(1, byte=int(draw * 300), path=".log")
+
+    def fsync_error(self) -> None:
+        self._fs.fail_at(1, errno.EIO, kinds=("sync",))
+
+    def short_write(self) -> None:
+        self._fs.fail_at(1, errno.EIO, kinds=("write",))
+
+    def disk_full(self, draw: float, length_ms: int) -> None:
+        self._fs.capacity_bytes = self._fs.used_bytes + int(draw * 600)
+        fs = self._fs
+        self._world.heap.at(self._world.heap.now + length_ms, lambda: setattr(fs, "capacity_bytes", None))
+
+    def checkpoint(self) -> None:
+        """Note how far the log is on the disk."""
+        if self.log is not None and not self.log.offline:
+            self._checkpoint = self.log.recovery_point
+
+    def compact(self) -> None:
+        """Begin a compaction; its steps follow one by one."""
+        log = self.log
+        if log is None or log.offline or self._cleaning is not None:
+            return
+        try:
+            log.roll_for_cleaning(self.clock_ms(), 1)
+            self._cleaning = log.begin_cleaning(self.clock_ms(), memory_bytes=1 << 20)
+        except (KafkaError, OSError, CorruptLogError) as error:
+            self._world.say(f"no compaction: {error}")
+            return
+        self._loop.call_soon(self._clean_on, log, self._cleaning.stages())
+
+    def delete_topic(self, topic: str) -> None:
+        """The topic is gone, and with it its offsets in every group."""
+        if self._coordinator is not None:
+            self._coordinator.topics_deleted({topic})
+
+    # --- inside -------------------------------------------------------------------------------------------
+
+    def _go_down(self) -> None:
+        self.reachable = False
+        self._loop.alive = False
+        self.shard = self.log = self._coordinator = self._cleaning = None
+        self._world.connections_broke()
+
+    def _load(self) -> None:
+        assert self._coordinator is not None
+        _run(self._coordinator.load_all())
+        self._loaded()
+
+    def _take_on(self) -> None:
+        assert self._coordinator is not None
+        _run(self._coordinator.load(0))
+        self._loaded()
+
+    def _loaded(self) -> None:
+        runner = self._runner()
+        self.shard = runner.shard
+        self.reloads += 1
+        self._world.checks.loaded(runner.skipped)
+
+    def _runner(self) -> ShardRunner:
+        assert self._coordinator is not None
+        return self._coordinator._runners[0]
+
+    def _on_note(self, note: Note) -> None:
+        self._world.checks.noted(note)
+
+    def _fanned(self, call: Call, done: asyncio.Task[Any]) -> None:
+        call.set(done.result())
+
+    def _clean_on(self, log: PartitionLog, stages: Iterator[Any]) -> None:
+        cleaning = self._cleaning
+        if cleaning is None or log.offline:
+            return
+        try:
+            stage = next(stages, None)
+            if stage is not None:
+                stage.run()
+                self._loop.call_later(self._world.rng.randint(0, 30) / 1_000, self._clean_on, log, stages)
+                return
+        except (KafkaError, OSError, CorruptLogError) as error:
+            self._world.say(f"the compaction ends: {error}")
+        self._cleaning = None
+        if log.end_cleaning(cleaning):
+            self._world.stats.compactions += 1
+            self._world.checks.compacted()
+
+
+def _run(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run what only ever waits for its turn."""
+    try:
+        while True:
+            coroutine.send(None)
+    except StopIteration:
+        return
+

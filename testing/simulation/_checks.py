@@ -1,0 +1,335 @@
+"""Looks at the coordinator after every event: S1 to S10. Raises Violation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ...coordinator import MemberGone, Note, RebalanceNote
+from ...coordinator.durable import Durable
+from ...coordinator.model import Group
+from ...coordinator.shard import Shard
+from ...coordinator.timers import SESSION
+from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment
+from ...statemachine import GROUP_TRANSITIONS, GroupState
+from . import _bodies
+from ._offsets import Book, removed_key, values_of
+from ._violation import Violation
+
+if TYPE_CHECKING:
+    from ._network import Call
+    from ._world import World
+
+_ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
+_ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
+_HEARD_BY: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
+
+
+class Checks:
+    """``enabled`` False: nothing is compared, so that nothing is found."""
+
+    def __init__(self, world: World, *, enabled: bool) -> None:
+        self.enabled = enabled
+        self.book = Book()
+        self.touched = False
+        self._world = world
+        self._seen: dict[str, tuple[Any, ...]] = {}
+        self._states: dict[str, GroupState] = {}
+        self._generations: dict[str, int] = {}
+        self._handed_out: dict[str, int] = {}
+        self._heard: dict[tuple[str, str], int] = {}
+        self._settled: dict[str, int] = {}
+        # when a group was last seen with members, on the coordinator's clock
+        self._peopled: dict[str, int] = {}
+        self._before: Durable | None = None
+
+    # --- requests and answers -----------------------------------------------------------------------------
+
+    def asked(self, call: Call) -> None:
+        """A request is about to be taken in."""
+        self.touched = True
+        body, key = call.body, call.api_key
+        now_ms = self._world.broker.clock_ms()
+        if key == ApiKey.OFFSET_COMMIT:
+            self.book.asked(call, body.group_id, values_of(body), now_ms)
+            call.note = self._may_commit(body)
+        elif key == ApiKey.DELETE_GROUPS:
+            for group in body.groups_names:
+                self.book.asked(call, group, dict.fromkeys(self.book.partitions(group)), now_ms)
+        elif key == ApiKey.OFFSET_DELETE:
+            asked = {TopicPartition(t.name, p.partition_index): None for t in body.topics for p in t.partitions}
+            self.book.asked(call, body.group_id, dict(asked), now_ms)
+
+    def answered(self, call: Call, reply: Any) -> None:
+        """A request is answered."""
+        self.touched = True
+        key = call.api_key
+        if self._world.trace is not None:
+            self._world.say(f"{call}: {_told(reply)}")
+        if key == ApiKey.OFFSET_COMMIT:
+            self._commit_answered(call, reply)
+        elif key == ApiKey.OFFSET_FETCH:
+            self._fetch_answered(call, reply)
+        elif key == ApiKey.SYNC_GROUP and not reply.error_code:
+            group = call.body.group_id
+            self._handed_out[group] = max(self._handed_out.get(group, 0), call.body.generation_id)
+        elif key == ApiKey.DELETE_GROUPS:
+            for result in reply.results:
+                for partition in self.book.partitions(result.group_id):
+                    self._removal_answered(call, result.group_id, partition, result.error_code)
+        elif key == ApiKey.OFFSET_DELETE:
+            for topic in reply.topics:
+                for row in topic.partitions:
+                    partition = TopicPartition(topic.name, row.partition_index)
+                    error = reply.error_code or row.error_code
+                    self._removal_answered(call, call.body.group_id, partition, error)
+        if key in _HEARD_BY and getattr(reply, "error_code", 0) in _ALIVE:
+            who = getattr(reply, "member_id", "") or call.body.member_id
+            self._heard[call.body.group_id, who] = self._world.heap.now
+
+    def _commit_answered(self, call: Call, reply: Any) -> None:
+        group = call.body.group_id
+        for topic in reply.topics:
+            for index, error in topic.partitions:
+                partition = TopicPartition(topic.name, index)
+                if not error:
+                    self.book.confirmed(call, group, partition)
+                    self._world.stats.commits += 1
+                    self._require_durable()
+                    if call.note is False:
+                        self.fail("S2", f"{call} is acknowledged: {call.body}")
+                elif error in _NEVER_WRITTEN:
+                    self.book.refused(call, group, partition)
+
+    def _fetch_answered(self, call: Call, reply: Any) -> None:
+        if not self.enabled:
+            return
+        for partition, found in _bodies.fetched(reply).items():
+            value = None if found is None else (found.offset, found.metadata)
+            self.book.check_read(call.body.group_id, partition, value)
+
+    def _removal_answered(self, call: Call, group: str, partition: TopicPartition, error: int) -> None:
+        if not error:
+            self.book.confirmed(call, group, partition)
+        elif error in _NEVER_WRITTEN:
+            self.book.refused(call, group, partition)
+
+    def _may_commit(self, body: Any) -> bool | None:
+        """Whether a commit may be taken by the group as it is; None where that is seen later."""
+        shard = self._world.broker.shard
+        if shard is None or shard.is_busy(body.group_id):
+            return None
+        group = shard.groups.get(body.group_id)
+        generation = body.generation_id_or_member_epoch
+        if generation < 0:
+            return group is None or not group.members
+        return (
+            group is not None
+            and generation == group.generation
+            and body.member_id in group.members
+            and group.state is not GroupState.COMPLETING_REBALANCE
+        )
+
+    def _require_durable(self) -> None:
+        log = self._world.broker.log
+        if self.enabled and self._world.plan.fsync and log is not None:
+            if log.recovery_point < log.log_end_offset:
+                self.fail("S6", "a commit is acknowledged that is not on the disk")
+
+    # --- the log ------------------------------------------------------------------------------------------
+
+    def removing(self, key: bytes, now_ms: int) -> None:
+        """A tombstone is about to be written: asked for, or of an offset that has expired."""
+        removed = removed_key(key)
+        if removed is None:
+            return
+        group_id, partition = removed
+        if partition is None:
+            self._generations.pop(group_id, None)
+            self._handed_out.pop(group_id, None)
+        elif not self.book.may_be_gone(group_id, partition):
+            if self.enabled and not self._is_expired(group_id, partition, now_ms):
+                self.fail("S1", f"{partition} of {group_id} is removed, which nobody asked for")
+            self.book.gone(group_id, partition.topic)
+        self._world.stats.removals += 1
+
+    def _is_expired(self, group_id: str, partition: TopicPartition, now_ms: int) -> bool:
+        shard = self._world.broker.shard
+        group = None if shard is None else shard.groups.get(group_id)
+        if group is not None and group.members:
+            return False
+        idle_ms = now_ms - self._peopled.get(group_id, -1)
+        age_ms = self.book.age_ms(group_id, partition, now_ms)
+        return min(idle_ms, age_ms) >= self._world.plan.retention_ms
+
+    def crashed(self, *, torn: bool) -> None:
+        """A run of the coordinator is over; ``torn``: something was under way then."""
+        self._before = None if torn else self._known
+        self._known = None
+        self._seen.clear()
+        self._states.clear()
+        self._generations.clear()
+        self._heard.clear()
+
+    _known: Durable | None = None
+
+    def loaded(self, skipped: int) -> None:
+        """The log was read back."""
+        shard = self._world.broker.shard
+        assert shard is not None
+        durable = shard.durable
+        self._world.say(f"loaded: {len(shard.group_ids())} groups")
+        now = self._world.heap.now
+        for group in shard.groups.values():
+            for member_id in group.members:
+                self._heard[group.group_id, member_id] = now
+        if self.enabled:
+            if skipped and not self._world.plan.flips:
+                self.fail("S7", f"{skipped} pieces of the log could not be read back")
+            self.book.check(durable, "the log read back has")
+            for group_id, generation in self._handed_out.items():
+                stored = durable.stored.get(group_id)
+                if stored is None or stored.generation < generation:
+                    self.fail("S3", f"generation {generation} of {group_id} is read back as {stored}")
+            if self._before is not None:
+                same_state(self._before, durable, "the log read back")
+        self._before = None
+        self.touched = True
+
+    def compacted(self) -> None:
+        """A compaction is over: what the log says now must be what the coordinator knows."""
+        shard = self._world.broker.shard
+        if self.enabled and shard is not None:
+            same_state(shard.durable, self._world.broker.read_back(), "the compacted log")
+
+    def noted(self, note: Note) -> None:
+        """The coordinator tells of something."""
+        if self._world.trace is not None:
+            self._world.say(f"{type(note).__name__}: {note}")
+        kind = type(note)
+        if kind is RebalanceNote:
+            self._world.stats.rebalances += 1
+        elif self.enabled and kind is MemberGone and "expired after" in note.cause:
+            self._expired(note)
+
+    def _expired(self, note: Any) -> None:
+        heard = self._heard.get((note.group, note.member))
+        silent_ms = self._world.heap.now - (0 if heard is None else heard)
+        if silent_ms < self._world.plan.session_ms:
+            self.fail("S8", f"{note.member} of {note.group} expires {silent_ms} ms after it was heard")
+
+    # --- the live state -----------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """After an event that reached the coordinator."""
+        self.touched = False
+        shard = self._world.broker.shard
+        if not self.enabled or shard is None:
+            return
+        self._known = shard.durable
+        self.book.check(shard.durable, "the coordinator has")
+        for group in shard.groups.values():
+            parked = group.awaiting_join_count
+            sign = (group.state, group.generation, len(group.members), parked, len(group.pending_join))
+            if group.members:
+                self._peopled[group.group_id] = self._world.broker.clock_ms()
+            if self._seen.get(group.group_id) != sign:
+                self._seen[group.group_id] = sign
+                self._group(shard, group)
+
+    def _group(self, shard: Shard, group: Group) -> None:
+        group_id, state = group.group_id, group.state
+        before = self._states.get(group_id)
+        if before is not state:
+            self._states[group_id] = state
+            row = (group.previous_state, state)
+            if before is not None and row not in _ROWS:
+                self.fail("S5", f"{group_id} went from {row[0].value} to {row[1].value}")
+        if group.generation < self._generations.get(group_id, 0):
+            self.fail("S3", f"{group_id} fell back to generation {group.generation}")
+        self._generations[group_id] = group.generation
+        instances = [m.instance_id for m in group.members.values() if m.instance_id is not None]
+        if len(set(instances)) < len(instances):
+            self.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
+        self._limits(group)
+        self._timers(shard, group)
+        if state is GroupState.STABLE and self._settled.get(group_id) != group.generation:
+            self._settled[group_id] = group.generation
+            self._shares(group)
+
+    def _limits(self, group: Group) -> None:
+        most = self._world.plan.max_size
+        settled = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        parked = [member for member in group.members.values() if member.parked_join is not None]
+        if len(parked) > most or (settled and len(group.members) > most and not group.static_members):
+            self.fail("S10", f"{len(group.members)} members, {len(parked)} parked, {most} allowed")
+        if len(parked) != group.awaiting_join_count:
+            self.fail("S10", f"{len(parked)} joins are parked, counted {group.awaiting_join_count}")
+
+    def _timers(self, shard: Shard, group: Group) -> None:
+        group_id, timers = group.group_id, shard.timers
+        for member in group.members.values():
+            if (SESSION, group_id, member.member_id) not in timers and not member.waits:
+                self.fail("S8", f"{member.member_id} of {group_id} has no session")
+        for key in timers._by_key:
+            if key[0] == SESSION and key[1] == group_id:
+                if key[2] not in group.members and key[2] not in group.pending_join:
+                    self.fail("S8", f"a session is left of {key[2]}, who is gone from {group_id}")
+
+    def _shares(self, group: Group) -> None:
+        plan = self._world.plan.groups.get(group.group_id)
+        if plan is None:
+            return
+        owner: dict[TopicPartition, str] = {}
+        for member in group.members.values():
+            for partition in decode_assignment(member.assignment).partitions if member.assignment else ():
+                if partition in owner:
+                    both = f"{owner[partition]} and {member.member_id}"
+                    self.fail("S4", f"{partition} belongs to {both} in generation {group.generation}")
+                owner[partition] = member.member_id
+        if plan.eager and group.subscribed_topics is not None:
+            topics = self._world.plan.topics
+            every = {TopicPartition(t, n) for t in group.subscribed_topics for n in range(topics[t])}
+            if every - owner.keys():
+                self.fail("S4", f"nobody has {sorted(every - owner.keys())}")
+
+    def fail(self, name: str, text: str) -> None:
+        """Something does not hold. Raises Violation, unless nothing is to be found."""
+        if self.enabled:
+            raise Violation(name, text)
+
+
+#: Errors of requests that were refused before anything was written.
+_NEVER_WRITTEN: Final = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+def same_state(live: Durable, read: Durable, what: str) -> None:
+    """Raises Violation S7 where the two differ."""
+    if live.stored != read.stored:
+        differ = {
+            group: (live.stored.get(group), read.stored.get(group))
+            for group in {**live.stored, **read.stored}
+            if live.stored.get(group) != read.stored.get(group)
+        }
+        raise Violation("S7", f"{what} has other groups: {differ}")
+    for group in {**live.offsets, **read.offsets}:
+        mine = {partition: entry[:5] for partition, entry in live.committed(group)}
+        other = {partition: entry[:5] for partition, entry in read.committed(group)}
+        if mine != other:
+            raise Violation("S7", f"{what} has other offsets of {group}: {other} where {mine} was known")
+
+
+def _told(reply: Any) -> str:
+    text = repr(reply)
+    return text if len(text) < 300 else f"{text[:300]}..."

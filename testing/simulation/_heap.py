@@ -1,0 +1,103 @@
+"""Virtual time: one heap of (time, seeded tie-break, action), and what of an event loop the coordinator uses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from heapq import heappop, heappush
+from math import ceil
+from random import Random
+from typing import Any
+
+
+class Heap:
+    """What is still to happen. Times are whole milliseconds; what is due together happens in a drawn order."""
+
+    __slots__ = ("_heap", "_tie", "events", "now")
+
+    def __init__(self, rng: Random) -> None:
+        self.now = 0
+        self.events = 0
+        self._heap: list[tuple[int, float, Callable[..., None], tuple[Any, ...]]] = []
+        self._tie = rng.random
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, time: int, action: Callable[..., None], *args: Any) -> None:
+        """``action(*args)`` at a time that is not over."""
+        heappush(self._heap, (time, self._tie(), action, args))
+
+    def step(self, end: int) -> bool:
+        """Let the next thing happen, if it is due by ``end``; else the time is ``end``."""
+        heap = self._heap
+        if not heap or heap[0][0] > end:
+            self.now = max(self.now, end)
+            return False
+        time, _, action, args = heappop(heap)
+        self.now = time
+        self.events += 1
+        action(*args)
+        return True
+
+
+class _Handle:
+    __slots__ = ("_action", "_args", "_loop")
+
+    def __init__(self, loop: Loop, action: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self._loop = loop
+        self._action: Callable[..., Any] | None = action
+        self._args = args
+
+    def cancel(self) -> None:
+        self._action = None
+
+    def run(self) -> None:
+        if self._action is not None and self._loop.alive:
+            self._action(*self._args)
+
+
+class Loop:
+    """An event loop as far as one run of the coordinator needs it; nothing runs any more once it is dead."""
+
+    def __init__(self, heap: Heap) -> None:
+        self.alive = True
+        #: What went wrong in a callback that nobody waits for.
+        self.errors: list[BaseException] = []
+        self._heap = heap
+
+    def call_soon(self, action: Callable[..., Any], *args: Any, context: Any = None) -> _Handle:
+        del context
+        handle = _Handle(self, action, args)
+        self._heap.at(self._heap.now, handle.run)
+        return handle
+
+    def call_later(
+        self, delay_s: float, action: Callable[..., Any], *args: Any, context: Any = None
+    ) -> _Handle:
+        del context
+        handle = _Handle(self, action, args)
+        self._heap.at(self._heap.now + ceil(delay_s * 1_000), handle.run)
+        return handle
+
+    def call_at(self, when_s: float, action: Callable[..., Any], *args: Any, context: Any = None) -> _Handle:
+        return self.call_later(when_s - self.time(), action, *args, context=context)
+
+    def time(self) -> float:
+        return self._heap.now / 1_000
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)  # type: ignore[arg-type]
+
+    def create_task(self, coroutine: Coroutine[Any, Any, Any], **_: Any) -> asyncio.Task[Any]:
+        return asyncio.Task(coroutine, loop=self)  # type: ignore[arg-type]
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.errors.append(context.get("exception") or RuntimeError(context["message"]))
+
+    def enter(self) -> None:
+        """Be the loop that runs in this thread."""
+        asyncio._set_running_loop(self)  # type: ignore[arg-type]

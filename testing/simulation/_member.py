@@ -1,0 +1,364 @@
+"""A member: the real membership and tracker, driven on virtual time, with an application that does records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from ...assignors import TopicInfo
+from ...consumer import done_ahead
+from ...consumer.effects import Adopt, Doubt, Effect, Fail, NeedTopics, Release, Report, Send
+from ...consumer.errors import BrokerConnectionError, StaleRecordError
+from ...consumer.events import AssignmentRefused, AssignorFailed
+from ...consumer.group_messages import MembershipSettings
+from ...consumer.membership import Membership
+from ...consumer.offset_requests import CommittedOffset
+from ...consumer.pool import Channel
+from ...consumer.record import Record
+from ...consumer.tracker import Stay, Tracker
+from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
+from . import _bodies
+from ._handover import Giving, Handover
+from ._network import Call, Connection
+from ._plan import MemberPlan
+
+if TYPE_CHECKING:
+    from ._world import World
+
+_REQUEST_TIMEOUT_MS = 1_000
+_BATCH = 4
+_MAX_UNDONE = 12
+_RETRY_MS = 100
+
+
+class Member:
+    """One process of a member, from its start to its end; a restart is another one."""
+
+    def __init__(self, world: World, plan: MemberPlan) -> None:
+        group = world.plan.groups[plan.group]
+        self.plan = plan
+        self.name = plan.name
+        self.context = RequestContext(plan.name, "/10.0.0.1")
+        self.versions = plan.versions
+        self.alive = True
+        self.leaving = False
+        self.paused = False
+        self.error: Exception | None = None
+        self.frozen_until = 0
+        self.reading: dict[TopicPartition, Stay] = {}
+        self.tracker = Tracker()
+        settings = MembershipSettings(
+            group=plan.group,
+            instance_id=plan.instance_id,
+            session_timeout_ms=world.plan.session_ms,
+            heartbeat_interval_ms=world.plan.heartbeat_ms,
+            rebalance_timeout_ms=world.plan.rebalance_ms,
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            retry_backoff_ms=20,
+            retry_backoff_max_ms=200,
+        )
+        self.membership = Membership(settings, group.make_assignors(), world.rng)
+        self._world = world
+        self._halted = False
+        self._wake_ms = -1
+        self._seeking: dict[TopicPartition, int] = {}
+        self._adoptions = 0
+        self._committing = False
+        self._handover = Handover(self, world.plan.rebalance_ms // 2)
+        self._connections = {
+            channel: Connection(world) for channel in (Channel.GROUP, Channel.HEARTBEAT, Channel.CONTROL)
+        }
+        self.membership.subscribe(group.topics, world.heap.now)
+        self.later(plan.poll_ms, self._poll)
+        self.later(plan.commit_ms, self._commit_regularly)
+        self.carry_out()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.membership}>"
+
+    @property
+    def now(self) -> int:
+        return self._world.heap.now
+
+    @property
+    def connections(self) -> Iterable[Connection]:
+        return self._connections.values()
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for no answer and gives nothing up."""
+        return not self._handover.steps and not self._seeking and not self._committing
+
+    # --- what happens to it -------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """The process ends here."""
+        self.alive = False
+        for connection in self.connections:
+            connection.close()
+
+    def freeze(self, until_ms: int) -> None:
+        """The process stands still until then."""
+        self.frozen_until = until_ms
+
+    def leave(self) -> None:
+        """Give all up, leave the group and end."""
+        if self.leaving:
+            return
+        self.leaving = True
+        rest = tuple(sorted(self.reading.keys() | self._seeking.keys()))
+        self._handover.give(Giving(rest, self.now + self._world.plan.heartbeat_ms, asked=False, last=True))
+
+    def stop_polling(self) -> None:
+        """The application hangs longer than it may between polls."""
+        self.paused = True
+        self.membership.pause("it does not poll")
+        self.carry_out()
+
+    def poll_again(self) -> None:
+        self.paused = False
+        self.membership.resume(self.now)
+        self.carry_out()
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        self.membership.subscribe(topics, self.now)
+        self.carry_out()
+
+    def rejoin(self) -> None:
+        self.membership.rejoin("asked for", self.now)
+        self.carry_out()
+
+    def left(self) -> None:
+        """All is given up."""
+        self.membership.leave("it stops")
+        self.carry_out()
+        self.alive = False
+
+    # --- time ---------------------------------------------------------------------------------------------
+
+    def later(self, delay_ms: int, action: Callable[..., None], *args: Any) -> None:
+        """Do something in a while, if the process lives then."""
+        self._world.heap.at(self.now + delay_ms, self.do, action, *args)
+
+    def do(self, action: Callable[..., None], *args: Any) -> None:
+        """Do something now, or when the process goes on."""
+        if not self.alive:
+            return
+        if self.now < self.frozen_until:
+            self._world.heap.at(self.frozen_until, self.do, action, *args)
+        else:
+            action(*args)
+
+    # --- membership ---------------------------------------------------------------------------------------
+
+    def carry_out(self) -> None:
+        """Run what membership wants done."""
+        membership = self.membership
+        while effects := membership.take_effects():
+            for effect in effects:
+                self._carry_out(effect)
+        deadline = membership.next_deadline()
+        if deadline is not None:
+            wake_ms = max(ceil(deadline), self.now)
+            if self._wake_ms < self.now or wake_ms < self._wake_ms:
+                self._wake_ms = wake_ms
+                self._world.heap.at(wake_ms, self.do, self._wake, wake_ms)
+
+    def _carry_out(self, effect: Effect) -> None:
+        kind = type(effect)
+        if kind is Send:
+            assert isinstance(effect, Send)
+            self.send(effect.channel, effect.api_key, effect.body, effect, int(effect.timeout_ms))
+        elif kind is Report:
+            assert isinstance(effect, Report)
+            if isinstance(effect.event, (AssignorFailed, AssignmentRefused)):
+                self._world.checks.fail("A", f"{self.name}: {effect.event}")
+        elif kind is Adopt:
+            assert isinstance(effect, Adopt)
+            self._adopt(effect)
+        elif kind is Release:
+            assert isinstance(effect, Release)
+            for partition in effect.partitions:
+                self._seeking.pop(partition, None)
+            self._handover.release(effect)
+        elif kind is Doubt:
+            assert isinstance(effect, Doubt)
+            self._halted = effect.doubtful
+        elif kind is NeedTopics:
+            assert isinstance(effect, NeedTopics)
+            self.later(self._world.rng.randint(1, 8), self._learn_topics)
+        elif kind is Fail:
+            assert isinstance(effect, Fail)
+            self._world.say(f"{self.name} gives up: {effect.error}")
+            self.error = effect.error
+
+    def _wake(self, wake_ms: int) -> None:
+        if wake_ms == self._wake_ms:
+            self._wake_ms = -1
+            self.membership.advance(self.now)
+            self.carry_out()
+
+    def _learn_topics(self) -> None:
+        infos = {name: TopicInfo(count) for name, count in self._world.plan.topics.items()}
+        self.membership.topics(infos, self.now)
+        self.carry_out()
+
+    def _adopt(self, effect: Adopt) -> None:
+        self._world.consumers.adopted(self)
+        self._adoptions += 1
+        added = dict.fromkeys(effect.added, self._adoptions)
+        self._seeking.update(added)
+        if added:
+            self._seek(added)
+
+    # --- requests -----------------------------------------------------------------------------------------
+
+    def send(self, channel: Channel, api_key: int, body: Any, memo: Any, timeout_ms: int) -> None:
+        """Send a request; ``memo`` comes back with its outcome."""
+        connection = self._connections[channel]
+        call = Call(self._world, self, connection, api_key, body)
+        call.memo = memo
+        connection.send(call, timeout_ms)
+
+    def on_answer(self, call: Call, body: Any) -> None:
+        self.do(self._answered, call, body)
+
+    def on_failure(self, call: Call, error: BrokerConnectionError) -> None:
+        self.do(self._failed, call, error)
+
+    def _answered(self, call: Call, body: Any) -> None:
+        memo = call.memo
+        if type(memo) is Send:
+            self.membership.answered(memo, body, self.now)
+            if call.api_key == ApiKey.JOIN_GROUP:
+                self._world.consumers.joined(self)
+            self.carry_out()
+        elif call.api_key == ApiKey.OFFSET_COMMIT:
+            self._committed(memo, call.body, body)
+        else:
+            self._found(memo, body)
+
+    def _failed(self, call: Call, error: BrokerConnectionError) -> None:
+        memo = call.memo
+        if type(memo) is Send:
+            self.membership.failed(memo, error, self.now)
+            self.carry_out()
+        elif call.api_key == ApiKey.OFFSET_COMMIT:
+            self._committed(memo, call.body, None)
+        else:
+            self.later(_RETRY_MS, self._seek, memo)
+
+    # --- records ------------------------------------------------------------------------------------------
+
+    def _seek(self, asked: dict[TopicPartition, int]) -> None:
+        wanted = {p: token for p, token in asked.items() if self._seeking.get(p) == token}
+        if wanted:
+            body = _bodies.fetch(self.plan.group, wanted)
+            self.send(Channel.CONTROL, ApiKey.OFFSET_FETCH, body, wanted, _REQUEST_TIMEOUT_MS)
+
+    def _found(self, asked: dict[TopicPartition, int], body: Any) -> None:
+        found = _bodies.fetched(body)
+        for partition, token in asked.items():
+            if self._seeking.get(partition) != token or partition not in found:
+                continue
+            del self._seeking[partition]
+            committed = found[partition]
+            position = 0 if committed is None else committed.offset
+            self._world.consumers.started(self, partition, position)
+            self.reading[partition] = self.tracker.begin(partition, position, committed=committed)
+        if any(self._seeking.get(p) == token for p, token in asked.items()):
+            self.later(_RETRY_MS, self._seek, asked)
+
+    def _poll(self) -> None:
+        self.later(self.plan.poll_ms, self._poll)
+        if self._halted or self.paused:
+            return
+        for partition, stay in self.reading.items():
+            end = self._world.ends[partition]
+            if stay.position >= end or partition in self._handover.held or stay.undone >= _MAX_UNDONE:
+                continue
+            self._world.consumers.delivering(self, partition, stay.position)
+            offsets = list(range(stay.position, min(end, stay.position + _BATCH)))
+            records = stay.fresh([self._record(partition, stay, offset) for offset in offsets])
+            if not records:
+                stay.passed(offsets[-1] + 1)
+                continue
+            stay.delivered_all([record.offset for record in records])
+            stay.passed(offsets[-1] + 1)
+            if not self.plan.in_order:
+                self._world.rng.shuffle(records)
+            for number, record in enumerate(records):
+                self.later(1 + self.plan.work_ms * (number + 1) // len(records), self._work, record)
+
+    def _record(self, partition: TopicPartition, stay: Stay, offset: int) -> Record:
+        topic, number = partition
+        return Record(
+            topic, number, offset, 0, None, None, (), generation=self.membership.generation, epoch=stay.epoch
+        )
+
+    def _work(self, record: Record) -> None:
+        if not self._world.consumers.handled(self, record):
+            self.later(self.plan.poll_ms, self._work, record)
+            return
+        try:
+            self.tracker.done(record)
+        except StaleRecordError:
+            return
+        self._handover.work_off()
+
+    # --- commits ------------------------------------------------------------------------------------------
+
+    def commit(self, partitions: Iterable[TopicPartition] | None, giving: Giving | None) -> bool:
+        """Commit what is done; whether there is something and it stands a chance."""
+        if not self.membership.can_commit():
+            return False
+        offsets = self.tracker.committable(partitions)
+        if not offsets:
+            return False
+        membership = self.membership
+        self._world.consumers.committing(self, offsets)
+        body = _bodies.commit(
+            self.plan.group,
+            offsets,
+            generation=membership.generation,
+            member_id=membership.member_id,
+            instance_id=self.plan.instance_id,
+        )
+        self._committing = True
+        self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving), _REQUEST_TIMEOUT_MS)
+        return True
+
+    def _commit_regularly(self) -> None:
+        self.later(self.plan.commit_ms, self._commit_regularly)
+        if not self._committing:
+            self.commit(None, None)
+
+    def _committed(
+        self,
+        memo: tuple[dict[TopicPartition, CommittedOffset], Giving | None],
+        asked: _bodies.Commit,
+        reply: Any,
+    ) -> None:
+        offsets, giving = memo
+        self._committing = False
+        refused = 0
+        good = {}
+        for topic in reply.topics if reply is not None else ():
+            for index, error in topic.partitions:
+                partition = TopicPartition(topic.name, index)
+                refused = refused or error
+                if not error:
+                    good[partition] = offsets[partition]
+        self.tracker.committed(good)
+        if refused:
+            generation = asked.generation_id_or_member_epoch
+            self.membership.commit_refused(ErrorCode(refused), generation, self.now)
+            self.carry_out()
+        if giving is not None:
+            self._handover.committed(giving)
+
+
+def done_ranges(offset: CommittedOffset) -> list[tuple[int, int]]:
+    """What the metadata of a commit says is done beyond it."""
+    return done_ahead.decode(offset.offset, offset.metadata)

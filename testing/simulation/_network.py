@@ -1,0 +1,195 @@
+"""Connections between members and the coordinator, and what may go wrong on them.
+
+A connection keeps the order of its requests and of its answers, and the coordinator takes one request of it
+at a time. Whatever is lost on a connection breaks it, as TCP does; only then is its sender told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...consumer.errors import BrokerConnectionError
+from ...protocol import ApiKey, RequestContext
+
+if TYPE_CHECKING:
+    from ._world import World
+
+_PARKED = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP)
+
+
+class Client(Protocol):
+    """Who sends requests."""
+
+    name: str
+    context: RequestContext
+    versions: dict[int, int]
+
+    def on_answer(self, call: Call, body: Any, /) -> None: ...
+    def on_failure(self, call: Call, error: BrokerConnectionError, /) -> None: ...
+
+
+class Call:
+    """A request on its way, and the coordinator's handle to answer it by."""
+
+    __slots__ = (
+        "answered",
+        "api_key",
+        "body",
+        "client",
+        "connection",
+        "cut",
+        "epoch",
+        "memo",
+        "note",
+        "version",
+        "world",
+    )
+
+    def __init__(self, world: World, client: Client, connection: Connection, api_key: int, body: Any) -> None:
+        self.world = world
+        self.client = client
+        self.connection = connection
+        self.epoch = connection.epoch
+        self.api_key = api_key
+        self.version = client.versions[api_key]
+        self.body = body
+        self.answered = False
+        #: The connection breaks before its answer is there.
+        self.cut = False
+        #: The sender's own, and the checks' own.
+        self.memo: Any = None
+        self.note: Any = None
+
+    def __repr__(self) -> str:
+        return f"{ApiKey(self.api_key).name} v{self.version} of {self.client.name}"
+
+    def again(self) -> Call:
+        """The same request once more, on a connection that nobody listens to."""
+        return Call(self.world, self.client, Connection(self.world), self.api_key, self.body)
+
+    def set(self, body: Any) -> None:
+        """The coordinator's answer."""
+        if self.answered:
+            self.world.checks.fail("S6", f"{self} is answered a second time, with {body}")
+            return
+        self.answered = True
+        self.world.checks.answered(self, body)
+        self.connection.answered(self, body)
+
+
+class Connection:
+    """One connection; each time it breaks a new epoch of it begins."""
+
+    __slots__ = ("_busy", "_in_ms", "_out_ms", "_queue", "_world", "epoch", "under_way")
+
+    def __init__(self, world: World) -> None:
+        self.epoch = 0
+        #: Requests whose sender waits for an answer.
+        self.under_way: list[Call] = []
+        self._world = world
+        self._busy: Call | None = None
+        self._queue: deque[Call] = deque()
+        self._in_ms = self._out_ms = 0
+
+    def send(self, call: Call, timeout_ms: int) -> None:
+        """Send a request; its sender hears of an answer or of a failure."""
+        world = self._world
+        heap, rng = world.heap, world.rng
+        self.under_way.append(call)
+        if not world.broker.reachable:
+            heap.at(heap.now + rng.randint(1, 20), self._break, self.epoch, "connection refused")
+            return
+        delay_ms = 1 + int(rng.random() * 4)
+        fault = world.network_fault()
+        if fault is not None:
+            if world.trace is not None:
+                world.say(f"{call} meets {fault}")
+            delay_ms = self._meet(fault, call, delay_ms, timeout_ms)
+            if delay_ms < 0:
+                return
+        self._in_ms = max(heap.now + delay_ms, self._in_ms + 1)
+        heap.at(self._in_ms, self._arrive, call)
+        if call.api_key in _PARKED:
+            heap.at(heap.now + timeout_ms, self._time_out, call)
+
+    def close(self) -> None:
+        """The client's process is gone, or the network cut it off; nobody is told."""
+        self.epoch += 1
+        self.under_way.clear()
+        self._busy = None
+        self._queue.clear()
+
+    def reset(self, why: str) -> None:
+        """The connection breaks now."""
+        self._break(self.epoch, why)
+
+    def answered(self, call: Call, body: Any) -> None:
+        """The coordinator has answered; the next request may be taken."""
+        if call is not self._busy:
+            return
+        self._busy = None
+        world = self._world
+        heap = world.heap
+        if self._queue:
+            heap.at(heap.now, self._take, self.epoch)
+        if call.cut:
+            self._break(self.epoch, "the connection broke")
+            return
+        self._out_ms = max(heap.now + 1 + int(world.rng.random() * 4), self._out_ms + 1)
+        heap.at(self._out_ms, self._deliver, call, body)
+
+    def _meet(self, fault: str, call: Call, delay_ms: int, timeout_ms: int) -> int:
+        """What a fault does to a request: how long it takes to arrive, -1 if it does not."""
+        world = self._world
+        heap, rng = world.heap, world.rng
+        if fault == "drop":
+            heap.at(heap.now + rng.randint(1, timeout_ms), self._break, self.epoch, "the request was lost")
+            return -1
+        if fault == "delay":
+            return rng.randint(1, min(world.plan.session_ms, timeout_ms - 1))
+        if fault == "duplicate":
+            late_ms = rng.randint(1, 3 * world.plan.session_ms)
+            heap.at(heap.now + delay_ms + late_ms, self._arrive_again, call.again())
+        elif fault == "reset":
+            heap.at(heap.now + rng.randint(1, 10), self._break, self.epoch, "reset by peer")
+        else:
+            call.cut = True
+        return delay_ms
+
+    def _arrive(self, call: Call) -> None:
+        if call.epoch != self.epoch:
+            return
+        if self._busy is None and not self._queue:
+            self._busy = call
+            self._world.broker.receive(call)
+        else:
+            self._queue.append(call)
+
+    def _arrive_again(self, call: Call) -> None:
+        if self._world.broker.reachable and not self._world.healed:
+            call.connection._arrive(call)
+
+    def _take(self, epoch: int) -> None:
+        if epoch == self.epoch and self._busy is None and self._queue:
+            self._busy = self._queue.popleft()
+            self._world.broker.receive(self._busy)
+
+    def _deliver(self, call: Call, body: Any) -> None:
+        if call.epoch == self.epoch and call in self.under_way:
+            self.under_way.remove(call)
+            call.client.on_answer(call, body)
+
+    def _time_out(self, call: Call) -> None:
+        if call.epoch == self.epoch and call in self.under_way:
+            self._break(self.epoch, "no answer in time")
+
+    def _break(self, epoch: int, why: str) -> None:
+        if epoch != self.epoch:
+            return
+        failed, self.under_way = self.under_way, []
+        self.epoch += 1
+        self._busy = None
+        self._queue.clear()
+        for call in failed:
+            call.client.on_failure(call, BrokerConnectionError("coordinator", why))

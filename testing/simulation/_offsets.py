@@ -1,0 +1,149 @@
+"""What committed offsets must be: a book kept from requests and answers alone, beside the coordinator's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from ...coordinator.durable import Durable, OffsetEntry
+from ...offsets_topic import GroupDeleted, OffsetDeleted, decode
+from ...protocol import TopicPartition
+from ._violation import Violation
+
+#: Offset and metadata; None for nothing.
+Value: TypeAlias = tuple[int, str] | None
+Key: TypeAlias = tuple[str, TopicPartition]
+
+_UNSEEN: Final = object()
+
+
+@dataclass(slots=True)
+class _Expected:
+    """``last`` was acknowledged, at ``last_ms`` of the coordinator's clock; any of ``maybe``, asked for since
+    and not answered, may have come behind it.
+    """
+
+    last: Value = None
+    last_ms: int = -1
+    maybe: list[tuple[object, Value, int]] = field(default_factory=list)
+    #: The entry that was found good last time.
+    seen: object = _UNSEEN
+
+    def allows(self, value: Value) -> bool:
+        return value == self.last or any(value == other for _, other, _ in self.maybe)
+
+    def youngest_ms(self) -> int:
+        """When the newest commit that is surely there was made."""
+        return self.last_ms
+
+
+class Book:
+    """Every offset that anybody committed or removed, as far as it is known from outside."""
+
+    def __init__(self) -> None:
+        self.acknowledged = 0
+        self._expected: dict[Key, _Expected] = {}
+
+    def asked(self, token: object, group: str, value_of: dict[TopicPartition, Value], now_ms: int) -> None:
+        """Somebody asks for these values; whether they are taken is not known yet."""
+        for partition, value in value_of.items():
+            expected = self._expected.get((group, partition))
+            if expected is None:
+                expected = self._expected[group, partition] = _Expected()
+            expected.maybe.append((token, value, now_ms))
+
+    def confirmed(self, token: object, group: str, partition: TopicPartition) -> None:
+        """What was asked for with this token is acknowledged: all that was asked for before is past."""
+        expected = self._expected[group, partition]
+        for index, (other, value, now_ms) in enumerate(expected.maybe):
+            if other is token:
+                expected.last, expected.last_ms = value, now_ms
+                del expected.maybe[: index + 1]
+                expected.seen = _UNSEEN
+                self.acknowledged += 1
+                return
+
+    def refused(self, token: object, group: str, partition: TopicPartition) -> None:
+        """What was asked for with this token was never written."""
+        expected = self._expected[group, partition]
+        expected.maybe = [entry for entry in expected.maybe if entry[0] is not token]
+        expected.seen = _UNSEEN
+
+    def gone(self, group: str, topic: str | None = None) -> None:
+        """The offsets of a group (of a topic) may be removed from now on, by no request of a client."""
+        for (name, partition), expected in self._expected.items():
+            if name == group and topic in (None, partition.topic):
+                expected.maybe.append((None, None, -1))
+                expected.seen = _UNSEEN
+
+    def partitions(self, group: str, topic: str | None = None) -> list[TopicPartition]:
+        """Partitions of a group that anybody committed."""
+        return [p for name, p in self._expected if name == group and topic in (None, p.topic)]
+
+    def groups(self) -> list[str]:
+        """Groups in which anybody committed."""
+        return list(dict.fromkeys(group for group, _ in self._expected))
+
+    def may_be_gone(self, group: str, partition: TopicPartition) -> bool:
+        """Whether somebody has asked for the removal."""
+        expected = self._expected.get((group, partition))
+        return expected is None or expected.allows(None)
+
+    def age_ms(self, group: str, partition: TopicPartition, now_ms: int) -> int:
+        """Time since the last acknowledged commit, on the coordinator's clock."""
+        return now_ms - self._expected[group, partition].last_ms
+
+    def check(self, durable: Durable, where: str) -> None:
+        """Compare with what the coordinator has. Raises Violation."""
+        offsets = durable.offsets
+        for (group, partition), expected in self._expected.items():
+            entries = offsets.get(group)
+            entry = None if entries is None else entries.get(partition)
+            if entry is expected.seen:
+                continue
+            value = _value(entry, durable, group, partition)
+            if not expected.allows(value):
+                raise self.violation(group, partition, value, where)
+            expected.seen = entry
+
+    def check_read(self, group: str, partition: TopicPartition, value: Value) -> None:
+        """Compare with what a client is told. Raises Violation."""
+        expected = self._expected.get((group, partition))
+        good = value is None if expected is None else expected.allows(value)
+        if not good:
+            raise self.violation(group, partition, value, "an OffsetFetch is answered with")
+
+    def violation(self, group: str, partition: TopicPartition, value: Value, where: str) -> Violation:
+        """S1, with what it was to be."""
+        expected = self._expected.get((group, partition))
+        due = None if expected is None else expected.last
+        more = [] if expected is None else [value for _, value, _ in expected.maybe]
+        text = f"{where} {_said(value)} for {partition.topic}-{partition.partition} of {group}"
+        return Violation("S1", f"{text}; acknowledged was {_said(due)}, not yet answered are {more}")
+
+
+def removed_key(key: bytes) -> tuple[str, TopicPartition | None] | None:
+    """The group, and the partition if it is about one, of a tombstone's key."""
+    record = decode(key, None)
+    if isinstance(record, OffsetDeleted):
+        return record.group, TopicPartition(record.topic, record.partition)
+    return (record.group, None) if isinstance(record, GroupDeleted) else None
+
+
+def values_of(commit: Any) -> dict[TopicPartition, Value]:
+    """The values of an OffsetCommit body."""
+    return {
+        TopicPartition(topic.name, row.partition_index): (row.committed_offset, row.committed_metadata or "")
+        for topic in commit.topics
+        for row in topic.partitions
+    }
+
+
+def _value(entry: OffsetEntry | bytes | None, durable: Durable, group: str, partition: TopicPartition) -> Value:
+    if isinstance(entry, bytes):
+        entry = durable.offset(group, partition)
+    return None if entry is None else (entry.offset, entry.metadata)
+
+
+def _said(value: Value) -> str:
+    return "nothing" if value is None else f"offset {value[0]}"

@@ -1,0 +1,261 @@
+"""What a seed stands for: who takes part, which faults are on, and what happens when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from ...assignors import (
+    Assignor,
+    CooperativeStickyAssignor,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+)
+from ...protocol import ApiKey
+
+MakeAssignors = Callable[[], Sequence[Assignor]]
+
+#: What may go wrong on the network, by name: (what it is, how likely it is for each message when it is on).
+NETWORK: Final[dict[str, tuple[str, float]]] = {
+    "drop": ("a request is lost, and its connection breaks some time later", 0.03),
+    "delay": ("a request is late by up to a session timeout; what is behind it waits", 0.05),
+    "duplicate": ("a request arrives once more, up to three session timeouts later", 0.08),
+    "reset": ("a connection breaks, before or after the request has arrived; what was in it is cut", 0.03),
+    "lost-answer": ("a request is carried out, and the connection breaks before its answer", 0.03),
+}
+
+#: What happens at moments that are drawn: (what it is, how often at most in one schedule).
+INCIDENTS: Final[dict[str, tuple[str, int]]] = {
+    "kill": ("the coordinator's process is killed and reads its log back", 3),
+    "power-loss": ("its machine loses power: unsynced pages are lost, torn or kept (only with fsync)", 3),
+    "stop": ("the coordinator stops in good order and starts again", 1),
+    "move": ("the partition of the offsets topic is given up and taken on again", 1),
+    "clock-jump": ("the coordinator starts with a wall clock that is off by up to an hour", 1),
+    "torn-write": ("the process is killed in the middle of a write, at any byte of it", 1),
+    "fsync-error": ("a sync fails: what was to be synced is lost to the disk", 1),
+    "disk-full": ("there is no room for the next bytes, for a while", 1),
+    "short-write": ("a write leaves half of its bytes and fails", 1),
+    "compaction": ("the log is compacted, step by step beside everything else", 1),
+    "checkpoint": ("how far the log is on the disk is noted, for the next start", 1),
+    "member-crash": ("a member's process is killed; it may start again, a static one as the same instance", 2),
+    "pause": ("a member's process stands still, shorter or longer than its session", 2),
+    "leave": ("a member gives up what it has, leaves and may come back", 1),
+    "arrive": ("another member joins", 2),
+    "poll-stop": ("a member's application does not poll any more; it leaves, and comes back later", 1),
+    "resubscribe": ("a member subscribes to other topics", 1),
+    "rejoin": ("a member asks for a rebalance", 1),
+    "simple-commit": ("somebody who is no member commits for a group without members", 2),
+    "read": ("a tool reads all offsets of a group", 1),
+    "delete-group": ("a tool deletes a group", 1),
+    "delete-offsets": ("a tool deletes offsets of a topic", 1),
+    "delete-topic": ("a topic is deleted, and with it its offsets", 1),
+}
+
+#: On in every schedule.
+_ALWAYS: Final = frozenset({"kill", "simple-commit", "read", "checkpoint"})
+
+#: Bits of what was written and never synced may be wrong after a loss of power.
+BIT_FLIPS: Final = "bit-flips"
+
+#: A group that nobody joins, and a topic that only it has offsets of.
+SIMPLE_GROUP: Final = "simple"
+ASIDE: Final = "aside"
+
+_J, _S, _H, _L, _C, _F = (
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+)
+
+#: Versions that clients of several makes speak.
+_VERSIONS: Final[tuple[dict[int, int], ...]] = (
+    {_J: 9, _S: 5, _H: 4, _L: 5, _C: 9, _F: 9},
+    {_J: 9, _S: 5, _H: 4, _L: 5, _C: 9, _F: 9},
+    {_J: 7, _S: 5, _H: 4, _L: 5, _C: 8, _F: 8},
+    {_J: 5, _S: 3, _H: 3, _L: 1, _C: 7, _F: 7},
+    {_J: 3, _S: 1, _H: 1, _L: 1, _C: 3, _F: 3},
+)
+#: The first that know instance ids.
+_STATIC_VERSIONS: Final = 4
+
+_STRATEGIES: Final[tuple[tuple[type[Assignor], ...], ...]] = (
+    (CooperativeStickyAssignor,),
+    (CooperativeStickyAssignor,),
+    (StickyAssignor,),
+    (RangeAssignor,),
+    (RoundRobinAssignor, RangeAssignor),
+    (CooperativeStickyAssignor, RangeAssignor),
+)
+
+
+@dataclass(slots=True)
+class Incident:
+    """Something that happens at a moment; ``who`` and ``draw`` choose among what there is then."""
+
+    name: str
+    at_ms: int
+    kind: str
+    who: int
+    draw: float
+    length_ms: int
+
+
+@dataclass(slots=True)
+class MemberPlan:
+    """One member; ``instance_id`` is None for a dynamic one. It starts by itself unless it arrives later."""
+
+    name: str
+    group: str
+    instance_id: str | None
+    versions: dict[int, int]
+    starts_ms: int
+    poll_ms: int
+    work_ms: int
+    commit_ms: int
+    in_order: bool
+
+
+@dataclass(slots=True)
+class GroupPlan:
+    """One group: its topics, and the assignors of its members."""
+
+    name: str
+    topics: tuple[str, ...]
+    make_assignors: MakeAssignors
+    eager: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """All of a schedule that is known beforehand; ``run_seed`` is for what is drawn while it runs."""
+
+    seed: int
+    run_seed: int
+    faults_ms: int
+    session_ms: int
+    heartbeat_ms: int
+    rebalance_ms: int
+    initial_delay_ms: int
+    retention_ms: int
+    quiet_sessions: int
+    max_size: int
+    fsync: bool
+    flips: int
+    segment_bytes: int
+    topics: dict[str, int]
+    groups: dict[str, GroupPlan]
+    members: list[MemberPlan]
+    network: dict[str, float]
+    incidents: list[Incident]
+    left_out: frozenset[str] = field(default_factory=frozenset)
+
+    def names(self) -> list[str]:
+        """What can be left out, the coarsest first."""
+        kinds = list(dict.fromkeys(incident.kind for incident in self.incidents))
+        flips = [BIT_FLIPS] if self.flips else []
+        return [
+            *self.network,
+            *kinds,
+            *flips,
+            *(incident.name for incident in self.incidents),
+            *(member.name for member in self.members),
+        ]
+
+    def leave_out(self, names: Collection[str]) -> Plan:
+        """The same without these faults, incidents and members."""
+        self.left_out = frozenset(names)
+        self.network = {name: chance for name, chance in self.network.items() if name not in names}
+        self.incidents = [i for i in self.incidents if i.name not in names and i.kind not in names]
+        self.members = [member for member in self.members if member.name not in names]
+        if BIT_FLIPS in names:
+            self.flips = 0
+        return self
+
+
+def draw_plan(seed: int, make_assignors: MakeAssignors | None = None) -> Plan:
+    """The plan of a seed; ``make_assignors`` takes the place of those that are drawn."""
+    rng = Random(seed)
+    session_ms = rng.choice((1_500, 2_000, 3_000))
+    faults_ms = rng.randint(3, 6) * session_ms // 2
+    topics = {f"t{number}": rng.randint(1, 4) for number in range(rng.randint(1, 2))}
+    groups = _groups(rng, topics, make_assignors)
+    fsync = rng.random() < 0.5
+    on = {name for name in (*NETWORK, *INCIDENTS, BIT_FLIPS) if rng.random() < 0.5} | _ALWAYS
+    members = _members(rng, groups, session_ms)
+    return Plan(
+        seed=seed,
+        run_seed=rng.getrandbits(64),
+        faults_ms=faults_ms,
+        session_ms=session_ms,
+        heartbeat_ms=session_ms // 3,
+        rebalance_ms=rng.choice((1_000, 2_000, 3_000)),
+        initial_delay_ms=rng.choice((0, 0, 300)),
+        retention_ms=rng.choice((session_ms, 3 * session_ms, 100_000)),
+        quiet_sessions=10 if rng.random() < 0.05 else 1,
+        max_size=rng.choice((2, 3)) if rng.random() < 0.05 else 100,
+        fsync=fsync,
+        flips=rng.randint(1, 3) if BIT_FLIPS in on and fsync else 0,
+        segment_bytes=rng.choice((1_024, 2_048, 1 << 20)),
+        topics=topics,
+        groups=groups,
+        members=members,
+        network={name: NETWORK[name][1] for name in NETWORK if name in on},
+        incidents=_incidents(rng, on, faults_ms, fsync=fsync),
+    )
+
+
+def _groups(rng: Random, topics: dict[str, int], make_assignors: MakeAssignors | None) -> dict[str, GroupPlan]:
+    groups = {}
+    for number in range(2 if rng.random() < 0.2 else 1):
+        name = f"g{number}"
+        strategy = rng.choice(_STRATEGIES)
+
+        def make(strategy: tuple[type[Assignor], ...] = strategy) -> list[Assignor]:
+            return [kind() for kind in strategy]
+
+        made = make if make_assignors is None else make_assignors
+        eager = not all(1 in assignor.rebalance_protocols for assignor in made())
+        groups[name] = GroupPlan(name, tuple(topics), made, eager)
+    return groups
+
+
+def _members(rng: Random, groups: dict[str, GroupPlan], session_ms: int) -> list[MemberPlan]:
+    members = []
+    statics = rng.random() < 0.4
+    for group in groups:
+        for number in range(rng.randint(2, 4)):
+            static = statics and rng.random() < 0.6
+            name = f"{group}m{number}"
+            members.append(
+                MemberPlan(
+                    name,
+                    group,
+                    f"i{name}" if static else None,
+                    rng.choice(_VERSIONS[:_STATIC_VERSIONS] if static else _VERSIONS),
+                    0 if number < 2 else rng.randint(0, session_ms),
+                    rng.randint(150, 400),
+                    rng.choice((1, 50, 300)),
+                    rng.randint(400, 900),
+                    rng.random() < 0.7,
+                )
+            )
+    return members
+
+
+def _incidents(rng: Random, on: set[str], faults_ms: int, *, fsync: bool) -> list[Incident]:
+    incidents = []
+    for kind, (_, most) in INCIDENTS.items():
+        if kind not in on or (kind == "power-loss" and not fsync):
+            continue
+        for _ in range(rng.randint(1, most)):
+            at_ms = rng.randint(100, faults_ms - 100)
+            length_ms = rng.randint(1, faults_ms - at_ms)
+            who, draw = rng.getrandbits(16), rng.random()
+            incidents.append(Incident(f"i{len(incidents)}", at_ms, kind, who, draw, length_ms))
+    return incidents

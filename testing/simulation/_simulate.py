@@ -1,0 +1,142 @@
+"""Schedules by seed: run them, and shrink the first that fails to what it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+
+from ._consumers import MakeApplication
+from ._plan import MakeAssignors, Plan, draw_plan
+from ._violation import Violation
+from ._world import Stats, World
+
+#: Lines of a failed schedule that are shown.
+_SHOWN_LINES = 60
+
+
+class SimulationFailed(AssertionError):  # noqa: N818
+    """A schedule in which an invariant does not hold. ``left_out``: what it does not take to show it."""
+
+    def __init__(self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str]) -> None:
+        shown = trace[-_SHOWN_LINES:]
+        more = len(trace) - len(shown)
+        head = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out)}", ""]
+        cut = [f"({more} lines before)"] if more else []
+        super().__init__("\n".join([*head, *cut, *shown]))
+        self.seed = seed
+        self.violation = violation
+        self.left_out = left_out
+        self.trace = trace
+
+
+@dataclass(slots=True)
+class SimulationReport:
+    """What ran. ``failed`` has the seeds that did, with the invariant, where the caller asked to go on."""
+
+    stats: Stats = field(default_factory=Stats)
+    failed: dict[int, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        stats = self.stats
+        counts = ", ".join(f"{getattr(stats, f.name):,} {f.name.replace('_', ' ')}" for f in fields(stats))
+        return f"{counts}; {len(self.failed)} failed"
+
+
+def simulate(
+    seeds: int | Iterable[int] = 100,
+    *,
+    assignors: MakeAssignors | None = None,
+    application: MakeApplication | None = None,
+    left_out: Collection[str] = (),
+    checked: bool = True,
+    go_on: bool = False,
+) -> SimulationReport:
+    """Run schedules; ``seeds`` is how many, or which. Raises SimulationFailed with the shrunk first failure.
+
+    ``assignors`` makes the assignors of every member (each call new instances), ``application`` what the
+    members of one schedule do with their records. ``left_out`` are faults, incidents or members not to take
+    part, ``checked`` False compares nothing. With ``go_on`` failures are counted instead of raised.
+    """
+    report = SimulationReport()
+    with _own_loop():
+        for seed in range(seeds) if isinstance(seeds, int) else seeds:
+            run = _Run(seed, assignors, application, checked)
+            world, violation = run.schedule(left_out)
+            report.stats.add(world.stats)
+            if violation is not None:
+                report.failed[seed] = violation.name
+                if not go_on:
+                    raise run.shrunk(violation, left_out)
+    return report
+
+
+def replay_command(seed: int, left_out: Collection[str] = ()) -> str:
+    """The command line that runs a schedule again."""
+    without = f" --without {','.join(left_out)}" if left_out else ""
+    return f"python -m kohort.testing.simulation --seed {seed}{without}"
+
+
+def trace(
+    seed: int,
+    *,
+    assignors: MakeAssignors | None = None,
+    application: MakeApplication | None = None,
+    left_out: Collection[str] = (),
+) -> tuple[list[str], Violation | None]:
+    """What happens in a schedule, line by line, and what it fails by."""
+    with _own_loop():
+        world, violation = _Run(seed, assignors, application, True).schedule(left_out, traced=True)
+    return world.trace or [], violation
+
+
+@dataclass(slots=True)
+class _Run:
+    """Runs of one seed."""
+
+    seed: int
+    assignors: MakeAssignors | None
+    application: MakeApplication | None
+    checked: bool
+
+    def plan(self, left_out: Collection[str]) -> Plan:
+        return draw_plan(self.seed, self.assignors).leave_out(left_out)
+
+    def schedule(
+        self, left_out: Collection[str], *, traced: bool = False
+    ) -> tuple[World, Violation | None]:
+        application = None if self.application is None else self.application()
+        world = World(self.plan(left_out), checked=self.checked, application=application, traced=traced)
+        for name, what in world.describe().items() if traced else ():
+            world.say(f"{name}: {what}")
+        try:
+            world.run()
+        except Violation as violation:
+            return world, violation
+        return world, None
+
+    def shrunk(self, violation: Violation, left_out: Collection[str]) -> SimulationFailed:
+        """The same failure with as little as possible: faults, incidents and members are dropped in turn."""
+        out = list(left_out)
+        for name in self.plan(left_out).names():
+            if name in out:
+                continue
+            _, found = self.schedule([*out, name])
+            if found is not None and found.name == violation.name:
+                out.append(name)
+        world, found = self.schedule(out, traced=True)
+        left = self.plan(left_out).names()
+        kept = tuple(name for name in out if name in left or name in left_out)
+        return SimulationFailed(self.seed, found or violation, kept, world.trace or [])
+
+
+@contextmanager
+def _own_loop() -> Iterator[None]:
+    """Give the thread its event loop back at the end."""
+    set_running: Callable[[asyncio.AbstractEventLoop | None], None] = asyncio._set_running_loop
+    before = asyncio._get_running_loop()
+    try:
+        yield
+    finally:
+        set_running(before)

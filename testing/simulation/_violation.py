@@ -1,0 +1,40 @@
+"""What a schedule can fail by, and the table of what is checked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: What must hold, by the name that a failure gives.
+INVARIANTS: Final[dict[str, str]] = {
+    "S0": "the coordinator, the log and the member raise nothing that nobody expects",
+    "S1": "an acknowledged commit is what every later fetch and every reload has, until it is overwritten, "
+    "deleted or expired",
+    "S2": "a commit is acknowledged only to a member of the current generation, or for an Empty group",
+    "S3": "a generation never decreases, and a reload never falls below the last one that was handed out",
+    "S4": "in one generation a partition has at most one owner, and every subscribed one has an owner once an "
+    "eager group is Stable",
+    "S5": "a group moves only along the rows of the state machine's table",
+    "S6": "every request gets one answer, and none before what it promises is durable",
+    "S7": "what is read back from the log is what the live coordinator knew, compacted or not",
+    "S8": "no session ends early, every member that is not waited for has a running session, and no timer is "
+    "left for who is gone",
+    "S9": "an instance id has one member id",
+    "S10": "members and parked requests stay within their limits",
+    "S11": "a member delivers only while it is joined and only what it was assigned, skips nothing, and commits "
+    "nothing that is not done",
+    "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
+    "session timeout and two heartbeats",
+    "L2": "then no request is left unanswered",
+    "L3": "then all records are done and committed",
+    "L4": "then no rebalance follows",
+    "A": "the assignor and the application under test do nothing wrong",
+}
+
+
+class Violation(Exception):
+    """An invariant does not hold; ``name`` is its key in INVARIANTS."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name} does not hold ({INVARIANTS[name]}): {text}")
+        self.name = name
+        self.text = text

@@ -1,0 +1,258 @@
+"""One schedule: everything that takes part, and its two phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from random import Random
+from typing import Any, Final
+
+from ...protocol import TopicPartition
+from ...statemachine import GroupState, MemberState
+from ..faults import SimulatedCrash
+from ._broker import Broker
+from ._checks import Checks
+from ._consumers import Application, Consumers
+from ._heap import Heap
+from ._incidents import Incidents
+from ._member import Member
+from ._network import Client, Connection
+from ._plan import Plan
+from ._violation import Violation
+
+#: How often records are produced, and how often the end is looked for.
+_PRODUCE_MS: Final = 150
+_LOOK_MS: Final = 50
+#: What a coordinator that has just crashed, and its members' pauses, may take on top.
+_SLACK_MS: Final = 1_500
+_TRACE_LINES: Final = 100_000
+
+
+@dataclass(slots=True)
+class Stats:
+    """What one schedule contained, or several together."""
+
+    schedules: int = 0
+    events: int = 0
+    requests: int = 0
+    crashes: int = 0
+    reloads: int = 0
+    commits: int = 0
+    rebalances: int = 0
+    records: int = 0
+    compactions: int = 0
+    removals: int = 0
+    network_faults: int = 0
+    incidents: int = 0
+    virtual_ms: int = 0
+
+    def add(self, other: Stats) -> None:
+        """Count another one's in."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+class World:
+    """A schedule that is about to run. With ``trace`` it says what happens."""
+
+    def __init__(
+        self, plan: Plan, *, checked: bool = True, application: Application | None = None, traced: bool = False
+    ) -> None:
+        self.plan = plan
+        self.rng = Random(plan.run_seed)
+        self.heap = Heap(self.rng)
+        self.trace: list[str] | None = [] if traced else None
+        self.stats = Stats(schedules=1)
+        self.healed = False
+        self.members: dict[str, Member] = {}
+        self.ends = {TopicPartition(t, n): 3 for t, count in plan.topics.items() for n in range(count)}
+        self.checks = Checks(self, enabled=checked)
+        self.consumers = Consumers(self, application)
+        self.broker = Broker(self)
+        self._incidents = Incidents(self)
+        self._faults = sorted(plan.network.items())
+        self._faulty = sum(plan.network.values())
+        self._ids = 0
+
+    # --- what others ask ----------------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """A line of the trace."""
+        if self.trace is not None and len(self.trace) < _TRACE_LINES:
+            self.trace.append(f"{self.heap.now / 1000:9.3f}  {text}")
+
+    def new_id(self) -> str:
+        """What makes a member id unique."""
+        self._ids += 1
+        return f"{self._ids:08x}-0000-4000-8000-000000000000"
+
+    def network_fault(self) -> str | None:
+        """What happens to the next message, if anything."""
+        drawn = self.rng.random()
+        if drawn >= self._faulty or self.healed:
+            return None
+        self.stats.network_faults += 1
+        for name, chance in self._faults:
+            if drawn < chance:
+                return name
+            drawn -= chance
+        return None
+
+    def connections(self) -> list[Connection]:
+        """Every connection of a process that lives."""
+        found = [c for member in self.members.values() if member.alive for c in member.connections]
+        return [*found, self._incidents.tool.connection]
+
+    def connections_broke(self) -> None:
+        """The broker is gone: each connection is found broken a little later."""
+        for connection in self.connections():
+            self.heap.at(self.heap.now + self.rng.randint(0, 20), connection.reset, "closed by the broker")
+
+    def start_member(self, name: str) -> None:
+        """A process of a member starts."""
+        plan = next((plan for plan in self.plan.members if plan.name == name), None)
+        if plan is not None and (name not in self.members or not self.members[name].alive):
+            self.say(f"{name} starts")
+            self.members[name] = Member(self, plan)
+
+    # --- the run ------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Both phases. Raises Violation."""
+        try:
+            self._run()
+        finally:
+            self.stats.events = self.heap.events
+            self.stats.crashes = self.broker.crashes
+            self.stats.reloads = self.broker.reloads
+            self.stats.virtual_ms = self.heap.now
+
+    def _run(self) -> None:
+        plan = self.plan
+        self.broker.start()
+        for member in plan.members:
+            self.heap.at(member.starts_ms, self.start_member, member.name)
+        self._incidents.plan()
+        self._produce()
+        self._let_pass(plan.faults_ms)
+        self._heal()
+        self._settle()
+        rebalances = self.stats.rebalances
+        self._let_pass(self.heap.now + plan.quiet_sessions * plan.session_ms)
+        if self.stats.rebalances > rebalances:
+            self.checks.fail("L4", "a rebalance in a group that was settled")
+        self.consumers.settled()
+
+    def _let_pass(self, end: int) -> None:
+        heap, checks, broker = self.heap, self.checks, self.broker
+        while True:
+            try:
+                if not heap.step(end):
+                    return
+                if checks.touched:
+                    checks.look()
+                    broker.look()
+            except SimulatedCrash:
+                broker.crashed()
+            except Violation:
+                raise
+            except Exception as error:
+                if checks.enabled:
+                    raise Violation("S0", f"{type(error).__name__}: {error}") from error
+
+    def _produce(self) -> None:
+        if not self.healed:
+            for partition in self.ends:
+                if self.rng.random() < 0.3:
+                    self.ends[partition] += self.rng.randint(1, 3)
+            self.heap.at(self.heap.now + _PRODUCE_MS, self._produce)
+
+    def _heal(self) -> None:
+        self.say("the faults are over")
+        self.healed = True
+        for partition in self.ends:
+            # a late duplicate may have taken an offset back: what follows is committed beyond it
+            self.ends[partition] += 1
+        self.broker.heal()
+        for member in self.members.values():
+            member.frozen_until = 0
+        for connection in self.connections():
+            connection.reset("the network was mended")
+
+    def _settle(self) -> None:
+        plan = self.plan
+        start = self.heap.now
+        bound_ms = plan.rebalance_ms + plan.session_ms + 2 * plan.heartbeat_ms + _SLACK_MS
+        while (missing := self._unsettled()) is not None:
+            if self.heap.now - start >= bound_ms:
+                self.checks.fail("L1", f"{missing}, {self.heap.now - start} ms after the last fault")
+                return
+            self._let_pass(self.heap.now + _LOOK_MS)
+        start = self.heap.now
+        while (name_text := self._unfinished()) is not None:
+            if self.heap.now - start >= bound_ms:
+                self.checks.fail(*name_text)
+                return
+            self._let_pass(self.heap.now + _LOOK_MS)
+
+    def living(self, group: str) -> list[Member]:
+        """The members of a group that are there to stay."""
+        members = (member for member in self.members.values() if member.plan.group == group)
+        return [m for m in members if m.alive and m.error is None and not m.paused and not m.leaving]
+
+    def _unsettled(self) -> str | None:
+        """What keeps a group from being one Stable generation of all its living members."""
+        shard = self.broker.shard
+        if shard is None:
+            return "the coordinator does not serve"
+        for name in self.plan.groups:
+            members = self.living(name)
+            group = shard.groups.get(name)
+            if not members:
+                if group is not None and group.members:
+                    return f"{name} has {list(group.members)}, who are gone"
+                continue
+            if group is None or group.state is not GroupState.STABLE:
+                return f"{name} is {group.state.value if group is not None else 'missing'}"
+            ids = {member.membership.member_id for member in members}
+            if ids != group.members.keys():
+                return f"{name} has {list(group.members)}, alive are {sorted(ids)}"
+            for member in members:
+                membership = member.membership
+                if membership.state is not MemberState.STABLE or membership.generation != group.generation:
+                    return f"{member.name} is {membership}, the group in generation {group.generation}"
+        return None
+
+    def _unfinished(self) -> tuple[str, str] | None:
+        """What is not done or committed yet, or waits."""
+        shard = self.broker.shard
+        if shard is None:
+            return "L3", "the coordinator does not serve"
+        for name in self.plan.groups:
+            for member in self.living(name):
+                if not member.idle:
+                    return "L2", f"{member} has not finished a step"
+            if not self.living(name):
+                continue
+            for partition, end in self.ends.items():
+                done = self.consumers.done_before(name, partition)
+                entry = shard.durable.offset(name, partition)
+                committed = None if entry is None else entry.offset
+                if done < end or committed != end:
+                    return "L3", f"{partition} of {name} ends at {end}, done {done}, committed {committed}"
+        parked = [m for g in shard.groups.values() for m in g.members.values() if m.waits]
+        return ("L2", f"requests of {parked} are parked") if parked else None
+
+    def describe(self) -> dict[str, Any]:
+        """The plan in few words, for a trace."""
+        plan = self.plan
+        return {
+            "topics": plan.topics,
+            "session, rebalance (ms)": (plan.session_ms, plan.rebalance_ms),
+            "fsync": plan.fsync,
+            "members": [member.name for member in plan.members],
+            "network": sorted(plan.network),
+            "incidents": [f"{i.name}: {i.kind} at {i.at_ms / 1000:.3f}" for i in plan.incidents],
+        }
+
+
+__all__ = ["Client", "Stats", "World"]
