@@ -108,8 +108,9 @@ class Group:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:
             return False
+        # nobody may be left of a round that is still held open: then any protocol will do
         everyone, support = len(self.members), self.protocol_support
-        return any(support.get(name) == everyone for name in names)
+        return any(support.get(name, 0) == everyone for name in names)
 
     def add(self, member: Member, protocol_type: str) -> None:
         """Take a member in; the first one brings the protocol type and leads."""

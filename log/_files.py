@@ -263,6 +263,20 @@ def write_whole(fs: FileSystem, path: str, data: bytes, *, sync_folder: bool = T
         sync_names(fs, os.path.dirname(path))
 
 
+def make_durable_dirs(fs: FileSystem, folder: str) -> None:
+    """Make a folder, with those above it, so that a crash keeps them: also what is synced inside is lost
+    with a name that is not.
+    """
+    new = []
+    above = folder
+    while not fs.exists(above):
+        new.append(above)
+        above = os.path.dirname(above)
+    fs.make_dirs(folder)
+    for made in new:
+        fs.sync_dir(os.path.dirname(made))
+
+
 def sync_names(fs: FileSystem, folder: str) -> None:
     """Make the names in a folder durable. Raises SyncError."""
     try:

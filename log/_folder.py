@@ -12,7 +12,7 @@ from ..protocol import TopicPartition
 from ._checkpoints import encode_uuid, read_offsets, read_properties, write_offsets, write_properties
 from ._config import LogConfig
 from ._errors import DataFolderError, DataFolderInUseError, storage_error
-from ._files import OS_FILES, FileSystem, Lock, write_whole
+from ._files import OS_FILES, FileSystem, Lock, make_durable_dirs, write_whole
 from ._names import is_deleted_folder, parse_partition_folder, partition_folder
 from ._partition import PartitionLog
 from ._tidy import remove_partition
@@ -66,7 +66,7 @@ class DataFolder:
         """
         folder_path = os.path.abspath(os.fspath(path))
         try:
-            fs.make_dirs(folder_path)
+            make_durable_dirs(fs, folder_path)
             lock = fs.lock(os.path.join(folder_path, LOCK_FILE))
             if lock is None:
                 raise DataFolderInUseError(

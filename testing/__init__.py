@@ -1,7 +1,8 @@
 """Brokers for tests: no Docker, no JVM, ready in the blink of an eye; faults and time under control.
 
 ``with running_broker(num_partitions=3) as broker:`` serves clients of any kind at ``broker.bootstrap``; with
-pytest, ask for the fixtures ``kohort_broker`` and ``kohort_service``.
+pytest, ask for the fixtures ``kohort_broker`` and ``kohort_service``. ``simulate(500)`` runs groups through
+drawn faults on virtual time.
 """
 
 import importlib
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
     from ._running_broker import RunningBroker
     from ._services import ServiceRun, run_service
     from ._steering import Fault, RequestFaults
+    from .simulation import SimulationFailed, simulate
 
 _LAZY = {
     "Fault": "_steering",
     "RequestFaults": "_steering",
     "RunningBroker": "_running_broker",
     "ServiceRun": "_services",
+    "SimulationFailed": "simulation",
     "run_service": "_services",
+    "simulate": "simulation",
 }
 
 
@@ -29,4 +33,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-__all__ = ["Fault", "RequestFaults", "RunningBroker", "ServiceRun", "run_service", "running_broker"]
+__all__ = [
+    "Fault",
+    "RequestFaults",
+    "RunningBroker",
+    "ServiceRun",
+    "SimulationFailed",
+    "run_service",
+    "running_broker",
+    "simulate",
+]

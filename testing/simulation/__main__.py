@@ -18,7 +18,9 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=500, help="run so many schedules (default: 500)")
     parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
     parser.add_argument("--without", default="", help="faults, incidents and members to leave out: a,b,c")
-    parser.add_argument("--go-on", action="store_true", help="count failures instead of stopping at the first")
+    parser.add_argument(
+        "--go-on", action="store_true", help="count failures instead of stopping at the first"
+    )
     given = parser.parse_args()
     left_out = [name for name in given.without.split(",") if name]
     if given.seed is not None:

@@ -71,6 +71,7 @@ class Broker:
         self._world = world
         self._fs = FaultyFileSystem(page_bytes=_PAGE_BYTES)
         self._fs.make_dirs("/data")
+        self._fs.sync_dir("/")
         self._checkpoint = 0
         self._clean = False
         self._clock_off_ms = START_MS
@@ -182,13 +183,14 @@ class Broker:
         if not self.reachable:
             return
         self.crashes += 1
+        doubtful = self.log is None or self.log.offline
         self._go_down()
         self._fs = (
             self._fs.after_crash(world.rng.getrandbits(32), flips=world.plan.flips)
             if power
             else self._fs.after_kill()
         )
-        world.checks.crashed(torn=False)
+        world.checks.crashed(torn=doubtful)
         world.heap.at(world.heap.now + world.rng.choice((1, 10, 300)), self.start)
 
     def crashed(self) -> None:
@@ -337,4 +339,3 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
             coroutine.send(None)
     except StopIteration:
         return
-

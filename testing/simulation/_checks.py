@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...coordinator import MemberGone, Note, RebalanceNote
 from ...coordinator.durable import Durable
-from ...coordinator.model import Group
+from ...coordinator.model import Group, Member
 from ...coordinator.shard import Shard
 from ...coordinator.timers import SESSION
-from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment
+from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, GroupState
 from . import _bodies
 from ._offsets import Book, removed_key, values_of
@@ -33,7 +33,7 @@ class Checks:
         self.touched = False
         self._world = world
         self._seen: dict[str, tuple[Any, ...]] = {}
-        self._states: dict[str, GroupState] = {}
+        self._states: dict[str, tuple[Group, GroupState]] = {}
         self._generations: dict[str, int] = {}
         self._handed_out: dict[str, int] = {}
         self._heard: dict[tuple[str, str], int] = {}
@@ -52,12 +52,16 @@ class Checks:
         if key == ApiKey.OFFSET_COMMIT:
             self.book.asked(call, body.group_id, values_of(body), now_ms)
             call.note = self._may_commit(body)
+        elif key == ApiKey.OFFSET_FETCH:
+            call.note = self._world.heap.events
+        elif key in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP):
+            call.note = (body.group_id, self._round(call))
         elif key == ApiKey.DELETE_GROUPS:
             for group in body.groups_names:
                 self.book.asked(call, group, dict.fromkeys(self.book.partitions(group)), now_ms)
         elif key == ApiKey.OFFSET_DELETE:
-            asked = {TopicPartition(t.name, p.partition_index): None for t in body.topics for p in t.partitions}
-            self.book.asked(call, body.group_id, dict(asked), now_ms)
+            gone = [TopicPartition(t.name, p.partition_index) for t in body.topics for p in t.partitions]
+            self.book.asked(call, body.group_id, dict.fromkeys(gone), now_ms)
 
     def answered(self, call: Call, reply: Any) -> None:
         """A request is answered."""
@@ -82,34 +86,49 @@ class Checks:
                     partition = TopicPartition(topic.name, row.partition_index)
                     error = reply.error_code or row.error_code
                     self._removal_answered(call, call.body.group_id, partition, error)
-        if key in _HEARD_BY and getattr(reply, "error_code", 0) in _ALIVE:
+        if key in _HEARD_BY and self._restarts_session(call, reply):
             who = getattr(reply, "member_id", "") or call.body.member_id
             self._heard[call.body.group_id, who] = self._world.heap.now
 
+    def _restarts_session(self, call: Call, reply: Any) -> bool:
+        """Whether an answer says that the member was heard of now."""
+        if call.api_key == ApiKey.OFFSET_COMMIT:
+            return call.note is True
+        if reply.error_code not in _ALIVE:
+            return False
+        # an answer that is given once more, or of a Stable group, is no sign of life
+        return call.api_key == ApiKey.HEARTBEAT or call.note != (call.body.group_id, self._round(call))
+
+    def _round(self, call: Call) -> object:
+        shard = self._world.broker.shard
+        group = None if shard is None else shard.groups.get(call.body.group_id)
+        return None if group is None else (group.generation, group.state)
+
     def _commit_answered(self, call: Call, reply: Any) -> None:
-        group = call.body.group_id
+        group, taken = call.body.group_id, 0
         for topic in reply.topics:
             for index, error in topic.partitions:
                 partition = TopicPartition(topic.name, index)
                 if not error:
-                    self.book.confirmed(call, group, partition)
-                    self._world.stats.commits += 1
+                    self.book.confirmed(call, group, partition, self._world.heap.events)
+                    taken = 1
                     self._require_durable()
                     if call.note is False:
                         self.fail("S2", f"{call} is acknowledged: {call.body}")
                 elif error in _NEVER_WRITTEN:
                     self.book.refused(call, group, partition)
+        self._world.stats.commits += taken
 
     def _fetch_answered(self, call: Call, reply: Any) -> None:
         if not self.enabled:
             return
         for partition, found in _bodies.fetched(reply).items():
             value = None if found is None else (found.offset, found.metadata)
-            self.book.check_read(call.body.group_id, partition, value)
+            self.book.check_read(call.body.group_id, partition, value, call.note)
 
     def _removal_answered(self, call: Call, group: str, partition: TopicPartition, error: int) -> None:
         if not error:
-            self.book.confirmed(call, group, partition)
+            self.book.confirmed(call, group, partition, self._world.heap.events)
         elif error in _NEVER_WRITTEN:
             self.book.refused(call, group, partition)
 
@@ -131,9 +150,8 @@ class Checks:
 
     def _require_durable(self) -> None:
         log = self._world.broker.log
-        if self.enabled and self._world.plan.fsync and log is not None:
-            if log.recovery_point < log.log_end_offset:
-                self.fail("S6", "a commit is acknowledged that is not on the disk")
+        if self._world.plan.fsync and log is not None and log.recovery_point < log.log_end_offset:
+            self.fail("S6", "a commit is acknowledged that is not on the disk")
 
     # --- the log ------------------------------------------------------------------------------------------
 
@@ -148,22 +166,27 @@ class Checks:
             self._handed_out.pop(group_id, None)
         elif not self.book.may_be_gone(group_id, partition):
             if self.enabled and not self._is_expired(group_id, partition, now_ms):
-                self.fail("S1", f"{partition} of {group_id} is removed, which nobody asked for")
+                self.fail("S1", f"{partition} of {group_id} is removed, which nobody asked for, at {now_ms}")
             self.book.gone(group_id, partition.topic)
         self._world.stats.removals += 1
 
     def _is_expired(self, group_id: str, partition: TopicPartition, now_ms: int) -> bool:
-        shard = self._world.broker.shard
-        group = None if shard is None else shard.groups.get(group_id)
-        if group is not None and group.members:
+        shard, retention_ms = self._world.broker.shard, self._world.plan.retention_ms
+        if shard is None or self.book.age_ms(shard.durable, group_id, partition, now_ms) < retention_ms:
             return False
-        idle_ms = now_ms - self._peopled.get(group_id, -1)
-        age_ms = self.book.age_ms(group_id, partition, now_ms)
-        return min(idle_ms, age_ms) >= self._world.plan.retention_ms
+        group = shard.groups.get(group_id)
+        if group is None or not group.members:
+            return now_ms - self._peopled.get(group_id, -1) >= retention_ms
+        read = any(partition.topic in _topics_of(member, group) for member in group.members.values())
+        return group.state is GroupState.STABLE and not read
 
     def crashed(self, *, torn: bool) -> None:
         """A run of the coordinator is over; ``torn``: something was under way then."""
         self._before = None if torn else self._known
+        for group_id, stored in ({} if self._known is None else self._known.stored).items():
+            if not stored.members:
+                # who joined since then is forgotten
+                self._peopled[group_id] = stored.state_timestamp_ms
         self._known = None
         self._seen.clear()
         self._states.clear()
@@ -208,7 +231,7 @@ class Checks:
         kind = type(note)
         if kind is RebalanceNote:
             self._world.stats.rebalances += 1
-        elif self.enabled and kind is MemberGone and "expired after" in note.cause:
+        elif isinstance(note, MemberGone) and "expired after" in note.cause:
             self._expired(note)
 
     def _expired(self, note: Any) -> None:
@@ -238,13 +261,13 @@ class Checks:
 
     def _group(self, shard: Shard, group: Group) -> None:
         group_id, state = group.group_id, group.state
-        before = self._states.get(group_id)
-        if before is not state:
-            self._states[group_id] = state
+        known, before = self._states.get(group_id, (None, None))
+        if known is not group or before is not state:
+            self._states[group_id] = group, state
             row = (group.previous_state, state)
-            if before is not None and row not in _ROWS:
+            if known is group and row not in _ROWS:
                 self.fail("S5", f"{group_id} went from {row[0].value} to {row[1].value}")
-        if group.generation < self._generations.get(group_id, 0):
+        if known is group and group.generation < self._generations.get(group_id, 0):
             self.fail("S3", f"{group_id} fell back to generation {group.generation}")
         self._generations[group_id] = group.generation
         instances = [m.instance_id for m in group.members.values() if m.instance_id is not None]
@@ -271,9 +294,10 @@ class Checks:
             if (SESSION, group_id, member.member_id) not in timers and not member.waits:
                 self.fail("S8", f"{member.member_id} of {group_id} has no session")
         for key in timers._by_key:
-            if key[0] == SESSION and key[1] == group_id:
-                if key[2] not in group.members and key[2] not in group.pending_join:
-                    self.fail("S8", f"a session is left of {key[2]}, who is gone from {group_id}")
+            if key[0] != SESSION or key[1] != group_id:
+                continue
+            if key[2] not in group.members and key[2] not in group.pending_join:
+                self.fail("S8", f"a session is left of {key[2]}, who is gone from {group_id}")
 
     def _shares(self, group: Group) -> None:
         plan = self._world.plan.groups.get(group.group_id)
@@ -328,6 +352,10 @@ def same_state(live: Durable, read: Durable, what: str) -> None:
         other = {partition: entry[:5] for partition, entry in read.committed(group)}
         if mine != other:
             raise Violation("S7", f"{what} has other offsets of {group}: {other} where {mine} was known")
+
+
+def _topics_of(member: Member, group: Group) -> frozenset[str]:
+    return subscribed_topics(member.metadata(group.protocol_name)) or frozenset()
 
 
 def _told(reply: Any) -> str:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Application(Protocol):
-    """What the members of a schedule do with records: one object for all of them, made anew for each schedule.
+    """What the members of a schedule do with records: one object for all of them, made for each schedule.
 
-    What ``handle`` raises means that the record is not done: it comes again. ``settled`` is called at the end,
-    when every record was done at least once; ``produced`` is how many there are of each partition. What it
-    raises is what the schedule fails by.
+    What ``handle`` raises means that the record is not done: it comes again. ``settled`` is called at the
+    end, when every record was done at least once; ``produced`` is how many there are of each partition. What
+    it raises is what the schedule fails by.
     """
 
     def handle(self, record: Record, /) -> None: ...
@@ -105,23 +105,31 @@ class Consumers:
 
     def joined(self, member: Member) -> None:
         """A member was told of a generation: nobody else in it reads what this one reads."""
-        self._one_owner(member)
+        if self._is_behind(member):
+            # others may have what it still reads: it was told nothing yet, and can commit nothing
+            member.stale = set(member.reading)
+        else:
+            self._one_owner(member)
 
     def adopted(self, member: Member) -> None:
         """A member was given its share."""
         self._one_owner(member)
 
-    def _one_owner(self, member: Member) -> None:
+    def _is_behind(self, member: Member) -> bool:
+        """Whether it was left out of the generation before, as a static member may be."""
         membership = member.membership
-        generation = membership.generation
+        return membership._owned_generation < membership.generation - 1
+
+    def _one_owner(self, member: Member) -> None:
+        generation = member.membership.generation
         if generation < 0:
             return
-        mine = membership.owned | member.reading.keys()
+        mine = _has(member)
         for other in self._world.members.values():
             if other is member or not other.alive or other.plan.group != member.plan.group:
                 continue
-            if other.membership.generation == generation:
-                both = mine & (other.membership.owned | other.reading.keys())
+            if other.membership.generation == generation and not self._is_behind(other):
+                both = mine & _has(other)
                 if both:
                     names = f"{member.name} and {other.name}"
                     text = f"{names} have {sorted(both)} in generation {generation}"
@@ -129,3 +137,8 @@ class Consumers:
 
     def _fail(self, member: Member, text: str) -> None:
         self._world.checks.fail("S11", f"{member.name} {text}")
+
+
+def _has(member: Member) -> frozenset[TopicPartition]:
+    """What a member owns, or still reads."""
+    return member.membership.owned | (member.reading.keys() - member.stale)

@@ -1,4 +1,7 @@
-"""Virtual time: one heap of (time, seeded tie-break, action), and what of an event loop the coordinator uses."""
+"""Virtual time: one heap of (time, seeded tie-break, action).
+
+And what of an event loop the coordinator uses, on that heap.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 
 
 class Heap:
-    """What is still to happen. Times are whole milliseconds; what is due together happens in a drawn order."""
+    """What is still to happen. Times are in ms, whole; what is due together happens in a drawn order."""
 
     __slots__ = ("_heap", "_tie", "events", "now")
 

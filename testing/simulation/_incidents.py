@@ -22,7 +22,7 @@ class Tool:
 
     name = "tool"
     context = RequestContext("tool")
-    versions = {
+    versions: dict[int, int] = {
         ApiKey.OFFSET_COMMIT: 9,
         ApiKey.OFFSET_FETCH: 9,
         ApiKey.DELETE_GROUPS: 2,

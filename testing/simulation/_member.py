@@ -1,4 +1,4 @@
-"""A member: the real membership and tracker, driven on virtual time, with an application that does records."""
+"""A member: the real membership and tracker on virtual time, with an application that does records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...assignors import TopicInfo
 from ...consumer import done_ahead
 from ...consumer.effects import Adopt, Doubt, Effect, Fail, NeedTopics, Release, Report, Send
 from ...consumer.errors import BrokerConnectionError, StaleRecordError
-from ...consumer.events import AssignmentRefused, AssignorFailed
+from ...consumer.events import AssignorFailed
 from ...consumer.group_messages import MembershipSettings
 from ...consumer.membership import Membership
 from ...consumer.offset_requests import CommittedOffset
@@ -47,6 +47,8 @@ class Member:
         self.error: Exception | None = None
         self.frozen_until = 0
         self.reading: dict[TopicPartition, Stay] = {}
+        #: What it read when it learned that it had missed a generation.
+        self.stale: set[TopicPartition] = set()
         self.tracker = Tracker()
         settings = MembershipSettings(
             group=plan.group,
@@ -55,8 +57,8 @@ class Member:
             heartbeat_interval_ms=world.plan.heartbeat_ms,
             rebalance_timeout_ms=world.plan.rebalance_ms,
             request_timeout_ms=_REQUEST_TIMEOUT_MS,
-            retry_backoff_ms=20,
-            retry_backoff_max_ms=200,
+            retry_backoff_ms=50,
+            retry_backoff_max_ms=300,
         )
         self.membership = Membership(settings, group.make_assignors(), world.rng)
         self._world = world
@@ -172,7 +174,7 @@ class Member:
             self.send(effect.channel, effect.api_key, effect.body, effect, int(effect.timeout_ms))
         elif kind is Report:
             assert isinstance(effect, Report)
-            if isinstance(effect.event, (AssignorFailed, AssignmentRefused)):
+            if isinstance(effect.event, AssignorFailed):
                 self._world.checks.fail("A", f"{self.name}: {effect.event}")
         elif kind is Adopt:
             assert isinstance(effect, Adopt)
@@ -286,10 +288,12 @@ class Member:
                 continue
             stay.delivered_all([record.offset for record in records])
             stay.passed(offsets[-1] + 1)
-            if not self.plan.in_order:
-                self._world.rng.shuffle(records)
+            if self.plan.in_order:
+                self.later(1 + self.plan.work_ms, self._work, records)
+                continue
+            self._world.rng.shuffle(records)
             for number, record in enumerate(records):
-                self.later(1 + self.plan.work_ms * (number + 1) // len(records), self._work, record)
+                self.later(1 + self.plan.work_ms * (number + 1) // len(records), self._work, [record])
 
     def _record(self, partition: TopicPartition, stay: Stay, offset: int) -> Record:
         topic, number = partition
@@ -297,15 +301,18 @@ class Member:
             topic, number, offset, 0, None, None, (), generation=self.membership.generation, epoch=stay.epoch
         )
 
-    def _work(self, record: Record) -> None:
-        if not self._world.consumers.handled(self, record):
-            self.later(self.plan.poll_ms, self._work, record)
-            return
-        try:
-            self.tracker.done(record)
-        except StaleRecordError:
-            return
-        self._handover.work_off()
+    def _work(self, records: list[Record]) -> None:
+        handled, tracker = self._world.consumers.handled, self.tracker
+        for number, record in enumerate(records):
+            if not handled(self, record):
+                self.later(self.plan.poll_ms, self._work, records[number:])
+                return
+            try:
+                tracker.done(record)
+            except StaleRecordError:
+                continue
+        if self._handover.steps:
+            self._handover.work_off()
 
     # --- commits ------------------------------------------------------------------------------------------
 

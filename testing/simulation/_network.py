@@ -158,7 +158,7 @@ class Connection:
         return delay_ms
 
     def _arrive(self, call: Call) -> None:
-        if call.epoch != self.epoch:
+        if call.epoch != self.epoch or not self._world.broker.reachable:
             return
         if self._busy is None and not self._queue:
             self._busy = call
@@ -167,11 +167,11 @@ class Connection:
             self._queue.append(call)
 
     def _arrive_again(self, call: Call) -> None:
-        if self._world.broker.reachable and not self._world.healed:
+        if not self._world.healed:
             call.connection._arrive(call)
 
     def _take(self, epoch: int) -> None:
-        if epoch == self.epoch and self._busy is None and self._queue:
+        if epoch == self.epoch and self._busy is None and self._queue and self._world.broker.reachable:
             self._busy = self._queue.popleft()
             self._world.broker.receive(self._busy)
 

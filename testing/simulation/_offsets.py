@@ -26,15 +26,13 @@ class _Expected:
     last: Value = None
     last_ms: int = -1
     maybe: list[tuple[object, Value, int]] = field(default_factory=list)
+    #: What was the last before it, and until which event.
+    before: list[tuple[int, Value]] = field(default_factory=list)
     #: The entry that was found good last time.
     seen: object = _UNSEEN
 
     def allows(self, value: Value) -> bool:
         return value == self.last or any(value == other for _, other, _ in self.maybe)
-
-    def youngest_ms(self) -> int:
-        """When the newest commit that is surely there was made."""
-        return self.last_ms
 
 
 class Book:
@@ -52,11 +50,16 @@ class Book:
                 expected = self._expected[group, partition] = _Expected()
             expected.maybe.append((token, value, now_ms))
 
-    def confirmed(self, token: object, group: str, partition: TopicPartition) -> None:
-        """What was asked for with this token is acknowledged: all that was asked for before is past."""
+    def confirmed(self, token: object, group: str, partition: TopicPartition, event: int) -> None:
+        """What was asked for with this token is acknowledged: all that was asked for before is past.
+
+        ``event`` numbers what happens, for reads that began before.
+        """
         expected = self._expected[group, partition]
         for index, (other, value, now_ms) in enumerate(expected.maybe):
             if other is token:
+                past = [expected.last, *(value for _, value, _ in expected.maybe[:index])]
+                expected.before = [*expected.before[-8:], *((event, value) for value in past)]
                 expected.last, expected.last_ms = value, now_ms
                 del expected.maybe[: index + 1]
                 expected.seen = _UNSEEN
@@ -89,9 +92,12 @@ class Book:
         expected = self._expected.get((group, partition))
         return expected is None or expected.allows(None)
 
-    def age_ms(self, group: str, partition: TopicPartition, now_ms: int) -> int:
-        """Time since the last acknowledged commit, on the coordinator's clock."""
-        return now_ms - self._expected[group, partition].last_ms
+    def age_ms(self, durable: Durable, group: str, partition: TopicPartition, now_ms: int) -> int:
+        """Time since the commit that the coordinator has, on its clock."""
+        expected = self._expected[group, partition]
+        value = _value(durable.offsets.get(group, {}).get(partition), durable, group, partition)
+        made = [made_ms for _, other, made_ms in expected.maybe if other == value]
+        return now_ms - min([*made, expected.last_ms] if value == expected.last else made, default=now_ms)
 
     def check(self, durable: Durable, where: str) -> None:
         """Compare with what the coordinator has. Raises Violation."""
@@ -106,11 +112,14 @@ class Book:
                 raise self.violation(group, partition, value, where)
             expected.seen = entry
 
-    def check_read(self, group: str, partition: TopicPartition, value: Value) -> None:
-        """Compare with what a client is told. Raises Violation."""
+    def check_read(self, group: str, partition: TopicPartition, value: Value, since: int) -> None:
+        """Compare with what a client is told whose request came in at event ``since``. Raises Violation."""
         expected = self._expected.get((group, partition))
         good = value is None if expected is None else expected.allows(value)
-        if not good:
+        overtaken = expected is not None and any(
+            event >= since and value == before for event, before in expected.before
+        )
+        if not good and not overtaken:
             raise self.violation(group, partition, value, "an OffsetFetch is answered with")
 
     def violation(self, group: str, partition: TopicPartition, value: Value, where: str) -> Violation:
@@ -139,7 +148,9 @@ def values_of(commit: Any) -> dict[TopicPartition, Value]:
     }
 
 
-def _value(entry: OffsetEntry | bytes | None, durable: Durable, group: str, partition: TopicPartition) -> Value:
+def _value(
+    entry: OffsetEntry | bytes | None, durable: Durable, group: str, partition: TopicPartition
+) -> Value:
     if isinstance(entry, bytes):
         entry = durable.offset(group, partition)
     return None if entry is None else (entry.offset, entry.metadata)

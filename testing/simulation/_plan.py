@@ -40,7 +40,10 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "short-write": ("a write leaves half of its bytes and fails", 1),
     "compaction": ("the log is compacted, step by step beside everything else", 1),
     "checkpoint": ("how far the log is on the disk is noted, for the next start", 1),
-    "member-crash": ("a member's process is killed; it may start again, a static one as the same instance", 2),
+    "member-crash": (
+        "a member's process is killed; it may start again, a static one as the same instance",
+        2,
+    ),
     "pause": ("a member's process stands still, shorter or longer than its session", 2),
     "leave": ("a member gives up what it has, leaves and may come back", 1),
     "arrive": ("another member joins", 2),
@@ -181,8 +184,8 @@ class Plan:
 def draw_plan(seed: int, make_assignors: MakeAssignors | None = None) -> Plan:
     """The plan of a seed; ``make_assignors`` takes the place of those that are drawn."""
     rng = Random(seed)
-    session_ms = rng.choice((1_500, 2_000, 3_000))
-    faults_ms = rng.randint(3, 6) * session_ms // 2
+    session_ms = rng.choice((900, 1_200, 1_800))
+    faults_ms = rng.randint(3, 5) * session_ms // 2
     topics = {f"t{number}": rng.randint(1, 4) for number in range(rng.randint(1, 2))}
     groups = _groups(rng, topics, make_assignors)
     fsync = rng.random() < 0.5
@@ -194,7 +197,7 @@ def draw_plan(seed: int, make_assignors: MakeAssignors | None = None) -> Plan:
         faults_ms=faults_ms,
         session_ms=session_ms,
         heartbeat_ms=session_ms // 3,
-        rebalance_ms=rng.choice((1_000, 2_000, 3_000)),
+        rebalance_ms=rng.choice((700, 1_200, 2_000)),
         initial_delay_ms=rng.choice((0, 0, 300)),
         retention_ms=rng.choice((session_ms, 3 * session_ms, 100_000)),
         quiet_sessions=10 if rng.random() < 0.05 else 1,
@@ -210,9 +213,11 @@ def draw_plan(seed: int, make_assignors: MakeAssignors | None = None) -> Plan:
     )
 
 
-def _groups(rng: Random, topics: dict[str, int], make_assignors: MakeAssignors | None) -> dict[str, GroupPlan]:
+def _groups(
+    rng: Random, topics: dict[str, int], make_assignors: MakeAssignors | None
+) -> dict[str, GroupPlan]:
     groups = {}
-    for number in range(2 if rng.random() < 0.2 else 1):
+    for number in range(2 if rng.random() < 0.1 else 1):
         name = f"g{number}"
         strategy = rng.choice(_STRATEGIES)
 
@@ -229,7 +234,7 @@ def _members(rng: Random, groups: dict[str, GroupPlan], session_ms: int) -> list
     members = []
     statics = rng.random() < 0.4
     for group in groups:
-        for number in range(rng.randint(2, 4)):
+        for number in range(rng.choice((2, 3, 3, 4))):
             static = statics and rng.random() < 0.6
             name = f"{group}m{number}"
             members.append(
@@ -239,9 +244,9 @@ def _members(rng: Random, groups: dict[str, GroupPlan], session_ms: int) -> list
                     f"i{name}" if static else None,
                     rng.choice(_VERSIONS[:_STATIC_VERSIONS] if static else _VERSIONS),
                     0 if number < 2 else rng.randint(0, session_ms),
-                    rng.randint(150, 400),
+                    rng.randint(150, 350),
                     rng.choice((1, 50, 300)),
-                    rng.randint(400, 900),
+                    rng.randint(200, 600),
                     rng.random() < 0.7,
                 )
             )
@@ -249,7 +254,7 @@ def _members(rng: Random, groups: dict[str, GroupPlan], session_ms: int) -> list
 
 
 def _incidents(rng: Random, on: set[str], faults_ms: int, *, fsync: bool) -> list[Incident]:
-    incidents = []
+    incidents: list[Incident] = []
     for kind, (_, most) in INCIDENTS.items():
         if kind not in on or (kind == "power-loss" and not fsync):
             continue

@@ -103,9 +103,7 @@ class _Run:
     def plan(self, left_out: Collection[str]) -> Plan:
         return draw_plan(self.seed, self.assignors).leave_out(left_out)
 
-    def schedule(
-        self, left_out: Collection[str], *, traced: bool = False
-    ) -> tuple[World, Violation | None]:
+    def schedule(self, left_out: Collection[str], *, traced: bool = False) -> tuple[World, Violation | None]:
         application = None if self.application is None else self.application()
         world = World(self.plan(left_out), checked=self.checked, application=application, traced=traced)
         for name, what in world.describe().items() if traced else ():

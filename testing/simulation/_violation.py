@@ -11,8 +11,8 @@ INVARIANTS: Final[dict[str, str]] = {
     "deleted or expired",
     "S2": "a commit is acknowledged only to a member of the current generation, or for an Empty group",
     "S3": "a generation never decreases, and a reload never falls below the last one that was handed out",
-    "S4": "in one generation a partition has at most one owner, and every subscribed one has an owner once an "
-    "eager group is Stable",
+    "S4": "in one generation a partition has at most one owner, and every subscribed one has an owner once "
+    "an eager group is Stable",
     "S5": "a group moves only along the rows of the state machine's table",
     "S6": "every request gets one answer, and none before what it promises is durable",
     "S7": "what is read back from the log is what the live coordinator knew, compacted or not",
@@ -20,8 +20,8 @@ INVARIANTS: Final[dict[str, str]] = {
     "left for who is gone",
     "S9": "an instance id has one member id",
     "S10": "members and parked requests stay within their limits",
-    "S11": "a member delivers only while it is joined and only what it was assigned, skips nothing, and commits "
-    "nothing that is not done",
+    "S11": "a member delivers only while it is joined and only what it was assigned, skips nothing, and "
+    "commits nothing that is not done",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",
@@ -31,7 +31,7 @@ INVARIANTS: Final[dict[str, str]] = {
 }
 
 
-class Violation(Exception):
+class Violation(Exception):  # noqa: N818
     """An invariant does not hold; ``name`` is its key in INVARIANTS."""
 
     def __init__(self, name: str, text: str) -> None:

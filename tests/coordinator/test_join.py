@@ -306,3 +306,16 @@ def test_all_joined_does_not_end_the_initial_delay_early() -> None:
     world.join("g", a, offers=RANGE_T)
     assert parked.error == ErrorCode.NOT_COORDINATOR
     assert world.state() == "PreparingRebalance"
+
+
+def test_a_round_that_everybody_has_left_takes_any_protocol() -> None:
+    # found by the simulator: INCONSISTENT_GROUP_PROTOCOL ended every client that came within the delay
+    world = World(initial_delay_ms=3_000)
+    member, join = world.new_member()
+    world.leave("g", (member, None))
+    assert join.error == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.state() == "PreparingRebalance"
+    _, parked = world.new_member(offers=protocols(sticky=subscription("u")))
+    assert parked.parked
+    world.advance(6_000)
+    assert parked.reply.protocol_name == "sticky"

@@ -9,6 +9,7 @@ import pytest
 
 from kohort.log import DataFolder, DataFolderError, DataFolderInUseError, LogConfig, PartitionLog
 from kohort.protocol import KafkaError
+from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, TOPIC_ID, batch
 from tests.log.faulty import FaultyFiles
 
@@ -167,3 +168,14 @@ def test_an_ioerror_while_the_folder_is_read_unlocks_it(tmp_path: Path) -> None:
         DataFolder.open(tmp_path)
     os.remove(tmp_path / "recovery-point-offset-checkpoint")
     DataFolder.open(tmp_path).close()
+
+
+def test_a_new_folder_outlives_a_loss_of_power() -> None:
+    # found by the simulator: with the folder's own name went all that was synced in it
+    disk = FaultyFileSystem()
+    folder = DataFolder.open("/var/lib/kohort", fs=disk)
+    (log,) = made(folder, 0)
+    log.flush()
+    again = DataFolder.open("/var/lib/kohort", fs=disk.only_synced())
+    assert again.cluster_id == folder.cluster_id
+    assert again.open_log("orders", 0, LogConfig(), now_ms=NOW_MS).log_end_offset == 2
