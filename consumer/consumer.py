@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Self, TypeVar
 
 from ..protocol import TopicPartition
@@ -16,6 +16,7 @@ from ..statemachine import MemberState
 from .arrow_reading import ArrowReading
 from .assembly import Parts, assemble
 from .config import ConsumerConfig, consumer_config
+from .decode import prepare
 from .errors import ConfigError, ConsumerClosedError
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
@@ -28,7 +29,7 @@ from .tracker import Stay
 
 T = TypeVar("T")
 
-_epoch_of = attrgetter("epoch")
+_epoch_of = itemgetter(Record._fields.index("epoch"))
 
 #: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
 CLOSE_TIMEOUT_MS = 30_000
@@ -133,7 +134,8 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
             raise ConsumerClosedError("a consumer starts once: make a new one")
         parts = self._built
         try:
-            await parts.cluster.connect()
+            # loading aiokafka takes a quarter of a second, and nothing else waits for it
+            await asyncio.gather(parts.cluster.connect(), asyncio.to_thread(prepare))
         except BaseException:
             self._closed = True
             await parts.cluster.close()
@@ -207,7 +209,7 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
                 for record in parts.delivery.run():
                     watch.taken += 1
                     yield record
-                    if not watch.taken & 7:
+                    if not watch.taken & 7 and self._time() >= self._turn_ends:
                         await self._give_way()
             if not self._closed:
                 for record in await self.getmany(1, None):
@@ -284,18 +286,24 @@ class AsyncGroupConsumer(ArrowReading, Seeking):
         Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
         """
         parts = self._parts or self._running(closing=True)
-        self._was_done(parts, parts.tracker.done(record))
+        stay = parts.tracker.done(record)
+        if parts.delivery.full_lanes or parts.handover.drained.waiters:
+            self._was_done(parts, stay)
 
     def _was_done(self, parts: Parts, stay: Stay) -> None:
         if parts.delivery.full_lanes:
             parts.delivery.made_room(stay)
-        if parts.handover.drains:
+        if parts.handover.drained.waiters:
             parts.handover.record_done()
 
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""
         parts = self._parts or self._running(closing=True)
-        for _, run in groupby(records, _epoch_of):
+        records = list(records)
+        runs: Iterable[Iterable[Record]] = (records,)
+        if len(set(map(_epoch_of, records))) != 1:
+            runs = (run for _, run in groupby(records, _epoch_of))
+        for run in runs:
             self._was_done(parts, parts.tracker.done_run(list(run)))
 
     async def commit(

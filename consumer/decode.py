@@ -1,19 +1,21 @@
 """Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98).
 
-aiokafka's compiled reader does the work where it is installed, kafka-python's otherwise.
+Batches of some size are taken apart by numpy where it is installed. aiokafka's compiled reader does the rest
+where that is, kafka-python's otherwise.
 """
 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from ..protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
-    Codec,
     CorruptBatchError,
     TopicPartition,
     decompress,
@@ -21,7 +23,13 @@ from ..protocol import (
     verify_batch,
 )
 from .fetch_requests import AbortedTransaction
-from .record import Record
+from .record import Record, RecordBatch, Rows
+
+#: From so many records on, the fixed cost of columns is worth it.
+COLUMNS_FROM = 64
+
+#: So many records, about, are taken apart at once: small batches together, so that each costs little.
+RUN_RECORDS = 4_000
 
 _ATTRIBUTES_AT = 21
 _CODEC_MASK = 0x07
@@ -29,8 +37,18 @@ _MARKER = struct.Struct(">hh")
 _ABORT_MARKER = 0
 
 
+class _Found(NamedTuple):
+    """A batch to be given: its fixed part, its records (not compressed), and where reading was before it."""
+
+    header: BatchHeader
+    overhead: bytes
+    payload: bytes
+    position: int
+    next_offset: int
+
+
 class ChunkReader:
-    """Reads the records of one partition's part of a Fetch response, a batch at a time.
+    """Reads the records of one partition's part of a Fetch response, some batches at a time.
 
     ``next_offset`` is where reading goes on after what was read; it passes control batches and aborted
     records, which are not given out under read_committed (control batches never are). A batch that is cut
@@ -92,20 +110,43 @@ class ChunkReader:
         return len(self._data) - self._position
 
     def read(self) -> list[Record]:
-        """The records of the next batch that has any; empty at the end.
+        """The records of the next batch that has any; empty at the end. Raises what ``read_batch`` raises."""
+        batch = self.read_batch()
+        return [] if batch is None else batch.records()
 
-        Raises CorruptBatchError, with its position in these bytes; reading stays where it was.
+    def read_batch(self) -> RecordBatch | None:
+        """The records of the next batches, RUN_RECORDS or a few more; None at the end.
+
+        Raises CorruptBatchError, with its position in these bytes; reading stays where it was, before the bad
+        batch: what is before that is given first.
         """
-        while (header := self._next_header()) is not None:
-            start = self.next_offset
-            records = self._records(header)
+        while self.size:
+            start, run = self.next_offset, self._next_run()
+            if run and (rows := self._rows(run, start)).offsets:
+                return RecordBatch(self.partition, rows, self._generation, self._epoch)
+        return None
+
+    def _next_run(self) -> list[_Found]:
+        run: list[_Found] = []
+        records = 0
+        while records < RUN_RECORDS:
+            try:
+                header = self._next_header()
+                if header is None:
+                    self._position = len(self._data)
+                    break
+                found = self._find(header)
+            except CorruptBatchError:
+                if run:
+                    break
+                raise
+            if found is not None:
+                run.append(found)
+                records += header.record_count
             self._position += header.size
-            self.next_offset = max(start, header.next_offset)
+            self.next_offset = max(self.next_offset, header.next_offset)
             self.leader_epoch = header.leader_epoch
-            if records:
-                return records
-        self._position = len(self._data)
-        return []
+        return run
 
     def _next_header(self) -> BatchHeader | None:
         if self.size < BATCH_OVERHEAD:
@@ -117,58 +158,87 @@ class ChunkReader:
             verify_batch(self._data, header, self._position)
         return header
 
-    def _records(self, header: BatchHeader) -> list[Record]:
+    def _find(self, header: BatchHeader) -> _Found | None:
+        """The batch at this position, decompressed; None if nothing of it is to be given."""
         self._begin_aborts(header.last_offset)
         if header.last_offset < self.next_offset and not header.control:
-            return []
-        if header.control:
-            self._end_abort(header)
-            return []
-        if header.transactional and header.producer_id in self._aborting:
-            return []
-        topic, number = self.partition
-        generation, epoch = self._generation, self._epoch
+            return None
+        if header.transactional and not header.control and header.producer_id in self._aborting:
+            return None
+        raw = self._data[self._position : self._position + header.size]
         try:
-            records = [
-                Record(topic, number, r.offset, r.timestamp, r.key, r.value, r.headers, generation, epoch)
-                for r in self._rows(header)
-            ]
+            payload = bytes(decompress(header.codec, raw[BATCH_OVERHEAD:]))
         except Exception as error:
-            raise self._unreadable(header, error) from error
-        if header.base_offset < self.next_offset:
-            records = [record for record in records if record.offset >= self.next_offset]
-        return records
+            raise self._unreadable(header, self._position, error) from error
+        found = _Found(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
+        if header.control:
+            self._end_abort(found)
+            return None
+        return found
 
-    def _unreadable(self, header: BatchHeader, error: Exception) -> CorruptBatchError:
+    def _rows(self, run: list[_Found], start: int) -> Rows:
+        records = sum(found.header.record_count for found in run)
+        if records >= COLUMNS_FROM and (plain_rows := _by_columns()) is not None:
+            rows = plain_rows([(found.header, found.payload) for found in run])
+            if rows is not None:
+                return rows if rows.offsets[0] >= start else rows.part(bisect_left(rows.offsets, start))
+        fields: list[tuple[Any, ...]] = []
+        for found in run:
+            try:
+                fields += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in _each(found)]
+            except Exception as error:
+                unreadable = self._unreadable(found.header, found.position, error)
+                self._position, self.next_offset = found.position, found.next_offset
+                if not fields:
+                    raise unreadable from error
+                break
+            self.leader_epoch = found.header.leader_epoch
+        fields = fields[bisect_left(fields, start, key=itemgetter(0)) :]
+        return Rows(*zip(*fields, strict=True)) if fields else Rows((), (), (), (), None)
+
+    def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
         """The readers trip over bytes in their own ways: all of them mean the same."""
         return CorruptBatchError(
             f"records of {self.partition} from offset {header.base_offset} cannot be read: {error!r}",
-            self._position,
+            position,
         )
-
-    def _rows(self, header: BatchHeader) -> Iterable[Any]:
-        raw = self._data[self._position : self._position + header.size]
-        if header.codec == Codec.NONE:
-            return _reader()(bytes(raw))
-        plain = bytearray(raw[:BATCH_OVERHEAD])
-        plain[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK
-        plain += decompress(header.codec, raw[BATCH_OVERHEAD:])
-        return _reader()(bytes(plain))
 
     def _begin_aborts(self, last_offset: int) -> None:
         while self._aborted and self._aborted[-1].first_offset <= last_offset:
             self._aborting.add(self._aborted.pop().producer_id)
 
-    def _end_abort(self, header: BatchHeader) -> None:
+    def _end_abort(self, found: _Found) -> None:
         try:
-            keys = [row.key for row in self._rows(header)]
+            keys = [row.key for row in _each(found)]
         except Exception as error:
-            raise self._unreadable(header, error) from error
+            raise self._unreadable(found.header, found.position, error) from error
         for key in keys:
             if key is not None and len(key) >= _MARKER.size:
                 _, kind = _MARKER.unpack_from(key)
                 if kind == _ABORT_MARKER:
-                    self._aborting.discard(header.producer_id)
+                    self._aborting.discard(found.header.producer_id)
+
+
+def _each(found: _Found) -> Iterable[Any]:
+    """The records of a batch, one by one."""
+    plain = bytearray(found.overhead)
+    plain[_ATTRIBUTES_AT + 1] &= ~_CODEC_MASK
+    return _reader()(bytes(plain + found.payload))
+
+
+def prepare() -> None:
+    """Load what reads records; it would be loaded when the first ones come."""
+    _by_columns()
+    _reader()
+
+
+@cache
+def _by_columns() -> Callable[[list[tuple[BatchHeader, bytes]]], Rows | None] | None:
+    try:
+        from .rows import plain_rows
+    except ImportError:
+        return None
+    return plain_rows
 
 
 @cache

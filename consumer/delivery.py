@@ -15,7 +15,7 @@ from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
 from .positions import Position, Positions
-from .record import Record
+from .record import Record, RecordBatch, Rows
 from .tracker import Stay, Tracker
 
 T = TypeVar("T")
@@ -23,18 +23,20 @@ T = TypeVar("T")
 #: A batch that cannot be decoded is fetched so often (it may be the network's doing), then it is an error.
 DECODE_TRIES = 3
 
+NOTHING = RecordBatch(TopicPartition("", -1), Rows((), (), (), (), None))
+
 #: Records of a run at most. With several takers, each run may pass the window by so many.
 RUN = 500
 
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """What is fetched of a partition and not delivered: ``records`` from ``index`` on, then ``readers``."""
+    """What is fetched of a partition and not delivered: ``batch`` from ``index`` on, then ``readers``."""
 
     position: Position
     stay: Stay
     readers: deque[ChunkReader] = field(default_factory=deque)
-    records: list[Record] = field(default_factory=list)
+    batch: RecordBatch = NOTHING
     index: int = 0
     buffered_bytes: int = 0
     full: bool = False
@@ -139,7 +141,7 @@ class Delivery:
         for partition in partitions:
             lane = self._lanes.pop(partition, None)
             if lane is not None:
-                lane.records, lane.index = [], 0
+                lane.batch, lane.index = NOTHING, 0
                 self._set_full(lane, False)
                 self._turn.remove(lane)
                 self.buffered_bytes -= lane.buffered_bytes
@@ -147,6 +149,7 @@ class Delivery:
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
         self.halted = halted
+        self._positions.disturbances += 1
         if not halted:
             self._wake()
 
@@ -161,7 +164,7 @@ class Delivery:
             lane = self._turn[0]
             while len(taken) < limit and self._ready(lane):
                 taken += self._take_from(lane, limit - len(taken))
-            if lane.records and len(taken) >= limit:
+            if len(lane.batch) and len(taken) >= limit:
                 break
             # at the end of a batch, or of what it has, the next lane has its turn
             self._turn.rotate(-1)
@@ -169,30 +172,14 @@ class Delivery:
                 break
         return taken
 
-    def take_one(self) -> Record | None:
-        """The next record, or None when there is nothing now: ``take(1)``, short."""
-        if self._turn and not self.halted:
-            lane = self._turn[0]
-            at = lane.index
-            if at < len(lane.records) and lane.position.readable and lane.stay.undone < self._max_undone:
-                record = lane.records[at]
-                lane.index = at + 1
-                lane.stay.delivered(record.offset)
-                if lane.index == len(lane.records):
-                    self._end_batch(lane)
-                    self._turn.rotate(-1)
-                return record
-        some = self.take(1)
-        return some[0] if some else None
-
     def take_chunk(self, deliver: Callable[[Chunk], list[T]]) -> list[T]:
         """What ``deliver`` makes of the next chunk (and tells its stay); empty when there is nothing now."""
         for _ in range(len(self._turn)):
             lane = self._turn[0]
             made: list[T] = []
             while not self.halted and not made and lane.position.readable and not self._window_full(lane):
-                if lane.index < len(lane.records):
-                    made = deliver(Chunk(lane.stay, None, lane.records[lane.index :]))
+                if lane.index < len(lane.batch):
+                    made = deliver(Chunk(lane.stay, None, lane.batch.records(lane.index)))
                     self._end_batch(lane)
                 elif lane.readers:
                     made = self._deliver_reader(lane, deliver)
@@ -217,41 +204,42 @@ class Delivery:
         return made
 
     def run(self) -> Iterator[Record]:
-        """Records of the next lane, one at a time, for as long as nothing comes between, and RUN at most.
-
-        As ``take_one`` again and again, but what cannot have changed meanwhile is not looked at.
-        """
-        record = self.take_one()
-        if record is None:
+        """Records of the next lane, one at a time, for as long as nothing comes between, and RUN at most."""
+        lane = self._next_lane()
+        if lane is None:
             return
-        yield record
-        if not self._turn:
-            return
-        lane = self._turn[0]
-        positions, records, stay = self._positions, lane.records, lane.stay
-        if not lane.position.readable or lane.index >= len(records):
-            return
-        undisturbed = positions.disturbances
-        for _ in range(min(RUN, self._max_undone - stay.undone)):
-            at = lane.index
-            if (
-                at + 1 >= len(records)
-                or self.halted
-                or positions.disturbances != undisturbed
-                or lane.records is not records
-            ):
-                return  # the last one of a batch goes the long way, which ends the batch
-            record = records[at]
-            lane.index = at + 1
-            stay.delivered(record.offset)
+        batch, stay, at, positions = lane.batch, lane.stay, lane.index, self._positions
+        records = batch.records(at, at + min(RUN, self._max_undone - stay.undone))
+        undisturbed, last = positions.disturbances, len(batch)
+        for record in records:
+            if positions.disturbances != undisturbed or lane.index != at or lane.batch is not batch:
+                return
+            lane.index = at = at + 1
+            offset = record.offset
+            if stay.in_line and offset == stay.end:
+                stay.position = stay.end = offset + 1
+            else:
+                stay.delivered(offset)
+            if at == last:
+                self._end_batch(lane)
+                self._turn.rotate(-1)
             yield record
+
+    def _next_lane(self) -> Lane | None:
+        """The next one that has a record to give now; it has the turn then."""
+        for _ in range(0 if self.halted else len(self._turn)):
+            if self._ready(self._turn[0]):
+                return self._turn[0]
+            self._turn.rotate(-1)
+        return None
 
     def _take_from(self, lane: Lane, limit: int) -> list[Record]:
         room = self._max_undone - lane.stay.undone
-        some = lane.records[lane.index : lane.index + min(limit, room)]
-        lane.index += len(some)
-        lane.stay.delivered_all([record.offset for record in some])
-        if lane.index == len(lane.records):
+        first, last = lane.index, min(lane.index + min(limit, room), len(lane.batch))
+        lane.index = last
+        lane.stay.delivered_all(lane.batch.rows.offsets[first:last])
+        some = lane.batch.records(first, last)
+        if last == len(lane.batch):
             self._end_batch(lane)
         return some
 
@@ -259,7 +247,7 @@ class Delivery:
         """Whether the lane has a record to give now; decodes the next batch if need be."""
         if not lane.position.readable or self._window_full(lane):
             return False
-        while lane.index >= len(lane.records):
+        while lane.index >= len(lane.batch):
             if not lane.readers:
                 return False
             self._decode(lane)
@@ -280,7 +268,7 @@ class Delivery:
         reader = lane.readers[0]
         before = reader.size
         try:
-            lane.records = lane.stay.fresh(reader.read())
+            batch = reader.read_batch()
         except CorruptBatchError as error:
             self._corrupt(lane, error)
             return
@@ -289,12 +277,16 @@ class Delivery:
         lane.position.failures = 0
         lane.buffered_bytes -= before - reader.size
         self.buffered_bytes -= before - reader.size
-        if not lane.records:
+        if batch is not None:
+            fresh = lane.stay.fresh(batch.rows.offsets)
+            if fresh:
+                lane.batch = batch if len(fresh) == len(batch) else batch.only(fresh)
+        if not len(lane.batch):
             self._end_batch(lane)
 
     def _end_batch(self, lane: Lane) -> None:
         """All records of a batch are delivered, so what follows it up to the next one is passed."""
-        lane.records, lane.index = [], 0
+        lane.batch, lane.index = NOTHING, 0
         if lane.readers:
             lane.stay.passed(lane.readers[0].next_offset)
             if not lane.readers[0].size:
@@ -315,7 +307,7 @@ class Delivery:
         self.buffered_bytes -= lane.buffered_bytes
         lane.buffered_bytes = 0
         lane.readers.clear()
-        lane.records, lane.index = [], 0
+        lane.batch, lane.index = NOTHING, 0
 
     # windows
 

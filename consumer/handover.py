@@ -95,7 +95,8 @@ class Handover:
         self._report = report
         self._steps: asyncio.Queue[Adopt | _Giving] = asyncio.Queue()
         self._giving: list[_Giving] = []
-        self._drained = Signal()
+        #: Waited for by whatever waits for records to be done.
+        self.drained = Signal()
         self._closing = False
 
     def __repr__(self) -> str:
@@ -118,7 +119,7 @@ class Handover:
             for other in self._giving:
                 other.lost = other.lost or effect.reason
                 other.gone.set()
-            self._drained.fire()
+            self.drained.fire()
         giving = _Giving(partitions, effect.reason, self._settings.drain_ms)
         giving.lost = effect.reason if effect.lost else None
         self._give(giving)
@@ -131,14 +132,9 @@ class Handover:
 
     # from the user
 
-    @property
-    def drains(self) -> bool:
-        """Whether something waits for records to be done."""
-        return self._drained.awaited
-
     def record_done(self) -> None:
         """Some record is done: a drain may be over."""
-        self._drained.fire()
+        self.drained.fire()
 
     async def drain(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> bool:
         """Wait until what was delivered of these partitions is done; whether it was in time."""
@@ -146,7 +142,7 @@ class Handover:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while self._tracker.undone(wanted):
-            if not await self._drained.wait((deadline - loop.time()) * 1000):
+            if not await self.drained.wait((deadline - loop.time()) * 1000):
                 return False
         return True
 
@@ -155,7 +151,7 @@ class Handover:
         self._closing = True
         for waiting in self._giving:
             waiting.drain_ms = min(waiting.drain_ms, drain_ms)
-        self._drained.fire()
+        self.drained.fire()
         leaving = {p for giving in self._giving for p in giving.partitions}
         rest = tuple(sorted(self._positions.partitions() - leaving))
         giving = _Giving(rest, "the consumer closes", drain_ms, asked=False)
@@ -236,7 +232,7 @@ class Handover:
             if waited_ms >= giving.drain_ms:
                 self._report(DrainTimedOut(undone, waited_ms))
                 return
-            await self._drained.wait(giving.drain_ms - waited_ms)
+            await self.drained.wait(giving.drain_ms - waited_ms)
 
     async def _call(
         self, name: str, callback: PartitionsCallback | None, partitions: tuple[TopicPartition, ...]

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import repeat
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from ..protocol import TopicPartition
+
+#: What ``Record(...)`` comes to, without a step in Python.
+_new: Any = tuple.__new__
 
 #: Name and value, in the producer's order; names may repeat.
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-@dataclass(slots=True, eq=False)
-class Record:
-    """One record. ``key`` and ``value`` are None for null; times are in milliseconds since 1970.
-
-    ``generation`` is the group's generation when it was delivered (-1 outside a group). ``epoch`` numbers the
-    stays of the partition with this consumer: ``done`` is refused for a record of an earlier stay.
-    """
-
+class _Fields(NamedTuple):
     topic: str
     partition: int
     offset: int
@@ -29,6 +27,99 @@ class Record:
     generation: int = -1
     epoch: int = 0
 
+
+class Record(_Fields):
+    """One record. ``key`` and ``value`` are None for null; times are in milliseconds since 1970.
+
+    ``generation`` is the group's generation when it was delivered (-1 outside a group). ``epoch`` numbers the
+    stays of the partition with this consumer: ``done`` is refused for a record of an earlier stay. A record
+    equals itself only: what is delivered again is another one.
+    """
+
+    # a tuple underneath, since nothing else is made as quickly by the hundred thousand
+    __slots__ = ()
+
     @property
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Rows(NamedTuple):
+    """Records column by column, ``offsets`` ascending. ``headers`` is None when no record has any."""
+
+    offsets: Sequence[int]
+    timestamps_ms: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[Headers] | None
+
+    def part(self, first: int, last: int | None = None) -> Rows:
+        """Rows ``first`` to, not including, ``last``."""
+        offsets, timestamps, keys, values, headers = self
+        return Rows(
+            offsets[first:last],
+            timestamps[first:last],
+            keys[first:last],
+            values[first:last],
+            None if headers is None else headers[first:last],
+        )
+
+    def at(self, places: Sequence[int]) -> Rows:
+        """The rows in these places."""
+        pick = itemgetter(*places, places[-1])  # twice the last: of one place it would give no tuple
+        offsets, timestamps, keys, values, headers = self
+        return Rows(
+            pick(offsets)[:-1],
+            pick(timestamps)[:-1],
+            pick(keys)[:-1],
+            pick(values)[:-1],
+            None if headers is None else pick(headers)[:-1],
+        )
+
+
+class RecordBatch:
+    """Records of one partition, each made when it is asked for."""
+
+    __slots__ = ("_epoch", "_generation", "_partition", "rows")
+
+    def __init__(self, partition: TopicPartition, rows: Rows, generation: int = -1, epoch: int = 0) -> None:
+        self.rows = rows
+        self._partition = partition
+        self._generation = generation
+        self._epoch = epoch
+
+    def __repr__(self) -> str:
+        return f"RecordBatch({self._partition}, {len(self)} records)"
+
+    def __len__(self) -> int:
+        return len(self.rows.offsets)
+
+    def only(self, places: Sequence[int]) -> RecordBatch:
+        """With the records in these places."""
+        return RecordBatch(self._partition, self.rows.at(places), self._generation, self._epoch)
+
+    def records(self, first: int = 0, last: int | None = None) -> list[Record]:
+        """Records ``first`` to, not including, ``last``."""
+        topic, partition = self._partition
+        rows = self.rows if first == 0 and last is None else self.rows.part(first, last)
+        fields = zip(
+            repeat(topic),
+            repeat(partition),
+            rows.offsets,
+            rows.timestamps_ms,
+            rows.keys,
+            rows.values,
+            repeat(()) if rows.headers is None else rows.headers,
+            repeat(self._generation),
+            repeat(self._epoch),
+        )
+        return list(map(_new, repeat(Record), fields))

@@ -8,17 +8,13 @@ import asyncio
 class Signal:
     """``fire`` wakes everyone who waits at that moment; nothing is remembered for later."""
 
-    __slots__ = ("_waiters",)
+    __slots__ = ("waiters",)
 
     def __init__(self) -> None:
-        self._waiters: set[asyncio.Future[None]] = set()
-
-    @property
-    def awaited(self) -> bool:
-        return bool(self._waiters)
+        self.waiters: set[asyncio.Future[None]] = set()
 
     def fire(self) -> None:
-        waiters, self._waiters = self._waiters, set()
+        waiters, self.waiters = self.waiters, set()
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -26,12 +22,12 @@ class Signal:
     async def wait(self, timeout_ms: float | None = None) -> bool:
         """Whether it fired before the time was up (None: no limit)."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.add(waiter)
+        self.waiters.add(waiter)
         try:
             async with asyncio.timeout(None if timeout_ms is None else max(timeout_ms, 0.0) / 1000):
                 await waiter
         except TimeoutError:
             return False
         finally:
-            self._waiters.discard(waiter)
+            self.waiters.discard(waiter)
         return True

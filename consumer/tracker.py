@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain
+from operator import itemgetter
 
 from ..protocol import TopicPartition
 from . import done_ahead
@@ -19,6 +20,8 @@ from .done_ahead import Range
 from .errors import StaleRecordError
 from .offset_requests import CommittedOffset
 from .record import Record
+
+_offset_of = itemgetter(Record._fields.index("offset"))
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +39,14 @@ class Stay:
     committed: CommittedOffset | None
     done_before_us: list[Range] = field(default_factory=list)
     leader_epoch: int = -1
-    _open: deque[int] = field(default_factory=deque)
+    #: What is delivered and not at the head done: offsets ``first`` to, not including, ``end``, and further
+    #: such runs where compaction or transactions left holes. Nothing is, when the two are equal.
+    first: int = -1
+    end: int = -1
+    #: No more than that one run is delivered, and nothing of it done but from its head on.
+    in_line: bool = True
+    _later: deque[list[int]] = field(default_factory=deque)
+    _in_later: int = 0
     _done_early: set[int] = field(default_factory=set)
     #: Runs of records delivered as one, by their first offset: where they end, and how many they are.
     _blocks: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -45,16 +55,16 @@ class Stay:
     @property
     def undone(self) -> int:
         """Records delivered and not done."""
-        return len(self._open) - len(self._done_early) + self._in_blocks
+        return self.end - self.first + self._in_later - len(self._done_early) + self._in_blocks
 
     @property
     def committable(self) -> int:
         """Everything before this offset is done."""
-        return self._open[0] if self._open else self.position
+        return self.first if self.first < self.end else self.position
 
     @property
     def first_undone(self) -> int | None:
-        return self._open[0] if self._open else None
+        return self.first if self.first < self.end else None
 
     def to_commit(self) -> CommittedOffset:
         """What a commit says now."""
@@ -64,20 +74,41 @@ class Stay:
 
     def delivered(self, offset: int) -> None:
         """A record goes to the user. Offsets rise."""
-        self._open.append(offset)
-        self.position = offset + 1
+        self._deliver(offset, offset + 1)
 
-    def delivered_all(self, offsets: list[int]) -> None:
+    def delivered_all(self, offsets: Sequence[int]) -> None:
         """Some records go to the user together; at least one."""
-        self._open.extend(offsets)
-        self.position = offsets[-1] + 1
+        first, end = offsets[0], offsets[-1] + 1
+        if end - first == len(offsets):
+            self._deliver(first, end)
+        else:
+            for offset in offsets:
+                self.delivered(offset)
 
     def delivered_block(self, first: int, end: int, records: int) -> None:
         """Some records go to the user as one thing, which is done by ``done(first)``; at least one."""
-        self._open.append(first)
+        self._deliver(first, first + 1)
         self._blocks[first] = end, records
+        self.in_line = False
         self._in_blocks += records - 1
         self.position = end
+
+    def _deliver(self, first: int, end: int) -> None:
+        self.position = end
+        if self.first == self.end:
+            self.first, self.end = first, end
+            return
+        if not self._later:
+            if first == self.end:
+                self.end = end
+                return
+            self._later.append([first, end])
+            self.in_line = False
+        elif first == self._later[-1][1]:
+            self._later[-1][1] = end
+        else:
+            self._later.append([first, end])
+        self._in_later += end - first
 
     def passed(self, position: int) -> None:
         """There is nothing (more) to deliver before this offset."""
@@ -85,59 +116,56 @@ class Stay:
 
     def done(self, offset: int) -> bool:
         """Whether this was news. Offsets that were never delivered, or are done already, are none."""
-        open_ = self._open
-        if open_ and open_[0] == offset and not self._done_early and not self._blocks:
-            open_.popleft()
-            return True
-        if not open_ or offset < open_[0] or offset >= self.position or offset in self._done_early:
+        if self.first == self.end or not self.first <= offset < self.position or offset in self._done_early:
             return False
-        if self._blocks:
-            self._block_done(offset)
-        if offset != open_[0]:
+        self._block_done(offset)
+        if offset == self.first:
+            self._close_first()
+            self._close_what_is_done()
+            self.in_line = not (self._later or self._done_early or self._blocks)
+        else:
             self._done_early.add(offset)
-            return True
-        self._close_first()
-        self._close_what_is_done()
+            self.in_line = False
         return True
 
-    def done_all(self, offsets: list[int]) -> None:
-        """``done`` for each."""
-        open_ = self._open
-        if self._done_early or self._blocks or list(islice(open_, len(offsets))) != offsets:
+    def done_all(self, offsets: Sequence[int]) -> None:
+        """``done`` for each, in the order of delivery."""
+        first, end = offsets[0], offsets[-1] + 1
+        if self.in_line and first == self.first and end <= self.end and offsets == list(range(first, end)):
+            self.first = end
+        else:
             for offset in offsets:
                 self.done(offset)
-        elif len(offsets) == len(open_):
-            open_.clear()
-        else:
-            for _ in offsets:
-                open_.popleft()
 
     def done_before(self, offset: int) -> None:
         """Everything delivered before this offset is done."""
-        while self._open and self._end_of(self._open[0]) <= offset:
-            self._block_done(self._open[0])
+        while self.first < self.end and self._end_of(self.first) <= offset:
+            self._block_done(self.first)
             self._done_early.discard(self._close_first())
         self._close_what_is_done()
 
-    def fresh(self, records: list[Record]) -> list[Record]:
-        """Those of these records (ascending offsets) that no earlier stay had done."""
+    def fresh(self, offsets: Sequence[int]) -> Sequence[int]:
+        """The places in these ascending offsets of those that no earlier stay had done."""
         ranges = self.done_before_us
-        if not ranges or not records or records[-1].offset < ranges[0][0]:
-            return records
+        if not ranges or not offsets or offsets[-1] < ranges[0][0]:
+            return range(len(offsets))
         starts = [start for start, _ in ranges]
         # of the range that starts last before a record: whether it has ended there
         ends = [-1, *(end for _, end in ranges)]
-        return [r for r in records if r.offset >= ends[bisect_right(starts, r.offset)]]
+        return [at for at, offset in enumerate(offsets) if offset >= ends[bisect_right(starts, offset)]]
 
     def _close_first(self) -> int:
-        offset = self._open.popleft()
-        if self._blocks:
-            self._blocks.pop(offset, None)
+        offset = self.first
+        self._blocks.pop(offset, None)
+        self.first = offset + 1
+        if self.first == self.end and self._later:
+            self.first, self.end = self._later.popleft()
+            self._in_later -= self.end - self.first
         return offset
 
     def _close_what_is_done(self) -> None:
-        early, open_ = self._done_early, self._open
-        while early and open_ and open_[0] in early:
+        early = self._done_early
+        while early and self.first < self.end and self.first in early:
             early.remove(self._close_first())
 
     def _end_of(self, offset: int) -> int:
@@ -153,7 +181,7 @@ class Stay:
             return self.done_before_us
         runs: list[Range] = []
         start = end = -1
-        for offset in self._open:
+        for offset in chain(range(self.first, self.end), *(range(*run) for run in self._later)):
             if offset in self._done_early:
                 start = offset if start < 0 else start
                 end = self._end_of(offset)
@@ -242,13 +270,17 @@ class Tracker:
     def done(self, record: Record) -> Stay:
         """The record has been dealt with; its stay. StaleRecordError if that is over."""
         stay = self._by_epoch.get(record.epoch) or self.stay_of(record)
-        stay.done(record.offset)
+        offset = record.offset
+        if stay.in_line and offset == stay.first != stay.end:
+            stay.first = offset + 1
+        else:
+            stay.done(offset)
         return stay
 
     def done_run(self, records: list[Record]) -> Stay:
         """``done`` for records of one stay, in the order of their delivery: mostly the first ones undone."""
         stay = self._by_epoch.get(records[0].epoch) or self.stay_of(records[0])
-        stay.done_all([record.offset for record in records])
+        stay.done_all(list(map(_offset_of, records)))
         return stay
 
     def undone(self, partitions: Iterable[TopicPartition] | None = None) -> int:

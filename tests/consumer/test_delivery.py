@@ -55,6 +55,9 @@ class _Bench:
     def values(self, limit: int = 100) -> list[bytes | None]:
         return [record.value for record in self.delivery.take(limit)]
 
+    def one(self) -> Record | None:
+        return next(iter(self.delivery.take(1)), None)
+
 
 def test_records_come_in_order_and_in_pieces_of_any_size() -> None:
     bench = _Bench()
@@ -62,12 +65,12 @@ def test_records_come_in_order_and_in_pieces_of_any_size() -> None:
     bench.put(A, batch([b"0", b"1", b"2"]), batch([b"3"], 3))
     bench.put(A, batch([b"4", b"5"], 4), start=4)
     assert bench.values(2) == [b"0", b"1"]
-    one = bench.delivery.take_one()
+    one = bench.one()
     assert one is not None
     assert one.value == b"2"
     assert bench.values() == [b"3", b"4", b"5"]
     assert bench.values() == []
-    assert bench.delivery.take_one() is None
+    assert bench.one() is None
     assert (bench.delivery.buffered_bytes, bench.delivery.buffered(A)) == (0, 0)
 
 
@@ -75,9 +78,10 @@ def test_partitions_take_turns() -> None:
     bench = _Bench()
     for partition in (A, B):
         bench.begin(partition)
-        bench.put(partition, *(batch([b"%d-%d" % (partition.partition, n)], n) for n in range(3)))
+        for n in range(3):
+            bench.put(partition, batch([b"%d-%d" % (partition.partition, n)], n), start=n)
     seen: list[Record] = []
-    while (record := bench.delivery.take_one()) is not None:
+    while (record := bench.one()) is not None:
         seen.append(record)
     assert [record.partition for record in seen] == [0, 1, 0, 1, 0, 1]
 
@@ -115,7 +119,7 @@ def test_paused_partitions_keep_what_they_have() -> None:
     assert bench.values(1) == [b"0"]
     bench.positions.pause([A])
     assert bench.values() == []
-    assert bench.delivery.take_one() is None
+    assert bench.one() is None
     bench.positions.resume([A])
     assert bench.values() == [b"1"]
 
@@ -126,7 +130,7 @@ def test_nothing_is_delivered_while_halted() -> None:
     bench.put(A, batch([b"0"]))
     bench.delivery.halt(True)
     assert bench.values() == []
-    assert bench.delivery.take_one() is None
+    assert bench.one() is None
     wakes = bench.wakes
     bench.delivery.halt(False)
     assert bench.wakes == wakes + 1
@@ -152,7 +156,7 @@ def test_a_full_window_is_told_once_and_holds_back_until_something_is_done() -> 
     taken = bench.delivery.take(10)
     assert len(taken) == 2
     assert bench.values() == []
-    assert bench.delivery.take_one() is None
+    assert bench.one() is None
     assert [e for e in bench.events if isinstance(e, WindowFull)] == [WindowFull(A, 2)]
     bench.tracker.done(taken[0])
     stay = bench.tracker.get(A)
