@@ -23,7 +23,7 @@ def kafka_python_consumer(job: Job) -> Any:
     )
 
 
-def confluent_consumer(job: Job) -> Any:
+def confluent_consumer(job: Job, **settings: Any) -> Any:
     from confluent_kafka import Consumer
 
     consumer = Consumer(
@@ -33,6 +33,7 @@ def confluent_consumer(job: Job) -> Any:
             "auto.offset.reset": "earliest",
             # with its default it rests for a second whenever 100,000 records wait: that would be measured
             "queued.min.messages": 1_000_000,
+            **settings,
         }
     )
     consumer.subscribe([job["topic"]])
@@ -55,8 +56,8 @@ def kohort_settings(job: Job) -> dict[str, Any]:
     return {"bootstrap": job["bootstrap"], "group": _group(job), "auto_offset_reset": "earliest"}
 
 
-def produce(bootstrap: str, topic: str, records: int, codec: str, partitions: int) -> None:
-    """So many records of 100 bytes, in batches of up to 1 MB."""
+def produce(bootstrap: str, topic: str, records: int, codec: str, partitions: int, keys: int = 0) -> None:
+    """So many records of 100 bytes, in batches of up to 1 MB; with keys by turns where there are any."""
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -69,8 +70,9 @@ def produce(bootstrap: str, topic: str, records: int, codec: str, partitions: in
         }
     )
     for number in range(records):
-        value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6
-        producer.produce(topic, value + b"%04d" % (number % 10_000), partition=number % partitions)
+        value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6 + b"%04d" % (number % 10_000)
+        key = b"key-%d" % (number % keys) if keys else None
+        producer.produce(topic, value, key, partition=number % partitions)
         if number % 10_000 == 0:
             producer.poll(0)
     if left := producer.flush(60):

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from kohort.consumer import Cluster
 
@@ -15,8 +15,14 @@ from ._brokers import ROOT
 from ._clients import produce
 from ._rows import Figures
 
-READ_PARTITIONS, MANY_PARTITIONS = 4, 100
+READ_PARTITIONS, MANY_PARTITIONS, MOVING_PARTITIONS = 4, 100, 40
+#: Keys of the records that are worked on by key, and the share of the time one after the other that Parallel
+#: Consumer's authors publish: 2.24, 2.18 and 2.06 s of 22.2 s.
+PARALLEL = {20: 2.24 / 22.2, 100: 2.18 / 22.2, 1_000: 2.06 / 22.2}
+KEYS = tuple(PARALLEL)
 _TIMEOUT_S = 180
+#: Rows that read what is written meanwhile: a topic for each measurement, of so many partitions.
+_OF_ITS_OWN = {"latency": 1, "rebalance": MOVING_PARTITIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,10 @@ class Effort:
     records: int = 300_000
     #: At 1,000 a second; the first 500 are not counted.
     arrivals: int = 5_000
+    #: Through handlers that do nothing.
+    handled: int = 20_000
+    #: Through handlers that take 0 to 5 ms.
+    worked: int = 10_000
     #: What a consumer is left alone for before its memory is read.
     rest_s: float = 5.0
 
@@ -36,9 +46,10 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``works`` by client, kohort's last; ``metrics`` are the figures' names and their titles.
+    """``works`` by client, kohort's last: a function, or module and function. ``metrics``: titles by figure.
 
-    ``goal`` bounds kohort's figure over the best of the others, or over that of ``beside`` where it is set.
+    ``goal`` bounds kohort's figure over the best of the others, or over that of ``beside`` where it is set,
+    or over what is ``published``, by figure. ``rounds`` is how often it is measured at most.
     """
 
     name: str
@@ -52,6 +63,8 @@ class Row:
     digits: int = 0
     beside: str = ""
     records: str = "records"
+    published: Mapping[str, float] = field(default_factory=dict)
+    rounds: int = 100
 
     def met(self, ratio: float) -> bool:
         return ratio >= self.goal if self.more_is_better else ratio <= self.goal
@@ -94,7 +107,11 @@ ROWS: tuple[Row, ...] = (
         "latency",
         "produce to handler at 1,000 records/s",
         "ms",
-        {"confluent-kafka": "confluent_latency", "aiokafka": "aiokafka_latency", "kohort": "kohort_latency"},
+        {
+            "confluent-kafka": "_consume_more.confluent_latency",
+            "aiokafka": "_consume_more.aiokafka_latency",
+            "kohort": "_consume_more.kohort_latency",
+        },
         {"p50_ms": ", p50", "p99_ms": ", p99"},
         1.0,
         more_is_better=False,
@@ -104,10 +121,50 @@ ROWS: tuple[Row, ...] = (
         records="arrivals",
     ),
     Row(
+        "service",
+        'ConsumerService, a handler that does nothing, `lanes="key"`',
+        "records/s",
+        {"FastStream": "_consume_service.faststream_service", "kohort": "_consume_service.kohort_service"},
+        {"per_second": ""},
+        2.0,
+        more_is_better=True,
+        topic="keyed",
+        records="handled",
+    ),
+    Row(
+        "work_by_key",
+        "records of 0-5 ms by key, share of one after the other",
+        "ratio",
+        {"kohort": "_consume_service.kohort_work_by_key"},
+        {f"of_{keys}": f", {keys:,} keys (published: {PARALLEL[keys]:.3f})" for keys in KEYS},
+        1.0,
+        more_is_better=False,
+        topic="keys",
+        digits=3,
+        records="worked",
+        published={f"of_{keys}": PARALLEL[keys] for keys in KEYS},
+        rounds=1,
+    ),
+    Row(
+        "rebalance",
+        "a partition that moves is not read, 10 members",
+        "ms",
+        {
+            "confluent-kafka": "_consume_moves.confluent_moves",
+            "aiokafka": "_consume_moves.aiokafka_moves",
+            "kohort": "_consume_moves.kohort_moves",
+        },
+        {"pause_ms": ", median", "longest_ms": ", longest"},
+        0.5,
+        more_is_better=False,
+        topic="moves",
+        rounds=1,
+    ),
+    Row(
         "memory",
         "memory at 100 partitions, prefetch full",
         "MiB",
-        {"confluent-kafka": "confluent_memory", "kohort": "kohort_memory"},
+        {"confluent-kafka": "_consume_more.confluent_memory", "kohort": "_consume_more.kohort_memory"},
         {"mib": ""},
         1.0,
         more_is_better=False,
@@ -122,24 +179,29 @@ def prepare(bootstrap: str, effort: Effort) -> None:
 
     async def create() -> None:
         async with Cluster(bootstrap) as cluster:
-            await cluster.create_topics(
-                {"read-none": READ_PARTITIONS, "read-lz4": READ_PARTITIONS, "many": MANY_PARTITIONS}
-            )
+            topics = {"read-none": READ_PARTITIONS, "read-lz4": READ_PARTITIONS, "many": MANY_PARTITIONS}
+            await cluster.create_topics(topics | {"keyed": READ_PARTITIONS})
+            await cluster.create_topics({f"keys-{keys}": 1 for keys in KEYS})
 
     asyncio.run(create())
     for codec in ("none", "lz4"):
         produce(bootstrap, f"read-{codec}", effort.records, codec, READ_PARTITIONS)
     produce(bootstrap, "many", 4 * effort.records, "none", MANY_PARTITIONS)
+    produce(bootstrap, "keyed", effort.handled, "none", READ_PARTITIONS, keys=1_000)
+    for keys in KEYS:
+        produce(bootstrap, f"keys-{keys}", effort.worked, "none", 1, keys)
 
 
 def measure(row: Row, client: str, bootstrap: str, effort: Effort, number: int) -> Figures:
     """One client's figures, from a process of its own."""
     topic = row.topic
-    if row.name == "latency":
+    if row.name in _OF_ITS_OWN:
         topic = f"{topic}-{client}-{number}"
-        asyncio.run(_create(bootstrap, topic))
+        asyncio.run(_create(bootstrap, topic, _OF_ITS_OWN[row.name]))
+    module, _, work = row.works[client].rpartition(".")
     job = {
-        "work": row.works[client],
+        "module": module or "_consume",
+        "work": work,
         "bootstrap": bootstrap,
         "topic": topic,
         "records": getattr(effort, row.records),
@@ -153,6 +215,6 @@ def measure(row: Row, client: str, bootstrap: str, effort: Effort, number: int) 
     return figures
 
 
-async def _create(bootstrap: str, topic: str) -> None:
+async def _create(bootstrap: str, topic: str, partitions: int) -> None:
     async with Cluster(bootstrap) as cluster:
-        await cluster.create_topics({topic: 1})
+        await cluster.create_topics({topic: partitions})

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from .backoff import Backoff
 from .effects import Doubt, Effect, Report, Send
 from .events import SessionInDoubt, SessionResumed
+
+#: When another round is about to follow, the first heartbeat comes so soon, and the pauses double from there:
+#: partitions on their way wait for the member that hears of it last.
+FIRST_PAUSE_MS = 50.0
 
 
 @dataclass(slots=True)
@@ -22,6 +27,7 @@ class Heart:
     generation: int = -1
     doubtful: bool = False
     _next: float = 0.0
+    _pause_ms: float = math.inf
     _last_heard: float = 0.0
     _failures: int = 0
 
@@ -38,7 +44,8 @@ class Heart:
     def sent(self, send: Send, generation: int, now: float) -> None:
         self.under_way = send
         self.generation = generation
-        self._next = now + self.interval_ms
+        self._pause_ms = min(2 * self._pause_ms, self.interval_ms)
+        self._next = now + self._pause_ms
         self.emit(send)
 
     def heard(self, now: float) -> None:
@@ -50,7 +57,13 @@ class Heart:
     def joined(self, now: float) -> None:
         """A JoinGroup was answered."""
         self.heard(now)
+        self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
+
+    def expect(self, now: float) -> None:
+        """The group is about to have another round."""
+        self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
+        self._next = now + self._pause_ms
 
     def retry(self, now: float) -> None:
         """A heartbeat failed: the next one after a pause that grows."""

@@ -31,6 +31,10 @@ from ..protocol import (
     encode_assignment,
 )
 
+#: User data of every member's share while partitions wait for their owners to give them up (KIP-429): another
+#: round begins as soon as they have, and those who know of it ask more often. Others do not read it.
+ANOTHER_ROUND = b"another round follows"
+
 #: Problems of an assignment that its error names.
 _SHOWN_PROBLEMS = 5
 
@@ -104,7 +108,10 @@ def _assigned(
     given = assignor.assign(MappingProxyType(dict(topics)), MappingProxyType(led.members))
     if problems := validate_assignment(topics, led.members, given, protocol):
         raise WrongAssignmentError(assignor.name, problems)
-    shares = {member: encode_assignment(given.get(member, ())) for member in led.members}
+    there = sum(topics[topic].partition_count for topic in led.topics if topic in topics)
+    withheld = protocol is RebalanceProtocol.COOPERATIVE and sum(map(len, given.values())) < there
+    note = ANOTHER_ROUND if withheld else None
+    shares = {member: encode_assignment(given.get(member, ()), note) for member in led.members}
     return Assigned(shares, assignor.name)
 
 

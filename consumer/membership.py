@@ -22,7 +22,7 @@ from ..statemachine import MemberState, MemberTrigger
 from . import group_messages
 from .effects import Adopt, ForgetCoordinator, NeedTopics, Send
 from .events import AssignmentRefused, BrokerUnavailable, RebalanceCompleted, RebalanceStarted
-from .leader import Led
+from .leader import ANOTHER_ROUND, Led
 from .membership_core import MembershipCore
 from .refusals import Reaction, reaction
 
@@ -286,13 +286,17 @@ class Membership(MembershipCore):
         self._attempts = 0
         self._prepared = False
         try:
-            given = _partitions_in(response.assignment)
+            # some leaders send zero bytes to a member they have nothing for
+            share = decode_assignment(bytes(response.assignment or b""))
         except MalformedMessageError as error:
             self._reject(f"the assignment cannot be read: {error}", now)
             return
+        given = frozenset(share.partitions)
         if outside := sorted(p for p in given if p.topic not in self._subscription):
             self._reject(f"assigned {outside[0]}, which is not subscribed to", now)
             return
+        if share.user_data == ANOTHER_ROUND:
+            self._heart.expect(now)
         self._adopt(given, now)
 
     def _reject(self, reason: str, now: float) -> None:
@@ -345,8 +349,3 @@ class Membership(MembershipCore):
                 if how is Reaction.FIND_COORDINATOR:
                     self._emit(ForgetCoordinator())
                 self._heart.retry(now)
-
-
-def _partitions_in(data: Any) -> frozenset[TopicPartition]:
-    """A member's share. Some leaders send zero bytes to a member they have nothing for."""
-    return frozenset(decode_assignment(bytes(data)).partitions) if data else frozenset()

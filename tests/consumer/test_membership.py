@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kohort.assignors import (
+    CooperativeStickyAssignor,
+    Member,
     RangeAssignor,
+    RebalanceProtocol,
     TopicInfo,
 )
 from kohort.consumer.effects import Adopt, NeedTopics, Release
@@ -14,12 +17,14 @@ from kohort.consumer.events import (
     RebalanceCompleted,
 )
 from kohort.consumer.group_messages import MembershipSettings
+from kohort.consumer.leader import ANOTHER_ROUND, Led, assign
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
     Subscription,
     TopicPartition,
     decode_assignment,
+    encode_assignment,
     encode_subscription,
 )
 from kohort.statemachine import MemberState
@@ -124,6 +129,42 @@ def test_heartbeats_go_on_while_partitions_are_given_up() -> None:
     assert talk.quiet()
     talk.released()
     talk.sent(ApiKey.JOIN_GROUP)
+
+
+def test_while_another_round_is_about_to_follow_heartbeats_come_sooner() -> None:
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
+    share = encode_assignment([P0, P1], ANOTHER_ROUND)
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=share)
+    talk.next(Adopt)
+    for pause_ms in (50, 100, 200, 400, 800, 1_000, 1_000):
+        talk.advance(pause_ms - 1)
+        assert talk.quiet()
+        talk.advance(1)
+        talk.answer(talk.sent(ApiKey.HEARTBEAT))
+    talk.told_to_rejoin()
+    talk.follow(P0, P1, generation=3)
+    talk.next(Adopt)
+    talk.advance(999)
+    assert talk.quiet(), "that was the other round"
+
+
+def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> None:
+    led = Led(
+        {
+            "a": Member("a", Subscription(("orders",), owned=(P0, P1), generation=1)),
+            "b": Member("b", Subscription(("orders",))),
+        }
+    )
+    topics = {"orders": TopicInfo(2)}
+    for protocol, note in ((RebalanceProtocol.COOPERATIVE, ANOTHER_ROUND), (RebalanceProtocol.EAGER, None)):
+        assignor = CooperativeStickyAssignor() if note else RangeAssignor()
+        shares = assign(assignor, protocol, led, topics).assignments
+        assert [decode_assignment(share).user_data for share in shares.values()] == [note, note]
+    led.members["a"] = Member("a", Subscription(("orders",), owned=(P0,), generation=1))
+    shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics).assignments
+    assert [decode_assignment(share).user_data for share in shares.values()] == [None, None]
 
 
 def test_partitions_of_topics_no_longer_wanted_are_given_up_before_joining() -> None:
