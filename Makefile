@@ -6,6 +6,8 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+# test files that run side by side: most of a test is waiting
+JOBS ?= 2
 BENCH_ARGS ?=
 SHELL := bash
 
@@ -48,7 +50,7 @@ lint: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/lint-imports
 
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192
