@@ -22,8 +22,10 @@ from ._requests import Handler
 from ._router import Router
 from ._server import Server, host_port
 from ._settings import BrokerSettings, broker_settings, parse_principals
+from ._state_file import StateFile
 from ._topics import Topics
 from ._warm import warm_up
+from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
@@ -210,6 +212,12 @@ class _Parts:
             on_note=EventLog(on_note),
             fsync=settings.kohort_offsets_ack_flush,
         )
+        quotas_file = StateFile.of(self._folder.path, "client-quotas", without="clients have no quotas")
+        quotas = ClientQuotas(
+            quotas_file.load(QuotaTable.parse) or QuotaTable(),
+            QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
+            QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
+        )
         self.node = Node(
             settings=settings,
             data=Path(self._folder.path),
@@ -220,6 +228,9 @@ class _Parts:
             producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
             now_ms=_now_ms,
             gate=gate,
+            quotas=quotas,
+            quotas_file=quotas_file,
+            throttle=Throttle(quotas),
         )
         self._router = make_router(self.node, _handlers)
         self._background = Background(topics, settings, _now_ms)

@@ -17,8 +17,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from ..protocol import ApiKey, FrameReader, Part, ProtocolError
+from ..protocol import FrameReader, Part, ProtocolError
+from ._requests import ONLY_ANSWERED
 from ._sender import Sender
+from ._stopwatch import clock
 from .security._errors import CertificateError
 from .security._login import Login, Pass
 
@@ -50,22 +52,6 @@ TURN_S = 0.005
 #: Longest text of a peer's making in a log line, in characters.
 MAX_LOGGED_TEXT = 200
 
-#: Requests that change nothing: without a reader for the answer there is nothing to do.
-_ONLY_ANSWERED = frozenset(
-    {
-        ApiKey.FETCH,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.METADATA,
-        ApiKey.OFFSET_FETCH,
-        ApiKey.FIND_COORDINATOR,
-        ApiKey.DESCRIBE_GROUPS,
-        ApiKey.LIST_GROUPS,
-        ApiKey.API_VERSIONS,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.DESCRIBE_CLUSTER,
-    }
-)
-
 
 class Connection(asyncio.Protocol):
     """asyncio's face of a connection, and the task that answers its requests."""
@@ -88,6 +74,9 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._settled: asyncio.Future[None] | None = None
         self._can_write = True
+        self._takes = True
+        self._unmute: asyncio.TimerHandle | None = None
+        self._lap_s = 0.0
         self._reading = True
         self._gone = False
         self._sender: Sender
@@ -111,7 +100,7 @@ class Connection(asyncio.Protocol):
     @property
     def idle(self) -> bool:
         """Whether nothing is under way."""
-        return not (self._busy or self._waiting or self._calls)
+        return not (self._busy or self._waiting or self._calls or self._unmute)
 
     @property
     def control(self) -> bool:
@@ -149,6 +138,9 @@ class Connection(asyncio.Protocol):
         now = self.last_active = self._server.now()
         at_once = not (self._busy or self._waiting)
         self._collecting = True
+        metered = self._server.router.metered
+        if metered:
+            self._lap_s = clock()
         try:
             for frame in self._reader.feed(data):
                 self.frame_since = None
@@ -162,6 +154,9 @@ class Connection(asyncio.Protocol):
             self._waiting.append(error)
         self._collecting = False
         self._flush()
+        if metered:
+            self._server.router.charge(self.peer, self.lap(clock()))
+            self._lap_s = 0.0
         held = self.held_bytes
         if held == before == 0 and self._reading and not self._waiting:
             return
@@ -185,10 +180,11 @@ class Connection(asyncio.Protocol):
         self._server.forget(self)
 
     def pause_writing(self) -> None:
-        self._can_write = False
+        self._can_write = self._takes = False
 
     def resume_writing(self) -> None:
         self._can_write = True
+        self._takes = self._unmute is None
         _wake(self._drained)
 
     # for hot calls
@@ -205,7 +201,32 @@ class Connection(asyncio.Protocol):
             if not calls:
                 _wake(self._settled)
 
+    def lap(self, now: float) -> float:
+        """Seconds that this connection has run since the last lap; 0.0 while it does not run."""
+        if not self._lap_s:
+            return 0.0
+        before, self._lap_s = self._lap_s, now
+        return now - before
+
     # the rest
+
+    def mute(self, seconds: float) -> None:
+        """Take nothing more for so long; what has come by now waits, what is answered leaves."""
+        if self._gone:
+            return
+        if self._unmute is not None:
+            if self._unmute.when() >= self._server.now() + seconds:
+                return
+            self._unmute.cancel()
+        self._unmute = self._server.loop.call_later(seconds, self._unmuted)
+        self._takes = False
+        self.regulate()
+
+    def _unmuted(self) -> None:
+        self._unmute = None
+        self._takes = self._can_write
+        _wake(self._wakeup)
+        self.regulate()
 
     def end(self, reason: str) -> None:
         """Close with one log line."""
@@ -216,7 +237,7 @@ class Connection(asyncio.Protocol):
     def regulate(self) -> None:
         """Stop or resume reading, by what waits here and in the whole broker."""
         full = len(self._waiting) >= MAX_WAITING_REQUESTS or self._waiting_bytes >= MAX_WAITING_BYTES
-        wanted = not (full or self._server.must_wait(self))
+        wanted = not (full or self._unmute or self._server.must_wait(self))
         if wanted == self._reading or self.transport.is_closing():
             return
         self._reading = wanted
@@ -232,6 +253,9 @@ class Connection(asyncio.Protocol):
         if self._gone:
             return
         self._gone = True
+        if self._unmute is not None:
+            self._unmute.cancel()
+            self._unmuted()
         if self._calls and self._calls[0].parks:
             # it may be answered in minutes, to nobody
             self._calls.clear()
@@ -256,7 +280,7 @@ class Connection(asyncio.Protocol):
         elif calls[0].parks or len(calls) >= MAX_AHEAD or self._ahead_bytes >= MAX_WAITING_BYTES:
             return False
         self._ahead_bytes += len(frame)
-        return self._can_write and self._server.router.take(frame, self.peer, self, calls)
+        return self._takes and self._server.router.take(frame, self.peer, self, calls)
 
     async def _serve(self) -> None:
         try:
@@ -264,7 +288,11 @@ class Connection(asyncio.Protocol):
                 if isinstance(frame, ProtocolError):
                     await self._all_answered()
                     raise frame
-                if not self._take(frame):
+                if self._server.router.metered:
+                    self._lap_s = clock()
+                taken = self._take(frame)
+                self._lap_s = 0.0
+                if not taken:
                     await self._answer(frame)
                 self._busy = False
                 self._release(frame)
@@ -284,7 +312,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     async def _next(self) -> bytes | ProtocolError | None:
-        while not self._waiting:
+        while not self._waiting or self._unmute:
             if self._gone:
                 await self._all_answered()
                 return None
@@ -314,6 +342,9 @@ class Connection(asyncio.Protocol):
                 await self._sender.send(response)
         if self._login is not None and self._login.failed:
             raise ProtocolError(self._login.failed)
+        if self.peer.delay_ms:
+            delay_ms, self.peer.delay_ms = self.peer.delay_ms, 0
+            self.mute(delay_ms / 1000)
         while not self._can_write:
             self._drained = self._server.loop.create_future()
             await self._drained
@@ -326,7 +357,7 @@ class Connection(asyncio.Protocol):
                 if not isinstance(answer, Pass):
                     return answer
             if self._gone:
-                if int.from_bytes(frame[:2], "big", signed=True) in _ONLY_ANSWERED:
+                if int.from_bytes(frame[:2], "big", signed=True) in ONLY_ANSWERED:
                     return None
                 # time for its first step, which is where a request takes effect; none to wait for an answer
                 async with asyncio.timeout(0):

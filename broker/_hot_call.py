@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import HotCodec
+from ._stopwatch import clock
+from .quotas import ClientUse, Throttle, told_ms
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -31,3 +33,30 @@ class HotCall:
         assert self.response is None, "a request is answered once"
         self.response = self._codec.encode(self._correlation_id, body)
         self._connection.answered()
+
+
+class MeteredCall(HotCall):
+    """One of a client whose time is limited: answered with the delay for what it has used by now."""
+
+    __slots__ = ("_throttle", "_use")
+
+    def __init__(
+        self,
+        connection: Connection,
+        codec: HotCodec,
+        correlation_id: int,
+        throttle: Throttle,
+        use: ClientUse,
+    ) -> None:
+        super().__init__(connection, codec, correlation_id)
+        self._throttle = throttle
+        self._use = use
+
+    def set(self, body: Any) -> None:
+        """The answer. What the connection has run since its last answer is what this one cost."""
+        now = clock()
+        delay_s = self._throttle.time_delay_s(self._use, self._connection.lap(now), now)
+        if delay_ms := told_ms(delay_s):
+            body.throttle_time_ms = delay_ms
+            self._connection.mute(delay_ms / 1000)
+        super().set(body)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from ..coordinator import GroupCoordinator
 from ._producer_ids import ProducerIds
 from ._settings import BrokerSettings
+from ._state_file import StateFile
 from ._topics import Topics
+from .quotas import ClientQuotas, Throttle
 from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ class Node:
     producer_ids: ProducerIds
     scram_users: ScramUsers
     now_ms: Callable[[], int]
+    quotas: ClientQuotas
+    quotas_file: StateFile
+    throttle: Throttle
     gate: Gate | None = None
 
     @property

@@ -8,7 +8,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..protocol import Api, RequestContext, response_class
+from ..protocol import Api, ApiKey, RequestContext, response_class
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -23,6 +23,8 @@ class Request:
     body: Any
     context: RequestContext
     endpoint: tuple[str, int]
+    #: How long its client is to wait for what it did, in seconds; the quotas of time and bytes come to it.
+    delay_s: float = 0.0
 
     def answer(self, **fields: Any) -> Any:
         """A response body of this request's API and version; fields not named have the schema's defaults."""
@@ -56,6 +58,22 @@ def _fields(key: int, version: int, names: tuple[str, ...]) -> tuple[frozenset[s
     known = frozenset(field.name for field in fields)
     return known, {field.name: field.default for field in fields if field.for_version_q(version)}
 
+
+#: Requests that change nothing: without a reader for the answer there is nothing to do.
+ONLY_ANSWERED = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_CLUSTER,
+    }
+)
 
 #: Answers a request with a response body; None answers nothing (Produce with acks=0). May raise KafkaError.
 Handler = Callable[["Node", Request], Awaitable[Any]]

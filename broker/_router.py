@@ -13,11 +13,13 @@ from ..protocol import (
     UNREADABLE,
     ApiKey,
     ErrorCode,
+    HotCodec,
     KafkaError,
     MalformedMessageError,
     Part,
     ProtocolError,
     RequestContext,
+    RequestHeader,
     UnsupportedVersionError,
     api_for,
     decode_request,
@@ -28,9 +30,11 @@ from ..protocol import (
     hot_header,
 )
 from ._error_answers import error_answer
-from ._hot_call import HotCall
+from ._hot_call import HotCall, MeteredCall
 from ._nulls import null_in
 from ._requests import Handler, Request
+from ._stopwatch import Stopwatch, clock
+from .quotas import told_ms
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -50,6 +54,8 @@ class Peer:
     endpoint: tuple[str, int]
     listener: str = "PLAINTEXT"
     principal: str = ANONYMOUS
+    #: How long its connection takes nothing more once the answer has left, in ms.
+    delay_ms: int = 0
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
     _header: bytes = b""
     _header_context: RequestContext | None = None
@@ -66,6 +72,11 @@ class Peer:
             size = int.from_bytes(header[:2], "big", signed=True)
             self._header = header
             self._header_context = self.context(str(header[2 : 2 + size], "utf-8") if size > 0 else None)
+        return self._header_context
+
+    @property
+    def last_context(self) -> RequestContext | None:
+        """That of the last request that was read by hand."""
         return self._header_context
 
     def context(self, client_id: str | None) -> RequestContext:
@@ -96,6 +107,17 @@ class Router:
         self._load = handlers
         self._handlers: Mapping[int, Handler] = {}
 
+    @property
+    def metered(self) -> bool:
+        """Whether there are quotas: the time that is spent on requests is to be measured."""
+        return self._node.quotas.active
+
+    def charge(self, peer: Peer, spent_s: float) -> None:
+        """Count time that was spent on reading a connection and writing to it: its next request pays."""
+        if (context := peer.last_context) is not None:
+            now = clock()
+            self._node.throttle.charge(context, spent_s, now)
+
     def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
         """Hand the coordinator a request that is read by hand; its call stands in ``calls`` until answered.
 
@@ -113,7 +135,10 @@ class Router:
         gate = self._node.gate
         if gate is not None and not gate.is_open(codec.api_key, body, context, self._node.topics):
             return False
-        call = HotCall(connection, codec, correlation_id)
+        if self._node.quotas.active:
+            call = self._metered(connection, codec, correlation_id, context)
+        else:
+            call = HotCall(connection, codec, correlation_id)
         calls.append(call)
         try:
             self._node.coordinator.submit(codec.api_key, codec.version, body, context, call)
@@ -129,13 +154,12 @@ class Router:
 
         Raises ProtocolError when the connection cannot go on.
         """
+        begun_s = clock()
         if not self._handlers:
             self._handlers = {int(key): handler for key, handler in self._load().items()}
         header = decode_request_header(frame)
         if header.api_key == ApiKey.API_VERSIONS:
-            from .handlers import api_versions
-
-            return api_versions.answer(header, frame, (*self._handlers, int(ApiKey.API_VERSIONS)))
+            return self._api_versions(header, frame, peer, begun_s)
         handler = self._handlers.get(header.api_key)
         if handler is None:
             raise UnsupportedVersionError(f"API number {header.api_key} is not offered")
@@ -146,14 +170,55 @@ class Router:
         request = Request(
             api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
         )
-        response = await self._handled(handler, request)
+        stopwatch = Stopwatch(self._handled(handler, request))
+        read_s = clock() - begun_s
+        response = await stopwatch
+        if self._node.quotas.active:
+            return self._within_quotas(
+                header, request, response, peer, len(frame), read_s + stopwatch.running_s
+            )
+        return _encoded(header, response)
+
+    def _within_quotas(
+        self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
+    ) -> bytes | bytearray | Sequence[Part] | None:
+        """The response frame, with the delay that the quotas of its client ask for."""
+        throttle, now = self._node.throttle, clock()
+        if header.api_key == ApiKey.FETCH:
+            answer = _encoded(header, response)
+            answer_bytes = _size(answer)
+            delay_s = throttle.fetch_delay_s(request, answer_bytes=answer_bytes, spent_s=spent_s, now=now)
+            if not told_ms(delay_s):
+                return answer
+            response = request.answer()
+        else:
+            delay_s = throttle.delay_s(request, request_bytes=size, spent_s=spent_s, now=now)
+        peer.delay_ms = told_ms(delay_s)
         if response is None:
             return None
-        if header.api_key == ApiKey.FETCH:
-            parts = fetch_answer(header.api_version, header.correlation_id, response)
-            # a small answer is one part, and may leave together with others
-            return parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else parts
-        return encode_response(header.api_key, header.api_version, header.correlation_id, response)
+        response.throttle_time_ms = peer.delay_ms
+        answer = _encoded(header, response)
+        throttle.charge(request.context, clock() - now, now)
+        return answer
+
+    def _metered(
+        self, connection: Connection, codec: HotCodec, correlation_id: int, context: RequestContext
+    ) -> HotCall:
+        node = self._node
+        use = node.throttle.use_of(context, clock())
+        if use.request is None:
+            return HotCall(connection, codec, correlation_id)
+        return MeteredCall(connection, codec, correlation_id, node.throttle, use)
+
+    def _api_versions(self, header: RequestHeader, frame: bytes, peer: Peer, begun_s: float) -> bytes:
+        from .handlers import api_versions
+
+        if self._node.quotas.active:
+            now, context = clock(), peer.context(header.client_id)
+            use = self._node.throttle.use_of(context, now)
+            peer.delay_ms = told_ms(self._node.throttle.time_delay_s(use, now - begun_s, now))
+        offered = (*self._handlers, int(ApiKey.API_VERSIONS))
+        return api_versions.answer(header, frame, offered, peer.delay_ms)
 
     async def _handled(self, handler: Handler, request: Request) -> Any:
         try:
@@ -168,3 +233,20 @@ class Router:
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
             return error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _encoded(header: RequestHeader, response: Any) -> bytes | bytearray | Sequence[Part] | None:
+    """The response frame, maybe in parts; None for no response."""
+    if response is None:
+        return None
+    if header.api_key == ApiKey.FETCH:
+        parts = fetch_answer(header.api_version, header.correlation_id, response)
+        # a small answer is one part, and may leave together with others
+        return parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else parts
+    return encode_response(header.api_key, header.api_version, header.correlation_id, response)
+
+
+def _size(answer: bytes | bytearray | Sequence[Part] | None) -> int:
+    if answer is None or isinstance(answer, (bytes, bytearray)):
+        return len(answer or b"")
+    return sum(len(part) for part in answer)

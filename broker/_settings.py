@@ -98,6 +98,19 @@ class BrokerSettings(SecuritySettings):
         int, Ge(1), Le(MAX_LONG), Doc("request bytes of all connections that wait; over it reading stops")
     ] = 268_435_456
 
+    quota_window_num: Annotated[
+        int, Ge(1), Le(MAX_INT), Doc("windows that the use of client quotas is a rate over")
+    ] = 11
+    quota_window_size_seconds: Annotated[
+        int, Ge(1), Le(MAX_INT), Doc("length of a window of client quotas")
+    ] = 1
+    controller_quota_window_num: Annotated[
+        int, Ge(1), Le(MAX_INT), Doc("windows whose controller_mutation_rate may be used at once")
+    ] = 11
+    controller_quota_window_size_seconds: Annotated[
+        int, Ge(1), Le(MAX_INT), Doc("length of a window of controller_mutation_rate")
+    ] = 1
+
     log_segment_bytes: Annotated[int, Ge(14), Le(MAX_INT), Doc("size at which a new segment is begun")] = (
         1_073_741_824
     )

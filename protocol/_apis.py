@@ -49,6 +49,8 @@ class ApiKey(IntEnum):
     OFFSET_DELETE = 47
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_CLUSTER = 60
     DESCRIBE_GROUP_HISTORY = 20001
 
@@ -127,6 +129,8 @@ _ROWS = (
     Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None, _CONSUMER),
     Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", 0, 0, 0, _ADMIN),
     Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, 0, _ADMIN),
+    Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 0, 1, 1, _ADMIN),
+    Api(ApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 0, 1, 1, _ADMIN),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0, _ADMIN),
     Api(ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0, f"{__package__}._group_history"),
 )

@@ -155,6 +155,8 @@ ACCESS: Final[Mapping[ApiKey, tuple[Access, ...]]] = {
     ),
     ApiKey.ALTER_CONFIGS: _ALTERED,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _ALTERED,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (_asked(Operation.DESCRIBE_CONFIGS, _CLUSTER, "all quotas"),),
+    ApiKey.ALTER_CLIENT_QUOTAS: (_asked(Operation.ALTER_CONFIGS, _CLUSTER, "all quotas"),),
     ApiKey.CREATE_PARTITIONS: (_asked(Operation.ALTER, _TOPIC, "each topic"),),
     ApiKey.DELETE_GROUPS: (_asked(Operation.DELETE, _GROUP, "each group"),),
     ApiKey.OFFSET_DELETE: (

@@ -97,6 +97,8 @@ GUARDS: Final[dict[ApiKey, Guard]] = {
             ApiKey.DELETE_ACLS,
             ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+            ApiKey.DESCRIBE_CLIENT_QUOTAS,
+            ApiKey.ALTER_CLIENT_QUOTAS,
         )
     },
     **{

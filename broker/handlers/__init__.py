@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...protocol import ApiKey
 from .._requests import Handler
 from . import (
+    alter_client_quotas,
     alter_configs,
     create_acls,
     create_partitions,
@@ -15,6 +16,7 @@ from . import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     fetch,
@@ -53,6 +55,8 @@ HANDLERS: Mapping[ApiKey, Handler] = {
     ApiKey.SASL_AUTHENTICATE: sasl.handle,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: scram_credentials.describe,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram_credentials.alter,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.handle,
+    ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.handle,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
     ApiKey.DESCRIBE_GROUP_HISTORY: group_history.handle,
     **dict.fromkeys(groups.GROUP_APIS, groups.handle),

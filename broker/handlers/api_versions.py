@@ -26,26 +26,26 @@ _HIGHEST = APIS[ApiKey.API_VERSIONS].max_version
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
 _ROW = struct.Struct(">hhh")
-_NO_THROTTLE = _INT.pack(0)
 _NO_TAGS = b"\x00"
 _SOFTWARE = re.compile(rb"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-def answer(header: RequestHeader, frame: bytes, offered: Collection[int]) -> bytes:
+def answer(header: RequestHeader, frame: bytes, offered: Collection[int], throttle_time_ms: int = 0) -> bytes:
     """A whole response frame. A version we do not know is answered in v0: error 35, our range (KIP-511).
 
     Raises MalformedMessageError if the request is cut short.
     """
     version = header.api_version
+    throttle = _INT.pack(throttle_time_ms)
     if not 0 <= version <= _HIGHEST:
         return _framed(header, _fixed(ErrorCode.UNSUPPORTED_VERSION, ranges([ApiKey.API_VERSIONS])))
     if version < _FLEXIBLE_FROM:
         body = _fixed(ErrorCode.NONE, ranges(offered))
-        return _framed(header, body + _NO_THROTTLE if version else body)
+        return _framed(header, body + throttle if version else body)
     if not all(_SOFTWARE.fullmatch(text) for text in _software(header, frame)):
-        return _framed(header, _flexible(ErrorCode.INVALID_REQUEST, []))
+        return _framed(header, _flexible(ErrorCode.INVALID_REQUEST, [], throttle))
     features = _FEATURES if ApiKey.DESCRIBE_GROUP_HISTORY in offered else _NO_TAGS
-    return _framed(header, _flexible(ErrorCode.NONE, ranges(offered), features))
+    return _framed(header, _flexible(ErrorCode.NONE, ranges(offered), throttle, features))
 
 
 def ranges(keys: Iterable[int]) -> list[tuple[int, int, int]]:
@@ -90,10 +90,10 @@ def _fixed(error: int, rows: list[tuple[int, int, int]]) -> bytes:
     return _SHORT.pack(error) + _INT.pack(len(rows)) + b"".join(_ROW.pack(*row) for row in rows)
 
 
-def _flexible(error: int, rows: list[tuple[int, int, int]], tags: bytes = _NO_TAGS) -> bytes:
+def _flexible(error: int, rows: list[tuple[int, int, int]], throttle: bytes, tags: bytes = _NO_TAGS) -> bytes:
     count = bytes([len(rows) + 1])  # one byte holds it: there are fewer than 127 APIs
     table = b"".join(_ROW.pack(*row) + _NO_TAGS for row in rows)
-    return _SHORT.pack(error) + count + table + _NO_THROTTLE + tags
+    return _SHORT.pack(error) + count + table + throttle + tags
 
 
 def _supported_features() -> bytes:

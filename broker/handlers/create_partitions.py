@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode, KafkaError
 from .._requests import Request
+from .._stopwatch import clock
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -42,6 +43,7 @@ def _add(node: Node, request: Request, item: Any) -> None:
     if item.assignments is not None:
         _check_assignments(node, item, more)
     if not request.body.validate_only:
+        node.throttle.mutate(request, more, clock())
         node.topics.add_partitions(topic, item.count)
 
 

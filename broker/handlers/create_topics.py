@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import ErrorCode, KafkaError
 from .._config_view import topic_rows
 from .._requests import Request
+from .._stopwatch import clock
 from .._topics import TopicPlan
 from .._validation import SettingsError
 
@@ -53,6 +54,7 @@ def _created(node: Node, request: Request, item: Any) -> Any:
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     if not request.body.validate_only:
+        node.throttle.mutate(request, plan.partitions, clock())
         node.topics.carry_out(plan)
     return _answer(node, request, plan)
 

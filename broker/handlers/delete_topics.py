@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
 from .._requests import Request
+from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID, Topic
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ async def handle(node: Node, request: Request) -> Any:
             topic = _find(node, name, topic_id)
             if not node.settings.delete_topic_enable:
                 raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+            node.throttle.mutate(request, len(topic.partitions), clock())
             node.topics.delete(topic)
             deleted.append(topic.name)
             responses.append(make(name=topic.name, topic_id=topic.id, error_code=ErrorCode.NONE))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...log import FileRange
 from ...protocol import ErrorCode, KafkaError
 from .._requests import Request
+from .._stopwatch import clock
 from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
 
 if TYPE_CHECKING:
@@ -55,15 +56,17 @@ async def handle(node: Node, request: Request) -> Any:
     body = request.body
     if request.version >= _SESSIONS_FROM and body.session_id != _NO_SESSION:
         return request.answer(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    found = _look(node, request)
+    most = _most_bytes(node, request)
+    min_bytes = min(body.min_bytes, most)
+    found = _look(node, request, most)
     if body.max_wait_ms > 0:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + body.max_wait_ms / 1000
-        while found.partitions and not found.urgent and found.size < body.min_bytes:
+        while found.partitions and not found.urgent and found.size < min_bytes:
             if not await _appended(found.partitions, deadline - loop.time()):
-                found = _look(node, request)
+                found = _look(node, request, most)
                 break
-            found = _look(node, request)
+            found = _look(node, request, most)
     return _answer(request, found)
 
 
@@ -83,9 +86,15 @@ async def _appended(partitions: list[Partition], timeout_s: float) -> bool:
     return True
 
 
-def _look(node: Node, request: Request) -> _Round:
+def _most_bytes(node: Node, request: Request) -> int:
+    """How much the answer may hold: what the client asks for, the broker gives and the quota allows."""
+    most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
+    limit = node.throttle.fetch_limit(request, clock())
+    return most if limit is None else min(most, limit)
+
+
+def _look(node: Node, request: Request, left: int) -> _Round:
     body = request.body
-    left = min(body.max_bytes, node.settings.fetch_max_bytes)
     found = _Round()
     seen: set[tuple[Any, int]] = set()
     for topic in body.topics:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
 from .._requests import Request
+from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID, Topic
 from ._operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 
@@ -66,6 +67,7 @@ def _by_name(node: Node, request: Request, name: str | None) -> Topic:
     if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
         node.topics.check_name(name)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    node.throttle.mutate(request, node.settings.num_partitions, clock())
     return node.topics.create(name, node.settings.num_partitions, {})
 
 

@@ -1,0 +1,65 @@
+"""AlterClientQuotas (49), v0-1: quotas set and removed, in force with the answer (KIP-546)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ErrorCode, KafkaError
+from .._requests import Request
+from .._stopwatch import clock
+from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of, key_of
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(node: Node, request: Request) -> Any:
+    entries = request.body.entries
+    times = Counter(_parts(entry) for entry in entries)
+    changed = QuotaTable(dict(node.quotas.table.values))
+    make_entry = request.part("EntryData")
+    make_entity = request.part("EntryData", "EntityData")
+    answers = []
+    for entry in entries:
+        code, message = ErrorCode.NONE, None
+        try:
+            if times[_parts(entry)] > 1:
+                raise _refused("each entity may be in the request once")
+            changed.change(*_changes(entry))
+        except KafkaError as error:
+            code, message = error.code, error.message
+        answers.append(
+            make_entry(
+                error_code=code,
+                error_message=message,
+                entity=[
+                    make_entity(entity_type=part.entity_type, entity_name=part.entity_name)
+                    for part in entry.entity
+                ],
+            )
+        )
+    if not request.body.validate_only and changed.values != node.quotas.table.values:
+        node.quotas_file.save(changed.stored())
+        node.quotas.replace(changed, clock())
+    return request.answer(entries=answers)
+
+
+def _parts(entry: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
+
+
+def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
+    """What an entry asks for, checked as a whole. Raises KafkaError INVALID_REQUEST."""
+    entity = entity_of((part.entity_type, part.entity_name) for part in entry.entity)
+    changes: dict[QuotaKey, float | None] = {}
+    for op in entry.ops:
+        key = key_of(op.key) if op.remove else check_value(op.key, op.value)
+        if key in changes:
+            raise _refused(f"{key} is in the entry twice: name it once")
+        changes[key] = None if op.remove else op.value
+    return entity, changes
+
+
+def _refused(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)

@@ -1,0 +1,45 @@
+"""Client quotas: how much of the broker a client may use, held by delay and not by errors (KIP-13, KIP-55,
+KIP-124, KIP-219, KIP-546, KIP-599).
+
+``_table`` says which quota is whose, ``_windows`` measures, ``_client_quotas`` brings the two together for
+one client, ``_throttle`` is the one place where answers are delayed. Time comes in as an argument: seconds of
+one clock that never goes backwards.
+"""
+
+from ._client_quotas import ClientQuotas, ClientUse, Gauge, MutationGauge, QuotaWindows
+from ._entities import (
+    ANY_NAME,
+    DEFAULT_NAME,
+    Filter,
+    QuotaEntity,
+    QuotaKey,
+    check_filter,
+    check_value,
+    entity_of,
+    key_of,
+)
+from ._table import QuotaTable
+from ._throttle import Throttle, told_ms
+from ._windows import RateWindows, TokenBucket
+
+__all__ = [
+    "ANY_NAME",
+    "DEFAULT_NAME",
+    "ClientQuotas",
+    "ClientUse",
+    "Filter",
+    "Gauge",
+    "MutationGauge",
+    "QuotaEntity",
+    "QuotaKey",
+    "QuotaTable",
+    "QuotaWindows",
+    "RateWindows",
+    "Throttle",
+    "TokenBucket",
+    "check_filter",
+    "check_value",
+    "entity_of",
+    "key_of",
+    "told_ms",
+]

@@ -1,0 +1,86 @@
+"""Which quotas there are, and which of them is a client's: the most special one (KIP-55)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._entities import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, entity_of
+
+#: A user and a client id, either of which may be left out, and then who shares what is measured.
+_Path = tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A client's quota. ``user`` and ``client_id`` say who shares it: None is everybody of that kind."""
+
+    limit: float
+    entity: QuotaEntity
+    user: str | None
+    client_id: str | None
+
+
+@dataclass(slots=True)
+class QuotaTable:
+    """Values by entity and key."""
+
+    values: dict[QuotaEntity, dict[QuotaKey, float]] = field(default_factory=dict)
+
+    def change(self, entity: QuotaEntity, changes: Mapping[QuotaKey, float | None]) -> None:
+        """Set values, None removes one."""
+        values = {**self.values.get(entity, {}), **changes}
+        kept = {key: value for key, value in values.items() if value is not None}
+        if kept:
+            self.values[entity] = kept
+        else:
+            self.values.pop(entity, None)
+
+    def keys(self) -> set[QuotaKey]:
+        """The keys of which there is a quota."""
+        return {key for values in self.values.values() for key in values}
+
+    def find(self, key: QuotaKey, user: str, client_id: str) -> Found | None:
+        """The quota of a client, None if there is none.
+
+        In this order: of the user and the client id, of the user with any client id, of the user; the same of
+        any user; of the client id; of any client id.
+        """
+        for path in _paths(user, client_id):
+            entity = QuotaEntity(path)
+            limit = self.values.get(entity, {}).get(key)
+            if limit is not None:
+                kinds = entity.names
+                shared_user = user if USER in kinds else None
+                return Found(limit, entity, shared_user, client_id if CLIENT_ID in kinds else None)
+        return None
+
+    def stored(self) -> dict[str, Any]:
+        """As a JSON document."""
+        entries = [
+            {
+                "entity": [list(part) for part in entity.parts],
+                "values": {str(key): value for key, value in values.items()},
+            }
+            for entity, values in self.values.items()
+        ]
+        return {"quotas": entries}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> QuotaTable:
+        """From a JSON document. Raises ValueError, KeyError, TypeError or AttributeError."""
+        table = cls()
+        for entry in document["quotas"]:
+            entity = entity_of((kind, name) for kind, name in entry["entity"])
+            table.values[entity] = {QuotaKey(key): float(value) for key, value in entry["values"].items()}
+        return table
+
+
+def _paths(user: str, client_id: str) -> Iterator[_Path]:
+    for name in (user, DEFAULT_NAME):
+        yield (USER, name), (CLIENT_ID, client_id)
+        yield (USER, name), (CLIENT_ID, DEFAULT_NAME)
+        yield ((USER, name),)
+    yield ((CLIENT_ID, client_id),)
+    yield ((CLIENT_ID, DEFAULT_NAME),)

@@ -1,0 +1,106 @@
+"""The one place where answers are delayed: what a request cost, against the quotas of who sent it.
+
+An answer over a quota leaves at once and says for how long its client is to wait (``throttle_time_ms``,
+KIP-219); the connection takes nothing more for as long, so that a client that does not listen waits too.
+What was produced stays; a Fetch is answered empty, so that its bytes need not be sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...protocol import ApiKey, ErrorCode, KafkaError, RequestContext
+from ._client_quotas import ClientQuotas, ClientUse
+
+if TYPE_CHECKING:
+    from .._requests import Request
+
+#: Longest delay that an answer can tell, in seconds.
+MAX_DELAY_S: Final = (2**31 - 1) / 1000
+
+#: Versions from which clients know the error THROTTLING_QUOTA_EXCEEDED; older ones are delayed (KIP-599).
+_STRICT_FROM: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.CREATE_PARTITIONS: 3, ApiKey.DELETE_TOPICS: 5}
+
+
+class Throttle:
+    """What the quotas of a client say to what it does."""
+
+    __slots__ = ("quotas",)
+
+    def __init__(self, quotas: ClientQuotas) -> None:
+        self.quotas = quotas
+
+    def use_of(self, context: RequestContext, now: float) -> ClientUse:
+        """The gauges of who asks."""
+        return self.quotas.of(context.principal, context.client_id, now)
+
+    def time_delay_s(self, use: ClientUse, spent_s: float, now: float) -> float:
+        """The delay for time that was spent on a client's request, in seconds."""
+        gauge = use.request
+        if gauge is None:
+            return 0.0
+        delay_s = gauge.record(spent_s * 100.0, now)
+        if delay_s:
+            delay_s = min(delay_s, self.quotas.max_request_delay_s)
+            gauge.throttled_s += delay_s
+        return delay_s
+
+    def charge(self, context: RequestContext, spent_s: float, now: float) -> None:
+        """Count time that is spent when the answer is made already: it delays the next."""
+        gauge = self.use_of(context, now).request
+        if gauge is not None:
+            gauge.record(spent_s * 100.0, now)
+
+    def delay_s(self, request: Request, *, request_bytes: int, spent_s: float, now: float) -> float:
+        """The delay for a request that was carried out, in seconds."""
+        use = self.use_of(request.context, now)
+        delay_s = max(request.delay_s, self.time_delay_s(use, spent_s, now))
+        if use.produce is not None and request.api.key == ApiKey.PRODUCE:
+            bytes_delay_s = use.produce.record(request_bytes, now)
+            use.produce.throttled_s += bytes_delay_s
+            delay_s = max(delay_s, bytes_delay_s)
+        return min(delay_s, MAX_DELAY_S)
+
+    def fetch_delay_s(self, request: Request, *, answer_bytes: int, spent_s: float, now: float) -> float:
+        """The delay for a Fetch answer that could be sent, in seconds: if there is one it must not be."""
+        use = self.use_of(request.context, now)
+        delay_s = self.time_delay_s(use, spent_s, now)
+        if use.fetch is not None:
+            bytes_delay_s = use.fetch.record(answer_bytes, now)
+            use.fetch.throttled_s += bytes_delay_s
+            delay_s = max(delay_s, bytes_delay_s)
+            if told_ms(delay_s):
+                use.fetch.take_back(answer_bytes)
+        return min(delay_s, MAX_DELAY_S)
+
+    def fetch_limit(self, request: Request, now: float) -> int | None:
+        """Most bytes that a Fetch may be answered with; None for no limit."""
+        return self.quotas.fetch_limit(self.use_of(request.context, now)) if self.quotas.active else None
+
+    def mutate(self, request: Request, partitions: int, now: float) -> None:
+        """Count partitions that a request is about to make or delete.
+
+        Raises KafkaError THROTTLING_QUOTA_EXCEEDED where its client is to come again later; clients that do
+        not know that error are delayed instead.
+        """
+        gauge = self.use_of(request.context, now).mutation if self.quotas.active else None
+        if gauge is None:
+            return
+        strict = request.version >= _STRICT_FROM.get(request.api.key, request.version + 1)
+        refused = strict and not gauge.may(now)
+        if not refused:
+            gauge.record(partitions, now)
+        if not strict or refused:
+            delay_s = gauge.delay_s(now)
+            gauge.throttled_s += delay_s
+            request.delay_s = max(request.delay_s, delay_s)
+        if refused:
+            raise KafkaError(
+                ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                f"more partitions were made or deleted than {gauge.limit:g} a second: come again later",
+            )
+
+
+def told_ms(delay_s: float) -> int:
+    """A delay as an answer tells it, in ms; below half of one it is none."""
+    return round(delay_s * 1000)

@@ -1,0 +1,112 @@
+"""Who shares what, and what is remembered of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kohort.broker.quotas import (
+    ClientQuotas,
+    QuotaKey,
+    QuotaTable,
+    QuotaWindows,
+    Throttle,
+    _client_quotas,
+    entity_of,
+    told_ms,
+)
+from kohort.protocol import RequestContext
+
+RATE = QuotaKey.PRODUCER_BYTE_RATE
+
+
+def quotas(*entries: tuple[list[tuple[str, str | None]], dict[QuotaKey, float]]) -> ClientQuotas:
+    return ClientQuotas(QuotaTable({entity_of(parts): values for parts, values in entries}))
+
+
+def test_without_quotas_nothing_is_active_and_nobody_has_a_gauge() -> None:
+    none = quotas()
+    assert not none.active
+    use = none.of("User:alice", "app", 0.0)
+    assert (use.produce, use.fetch, use.request, use.mutation) == (None, None, None, None)
+
+
+def test_clients_of_a_user_share_the_users_quota_and_each_id_has_its_own() -> None:
+    by_user = quotas(([("user", "alice")], {RATE: 10.0}))
+    assert by_user.of("User:alice", "a", 0.0).produce is by_user.of("User:alice", "b", 0.0).produce
+    by_id = quotas(([("client-id", None)], {RATE: 10.0}))
+    assert by_id.of("User:alice", "a", 0.0).produce is not by_id.of("User:alice", "b", 0.0).produce
+    assert by_id.of("User:alice", "a", 0.0).produce is by_id.of("User:bob", "a", 0.0).produce
+    both = quotas(([("user", None), ("client-id", None)], {RATE: 10.0}))
+    assert both.of("User:alice", "a", 0.0).produce is not both.of("User:bob", "a", 0.0).produce
+
+
+def test_clients_without_an_id_share_one_quota() -> None:
+    by_id = quotas(([("client-id", None)], {RATE: 10.0}))
+    assert by_id.of("User:alice", "", 0.0).produce is by_id.of("User:bob", "", 0.0).produce
+
+
+def test_a_change_is_in_force_at_once_and_what_was_used_still_counts() -> None:
+    known = quotas(([("client-id", "app")], {RATE: 100.0}))
+    gauge = known.of("User:alice", "app", 0.0).produce
+    assert gauge is not None
+    assert gauge.record(100.0, 0.5) == 0.0
+    known.replace(QuotaTable({entity_of([("client-id", "app")]): {RATE: 10.0}}), 0.6)
+    again = known.of("User:alice", "app", 0.7).produce
+    assert again is not None
+    assert again.record(0.0, 0.7) == pytest.approx(9.0)
+    known.replace(QuotaTable(), 0.8)
+    assert known.of("User:alice", "app", 0.8).produce is None
+
+
+def test_names_beyond_the_limit_are_forgotten_but_not_who_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_client_quotas, "MAX_KNOWN", 50)
+    known = quotas(([("client-id", None)], {RATE: 100.0}))
+    for number in range(200):
+        gauge = known.of("User:x", f"old-{number}", 0.0).produce
+        assert gauge is not None
+        gauge.record(1.0, number / 1_000)
+    busy = known.of("User:x", "busy", 99.0).produce
+    assert busy is not None
+    busy.record(500.0, 99.0)
+    for number in range(200):
+        known.of("User:x", f"new-{number}", 100.0)
+    still = known.of("User:x", "busy", 100.0).produce
+    assert still is busy
+    assert len(known.gauges()) < 100
+
+
+def test_time_is_delayed_by_one_window_at_most() -> None:
+    held = Throttle(quotas(([("client-id", None)], {QuotaKey.REQUEST_PERCENTAGE: 1.0})))
+    use = held.use_of(RequestContext("app"), 0.0)
+    assert held.time_delay_s(use, 60.0, 0.0) == 1.0
+
+
+def test_a_fetch_may_ask_for_what_the_windows_hold() -> None:
+    entries = {entity_of([("client-id", "app")]): {QuotaKey.CONSUMER_BYTE_RATE: 100.0}}
+    known = ClientQuotas(QuotaTable(entries), QuotaWindows(11, 1.0))
+    assert known.fetch_limit(known.of("User:x", "app", 0.0)) == 1_000
+    assert known.fetch_limit(known.of("User:x", "other", 0.0)) is None
+
+
+@pytest.mark.parametrize(("delay_s", "shown"), [(0.0, 0), (0.0004, 0), (0.0006, 1), (2.5, 2_500)])
+def test_a_delay_is_told_in_whole_milliseconds(delay_s: float, shown: int) -> None:
+    assert told_ms(delay_s) == shown
+
+
+def test_a_flood_of_short_requests_ends_at_its_share_of_the_time() -> None:
+    held = Throttle(quotas(([("client-id", None)], {QuotaKey.REQUEST_PERCENTAGE: 5.0})))
+    use = held.use_of(RequestContext("app"), 0.0)
+    spent = flood(lambda now: held.time_delay_s(use, 0.000_02, now), 0.000_02, 30.0)
+    assert spent / 30.0 == pytest.approx(0.05, rel=0.05)
+
+
+def flood(delay: Callable[[float], float], cost_s: float, seconds: float) -> float:
+    """Time spent on a client whose requests of ``cost_s`` come at half the broker's time, delays obeyed."""
+    now = spent = 0.0
+    while now < seconds:
+        now += 2 * cost_s
+        spent += cost_s
+        now += told_ms(delay(now)) / 1_000
+    return spent
