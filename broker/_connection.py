@@ -18,9 +18,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..protocol import FrameReader, Part, ProtocolError
+from ._pause import Pause
 from ._requests import ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
+from ._text import printable
 from .security._errors import CertificateError
 from .security._login import Login, Pass
 
@@ -49,9 +51,6 @@ MAX_JOINED_BYTES = 65_536
 #: A connection whose requests are all answered at once lets others go on after this long, in seconds.
 TURN_S = 0.005
 
-#: Longest text of a peer's making in a log line, in characters.
-MAX_LOGGED_TEXT = 200
-
 
 class Connection(asyncio.Protocol):
     """asyncio's face of a connection, and the task that answers its requests."""
@@ -75,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._settled: asyncio.Future[None] | None = None
         self._can_write = True
         self._takes = True
-        self._unmute: asyncio.TimerHandle | None = None
+        self._pause = Pause(server.loop, self._unmuted)
         self._lap_s = 0.0
         self._reading = True
         self._gone = False
@@ -100,7 +99,7 @@ class Connection(asyncio.Protocol):
     @property
     def idle(self) -> bool:
         """Whether nothing is under way."""
-        return not (self._busy or self._waiting or self._calls or self._unmute)
+        return not (self._busy or self._waiting or self._calls or self._pause)
 
     @property
     def control(self) -> bool:
@@ -184,7 +183,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._can_write = True
-        self._takes = self._unmute is None
+        self._takes = not self._pause
         _wake(self._drained)
 
     # for hot calls
@@ -212,18 +211,12 @@ class Connection(asyncio.Protocol):
 
     def mute(self, seconds: float) -> None:
         """Take nothing more for so long; what has come by now waits, what is answered leaves."""
-        if self._gone:
-            return
-        if self._unmute is not None:
-            if self._unmute.when() >= self._server.now() + seconds:
-                return
-            self._unmute.cancel()
-        self._unmute = self._server.loop.call_later(seconds, self._unmuted)
-        self._takes = False
-        self.regulate()
+        if not self._gone:
+            self._pause.begin(seconds)
+            self._takes = False
+            self.regulate()
 
     def _unmuted(self) -> None:
-        self._unmute = None
         self._takes = self._can_write
         _wake(self._wakeup)
         self.regulate()
@@ -237,7 +230,7 @@ class Connection(asyncio.Protocol):
     def regulate(self) -> None:
         """Stop or resume reading, by what waits here and in the whole broker."""
         full = len(self._waiting) >= MAX_WAITING_REQUESTS or self._waiting_bytes >= MAX_WAITING_BYTES
-        wanted = not (full or self._unmute or self._server.must_wait(self))
+        wanted = not (full or self._pause or self._server.must_wait(self))
         if wanted == self._reading or self.transport.is_closing():
             return
         self._reading = wanted
@@ -253,9 +246,7 @@ class Connection(asyncio.Protocol):
         if self._gone:
             return
         self._gone = True
-        if self._unmute is not None:
-            self._unmute.cancel()
-            self._unmuted()
+        self._pause.end()
         if self._calls and self._calls[0].parks:
             # it may be answered in minutes, to nobody
             self._calls.clear()
@@ -312,7 +303,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     async def _next(self) -> bytes | ProtocolError | None:
-        while not self._waiting or self._unmute:
+        while not self._waiting or self._pause:
             if self._gone:
                 await self._all_answered()
                 return None
@@ -403,9 +394,3 @@ class Connection(asyncio.Protocol):
 def _wake(waiter: asyncio.Future[None] | None) -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)
-
-
-def printable(text: str) -> str:
-    """Text of a peer's making, fit for one log line: control characters escaped, cut to length."""
-    escaped = text.encode("unicode_escape").decode("ascii")
-    return escaped if len(escaped) <= MAX_LOGGED_TEXT else escaped[:MAX_LOGGED_TEXT] + "..."

@@ -63,10 +63,7 @@ _MIRRORS: dict[int, tuple[_Level, ...]] = {
     ApiKey.ALTER_CONFIGS: _CONFIG_RESOURCES,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _CONFIG_RESOURCES,
     ApiKey.CREATE_PARTITIONS: (_Level("topics", "results", _same("name")),),
-    ApiKey.ALTER_CLIENT_QUOTAS: (
-        _Level("entries", "entries", {}),
-        _Level("entity", "entity", _same("entity_type", "entity_name")),
-    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: (_Level("entries", "entries", _same("entity")),),
     ApiKey.DELETE_GROUPS: (_Level("groups_names", "results", {"": "group_id"}),),
 }
 

@@ -57,7 +57,8 @@ async def handle(node: Node, request: Request) -> Any:
     if request.version >= _SESSIONS_FROM and body.session_id != _NO_SESSION:
         return request.answer(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     most = _most_bytes(node, request)
-    min_bytes = min(body.min_bytes, most)
+    # there may be no batches that come to so little: any will do
+    min_bytes = body.min_bytes if body.min_bytes <= most else 1
     found = _look(node, request, most)
     if body.max_wait_ms > 0:
         loop = asyncio.get_running_loop()

@@ -8,15 +8,16 @@ of one window (Kafka: of all but one); later it may save up as much as the windo
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-_NEVER: Final = -1.0
+_NEVER: Final = float("-inf")
 
 
 class RateWindows:
     """The rate of something over the newest ``num`` windows of ``size_s`` seconds.
 
-    The time that it is a rate over is that since the first use, one window at least; later that of the full
+    The time that it is a rate over begins one window before the first use; later it is that of the full
     windows that are kept and of the one that is under way.
     """
 
@@ -83,7 +84,8 @@ class RateWindows:
     def _roll(self, now: float) -> None:
         """Let the window that ``now`` is in begin."""
         if self._first_s == _NEVER:
-            self._first_s = now
+            # rounding must not put the first use into the window before it
+            self._first_s = math.nextafter(now - self._size_s, _NEVER)
         totals, num, before = self._totals, self._num, self._number
         totals[before % num] += self._sum - sum(totals)
         number = self._number = int((now - self._first_s) / self._size_s)

@@ -52,10 +52,11 @@ def test_a_change_is_in_force_at_once_and_what_was_used_still_counts() -> None:
     gauge = known.of("User:alice", "app", 0.0).produce
     assert gauge is not None
     assert gauge.record(100.0, 0.5) == 0.0
+    # 100 bytes are ten seconds of the new quota, and 1.2 s have passed with the window before
     known.replace(QuotaTable({entity_of([("client-id", "app")]): {RATE: 10.0}}), 0.6)
     again = known.of("User:alice", "app", 0.7).produce
     assert again is not None
-    assert again.record(0.0, 0.7) == pytest.approx(9.0)
+    assert again.record(0.0, 0.7) == pytest.approx(8.8)
     known.replace(QuotaTable(), 0.8)
     assert known.of("User:alice", "app", 0.8).produce is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.broker.quotas import QuotaEntity, QuotaKey, QuotaTable, entity_of
@@ -93,12 +93,14 @@ entities = st.one_of(
 values = st.dictionaries(st.sampled_from(list(QuotaKey)), st.floats(0.001, 1e12), min_size=1)
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(entities, values, max_size=8))
 def test_a_table_is_the_same_after_it_was_stored(content: dict[QuotaEntity, dict[QuotaKey, float]]) -> None:
     stored = json.loads(json.dumps(QuotaTable(content).stored()))
     assert QuotaTable.parse(stored).values == content
 
 
+@settings(max_examples=40)
 @given(st.lists(entities, max_size=8), st.text(max_size=5), st.text(max_size=5))
 def test_what_is_found_is_the_first_of_the_eight_places(
     known: list[QuotaEntity], user: str, client_id: str
