@@ -120,7 +120,7 @@ def test_a_fetch_asks_for_no_more_than_the_quota_can_ever_give(wire: Wire) -> No
     for _ in range(4):
         wire.call(PRODUCE, 9, **produced(1_000))
     alter(wire, (WIRE, {"consumer_byte_rate": 200.0}))
-    sizes = []
+    sizes: list[int] = []
     while not sizes:
         answer = wire.call(FETCH, 11, **fetched(min_bytes=1 << 20, max_wait_ms=10_000))
         if answer.responses:
