@@ -282,7 +282,7 @@ class Member:
                 continue
             self._world.consumers.delivering(self, partition, stay.position)
             offsets = list(range(stay.position, min(end, stay.position + _BATCH)))
-            records = stay.fresh([self._record(partition, stay, offset) for offset in offsets])
+            records = [self._record(partition, stay, offsets[place]) for place in stay.fresh(offsets)]
             if not records:
                 stay.passed(offsets[-1] + 1)
                 continue
