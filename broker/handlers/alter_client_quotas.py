@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import ErrorCode, KafkaError
 from .._requests import Request
 from .._stopwatch import clock
-from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of, key_of
+from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -54,7 +54,9 @@ def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
     entity = entity_of((part.entity_type, part.entity_name) for part in entry.entity)
     changes: dict[QuotaKey, float | None] = {}
     for op in entry.ops:
-        key = key_of(op.key) if op.remove else check_value(op.key, op.value)
+        if op.remove and op.key not in set(QuotaKey):
+            continue  # as Apache Kafka: what is not there is removed
+        key = QuotaKey(op.key) if op.remove else check_value(op.key, op.value)
         if key in changes:
             raise _refused(f"{key} is in the entry twice: name it once")
         changes[key] = None if op.remove else op.value

@@ -16,7 +16,6 @@ from ._entities import (
     check_filter,
     check_value,
     entity_of,
-    key_of,
 )
 from ._table import QuotaTable
 from ._throttle import Throttle, told_ms
@@ -40,6 +39,5 @@ __all__ = [
     "check_filter",
     "check_value",
     "entity_of",
-    "key_of",
     "told_ms",
 ]

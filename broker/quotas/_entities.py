@@ -19,6 +19,8 @@ ANY_NAME: Final = object()
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 _TYPES: Final = (USER, CLIENT_ID)
+#: Tools ask for quotas of addresses too; there are none.
+_ASKED_FOR: Final = (*_TYPES, "ip")
 
 #: Kafka's numbers for how a filter names an entity.
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
@@ -101,7 +103,7 @@ def check_filter(components: Iterable[tuple[str, int, str | None]], *, strict: b
             raise _refused("an entity type is empty: name one")
         if kind in wanted:
             raise _refused(f"entity type {kind} is named twice: name it once")
-        if kind not in _TYPES:
+        if kind not in _ASKED_FOR:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION, f"entity type {kind!r}: quotas are for {USER} and {CLIENT_ID}"
             )
@@ -111,20 +113,15 @@ def check_filter(components: Iterable[tuple[str, int, str | None]], *, strict: b
 
 def check_value(key: str, value: float) -> QuotaKey:
     """The key of a quota that may be set. Raises KafkaError INVALID_REQUEST."""
-    known = key_of(key)
+    try:
+        known = QuotaKey(key)
+    except ValueError:
+        raise _refused(f"{key!r} is no quota: there are {', '.join(QuotaKey)}") from None
     if not math.isfinite(value) or value <= 0:
         raise _refused(f"{key}={value:g} is not allowed: it must be above 0")
     if known in _WHOLE and value != int(value):
         raise _refused(f"{key}={value:g} is not allowed: it must be a whole number")
     return known
-
-
-def key_of(key: str) -> QuotaKey:
-    """The key of that name. Raises KafkaError INVALID_REQUEST."""
-    try:
-        return QuotaKey(key)
-    except ValueError:
-        raise _refused(f"{key!r} is no quota: there are {', '.join(QuotaKey)}") from None
 
 
 def _wanted(kind: str, how: int, name: str | None) -> object:
