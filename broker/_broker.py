@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from copy import copy
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
 from ._background import Background
 from ._event_log import EventLog
+from ._live_settings import LiveSettings
 from ._names import OFFSETS_TOPIC
 from ._node import Node
 from ._producer_ids import ProducerIds
@@ -184,14 +186,24 @@ class _Parts:
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
     ) -> None:
+        settings = copy(settings)  # the caller's stay as they are: these may change
         users = ScramUsers()
         self.server = Server(settings, users, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
             users.open(Path(self._folder.path))
             users.add_missing(settings.kohort_scram_users)
+            live = LiveSettings(
+                settings,
+                StateFile.of(self._folder.path, "settings", without="settings are those of the start"),
+                [lambda: self.server.quotas.reconfigure(settings)],
+            )
+            live.load()
             topics = Topics(self._folder, settings, _now_ms)
             topics.open()
+            live.on_change.append(topics.settings_changed)
+            quotas_file = StateFile.of(self._folder.path, "client-quotas", without="clients have no quotas")
+            table = quotas_file.load(QuotaTable.parse) or QuotaTable()
             gate = _gate(data, settings)
         except BaseException:
             self._folder.close(clean=False)
@@ -212,9 +224,8 @@ class _Parts:
             on_note=EventLog(on_note),
             fsync=settings.kohort_offsets_ack_flush,
         )
-        quotas_file = StateFile.of(self._folder.path, "client-quotas", without="clients have no quotas")
         quotas = ClientQuotas(
-            quotas_file.load(QuotaTable.parse) or QuotaTable(),
+            table,
             QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
             QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
         )
@@ -228,6 +239,7 @@ class _Parts:
             producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
             now_ms=_now_ms,
             gate=gate,
+            live=live,
             quotas=quotas,
             quotas_file=quotas_file,
             throttle=Throttle(quotas),

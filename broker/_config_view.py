@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ._live_settings import (
+    DEFAULT_SOURCE,
+    DYNAMIC,
+    DYNAMIC_DEFAULT_SOURCE,
+    STATIC_BROKER_SOURCE,
+    LiveSettings,
+)
 from ._settings import BrokerSettings, documented
 from ._topic_config import BROKER_NAMES, TopicConfig, topic_defaults
 from ._validation import Setting, as_text, settings_of
@@ -13,8 +20,8 @@ from ._validation import Setting, as_text, settings_of
 if TYPE_CHECKING:
     from ._node import Node
 
-#: Sources of a value, Kafka's numbers.
-TOPIC_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
+#: The source of what was set for a topic, Kafka's number.
+TOPIC_SOURCE = 1
 
 #: Kafka's numbers of config types.
 _BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST, _PASSWORD = 1, 2, 3, 5, 6, 7, 9
@@ -59,7 +66,7 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
         synonyms = [] if name not in configs else [(setting.kafka_name, as_text(configs[name]), TOPIC_SOURCE)]
         source_name = BROKER_NAMES.get(name)
         if source_name is not None:
-            synonyms += _broker_synonyms(settings, broker[source_name])
+            synonyms += _broker_synonyms(node.live, broker[source_name])
         value = configs.get(name, defaults.get(name, setting.default))
         if synonyms:
             source = synonyms[0][2]
@@ -79,18 +86,28 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
     return rows
 
 
+def default_rows(node: Node) -> list[ConfigRow]:
+    """What was set for all brokers together."""
+    shown = []
+    for row in broker_rows(node):
+        values = tuple(one for one in row.synonyms if one[2] == DYNAMIC_DEFAULT_SOURCE)
+        if values:
+            shown.append(replace(row, value=values[0][1], source=DYNAMIC_DEFAULT_SOURCE, synonyms=values))
+    return shown
+
+
 def broker_rows(node: Node) -> list[ConfigRow]:
-    """All settings of the broker; none can be changed while it runs."""
+    """All settings of the broker."""
     rows = []
     for setting in documented():
-        synonyms = _broker_synonyms(node.settings, setting)
+        synonyms = _broker_synonyms(node.live, setting)
         source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
         rows.append(
             ConfigRow(
                 setting.kafka_name,
                 _shown(setting, getattr(node.settings, setting.name)),
                 source,
-                True,
+                setting.name not in DYNAMIC,
                 _type(setting),
                 setting.doc,
                 tuple(synonyms),
@@ -100,14 +117,8 @@ def broker_rows(node: Node) -> list[ConfigRow]:
     return rows
 
 
-def _broker_synonyms(settings: BrokerSettings, setting: Setting) -> list[tuple[str, str | None, int]]:
-    value = getattr(settings, setting.name)
-    found = []
-    if value != setting.default:
-        found.append((setting.kafka_name, _shown(setting, value), STATIC_BROKER_SOURCE))
-    if setting.default is not None:
-        found.append((setting.kafka_name, _shown(setting, setting.default), DEFAULT_SOURCE))
-    return found
+def _broker_synonyms(live: LiveSettings, setting: Setting) -> list[tuple[str, str | None, int]]:
+    return [(name, _shown(setting, value), source) for name, value, source in live.synonyms(setting)]
 
 
 def _shown(setting: Setting, value: object) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..protocol import APIS, ApiKey
+from ._live_settings import DYNAMIC
 from ._settings import documented
 from ._topic_config import TopicConfig
 from ._validation import Setting, as_text, settings_of
@@ -20,6 +21,13 @@ def settings_table() -> str:
 def topic_configs_table() -> str:
     """Every config a topic can have."""
     return _table(settings_of(TopicConfig).values())
+
+
+def live_settings_table() -> str:
+    """The settings that may change while the broker runs."""
+    return _table(
+        setting for setting in sorted(documented(), key=lambda one: one.name) if setting.name in DYNAMIC
+    )
 
 
 def apis_table() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..coordinator import GroupCoordinator
+from ._live_settings import LiveSettings
 from ._producer_ids import ProducerIds
 from ._settings import BrokerSettings
 from ._state_file import StateFile
@@ -35,6 +36,7 @@ class Node:
     producer_ids: ProducerIds
     scram_users: ScramUsers
     now_ms: Callable[[], int]
+    live: LiveSettings
     quotas: ClientQuotas
     quotas_file: StateFile
     throttle: Throttle

@@ -155,6 +155,13 @@ class Topics:
         for partition in topic.partitions:
             partition.reconfigure()
 
+    def settings_changed(self) -> None:
+        """The defaults of the topics are others now."""
+        for topic in self.all():
+            topic.config = self._config(topic.configs)
+            for partition in topic.partitions:
+                partition.reconfigure()
+
     def add_partitions(self, topic: Topic, count: int) -> None:
         """Let a topic have ``count`` partitions, more than it has."""
         entry = self._file.topics[topic.name]

@@ -1,18 +1,17 @@
-"""AlterConfigs (33), v0-2, and IncrementalAlterConfigs (44), v0-1: the configs of topics (KIP-133, KIP-339).
-
-The settings of this broker cannot be changed while it runs.
+"""AlterConfigs (33), v0-2, and IncrementalAlterConfigs (44), v0-1: the configs of topics and the settings of
+the broker that may change while it runs (KIP-133, KIP-226, KIP-339).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._config_view import topic_rows
+from .._config_view import ConfigRow, broker_rows, topic_rows
 from .._requests import Request
-from .._validation import SettingsError
+from .._validation import SettingsError, as_text
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -25,13 +24,18 @@ _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _LISTS = frozenset(
     {
         "cleanup.policy",
+        "log.cleanup.policy",
+        "max.connections.per.ip.overrides",
         "follower.replication.throttled.replicas",
         "leader.replication.throttled.replicas",
     }
 )
 
-#: What was set for a topic, as text by Kafka's name.
+#: What is set, as text by Kafka's name.
 _Given = dict[str, str]
+
+#: Makes it from what was set by field name, the rows that are shown, and the changes of a request.
+_Changed = Callable[[Mapping[str, Any], list[ConfigRow], Any], _Given]
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -58,26 +62,38 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(responses=responses)
 
 
-def _alter(
-    node: Node, item: Any, changed: Callable[[Node, Topic, Any], _Given], *, validate_only: bool
-) -> None:
-    topic = _topic(node, item)
+def _alter(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:
     if any(times > 1 for times in Counter(config.name for config in item.configs).values()):
         raise _refused("each config may be named once")
     try:
-        configs = node.topics.check_configs(changed(node, topic, item.configs))
+        if item.resource_type == _BROKER:
+            _alter_settings(node, item, changed, validate_only=validate_only)
+        else:
+            _alter_topic(node, _topic(node, item), item, changed, validate_only=validate_only)
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _alter_topic(node: Node, topic: Topic, item: Any, changed: _Changed, *, validate_only: bool) -> None:
+    configs = node.topics.check_configs(changed(topic.configs, topic_rows(node, topic.configs), item.configs))
     if not validate_only:
         node.topics.alter(topic, configs)
 
 
+def _alter_settings(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:
+    if item.resource_name not in ("", str(node.node_id)):
+        raise _refused(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
+    for_all = item.resource_name == ""
+    before = node.live.of_all if for_all else node.live.of_broker
+    values = node.live.check(changed(before, broker_rows(node), item.configs))
+    if not validate_only:
+        node.live.set(for_all=for_all, values=values)
+
+
 def _topic(node: Node, item: Any) -> Topic:
     name = item.resource_name
-    if item.resource_type == _BROKER:
-        raise _refused("settings of a broker cannot be changed while it runs: start it with others")
     if item.resource_type != _TOPIC:
-        raise _refused(f"resource type {item.resource_type}: only the configs of topics (2) can be changed")
+        raise _refused(f"resource type {item.resource_type}: topics (2) and brokers (4) have configs")
     if not name:
         raise _refused("there are no defaults of all topics to change: name a topic")
     node.topics.check_name(name)
@@ -87,15 +103,15 @@ def _topic(node: Node, item: Any) -> Topic:
     return topic
 
 
-def _whole(_node: Node, _topic: Topic, configs: Any) -> _Given:
+def _whole(_before: Mapping[str, Any], _rows: list[ConfigRow], configs: Any) -> _Given:
     """All configs anew: what is not named has its default again."""
     return {config.name: _value(config) for config in configs}
 
 
-def _incremental(node: Node, topic: Topic, configs: Any) -> _Given:
+def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any) -> _Given:
     """What was set, with these changes."""
-    rows = {row.name: row for row in topic_rows(node, topic.configs)}
-    given = {name.replace("_", "."): rows[name.replace("_", ".")].value or "" for name in topic.configs}
+    rows = {row.name: row for row in shown}
+    given = {name.replace("_", "."): as_text(value) or "" for name, value in before.items()}
     for config in configs:
         if config.config_operation == _SET:
             given[config.name] = _value(config)

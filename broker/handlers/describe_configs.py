@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode, KafkaError
-from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
 from .._requests import Request
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _rows(node: Node, resource: Any) -> list[ConfigRow]:
         return topic_rows(node, topic.configs)
     if resource.resource_type == _BROKER:
         if name == "":
-            return []  # the defaults of all brokers that were set while they run: none can be
+            return default_rows(node)
         if name != str(node.node_id):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"broker {name!r} is not this one, which is {node.node_id}"

@@ -55,7 +55,9 @@ def changes_of(wire: Wire, wanted: Any, version: int = 1, *, validate_only: bool
     return [ErrorCode(one.error_code) for one in answer.responses]
 
 
-def replace(wire: Wire, name: str, version: int = 2, **configs: str | None) -> ErrorCode:
+def replace(
+    wire: Wire, name: str, version: int = 2, *, kind: int = TOPIC, **configs: str | None
+) -> ErrorCode:
     key = ApiKey.ALTER_CONFIGS
     rows = [
         part(
@@ -69,7 +71,7 @@ def replace(wire: Wire, name: str, version: int = 2, **configs: str | None) -> E
         for config, value in configs.items()
     ]
     resource = part(
-        key, version, "AlterConfigsResource", resource_type=TOPIC, resource_name=name, configs=rows
+        key, version, "AlterConfigsResource", resource_type=kind, resource_name=name, configs=rows
     )
     answer = wire.call(key, version, resources=[resource], validate_only=False)
     return ErrorCode(answer.responses[0].error_code)
@@ -152,7 +154,7 @@ def test_what_is_wrong_changes_nothing(wire: Wire, name: str, changes: list[Chan
         (TOPIC, "no-such-topic", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TOPIC, "b@d", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (TOPIC, "", ErrorCode.INVALID_REQUEST),
-        (BROKER, "1", ErrorCode.INVALID_REQUEST),
+        (BROKER, "7", ErrorCode.INVALID_REQUEST),
         (9, "x", ErrorCode.INVALID_REQUEST),
     ],
 )

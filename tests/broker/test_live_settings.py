@@ -1,0 +1,109 @@
+"""Settings of the broker that change while it runs: in force at once, told with their sources, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kohort.protocol import ErrorCode
+from kohort.testing import RunningBroker, running_broker
+from tests.broker.handlers.test_alter_configs import APPEND, BROKER, DELETE, SET, TOPIC, change, replace
+from tests.broker.handlers.test_describe_configs import ask
+from tests.broker.wire import Wire, batch, create_topic, produce
+
+OWN, ALL, STATIC, DEFAULT = 2, 3, 4, 5
+
+
+@pytest.fixture
+def own() -> Iterator[RunningBroker]:
+    with running_broker(log_retention_ms=1_000_000) as broker:
+        yield broker
+
+
+@pytest.fixture
+def wire(own: RunningBroker) -> Iterator[Wire]:
+    with Wire(own.bootstrap) as connection:
+        yield connection
+
+
+def row(wire: Wire, name: str, resource: str = "1", kind: int = BROKER) -> tuple[str, int, bool]:
+    """Value, source and whether it cannot be changed."""
+    found = {one.name: one for one in ask(wire, kind, resource).configs}[name]
+    return found.value, found.config_source, found.read_only
+
+
+def synonyms(wire: Wire, name: str, resource: str = "1", kind: int = BROKER) -> list[tuple[str, int]]:
+    told = ask(wire, kind, resource, include_synonyms=True).configs
+    found = {one.name: one for one in told}[name]
+    return [(one.value, one.source) for one in found.synonyms]
+
+
+def test_a_change_is_in_force_at_once_and_goes_before_the_others(wire: Wire) -> None:
+    name = "log.retention.ms"
+    assert row(wire, name) == ("1000000", STATIC, False)
+    assert change(wire, "", (name, SET, "2000000"), kind=BROKER) == ErrorCode.NONE
+    assert row(wire, name) == ("2000000", ALL, False)
+    assert change(wire, "1", (name, SET, "3000000"), kind=BROKER) == ErrorCode.NONE
+    assert synonyms(wire, name) == [("3000000", OWN), ("2000000", ALL), ("1000000", STATIC)]
+    assert [(one.name, one.value) for one in ask(wire, BROKER, "").configs] == [(name, "2000000")]
+    assert change(wire, "1", (name, DELETE, None), kind=BROKER) == ErrorCode.NONE
+    assert change(wire, "", (name, DELETE, None), kind=BROKER) == ErrorCode.NONE
+    assert row(wire, name) == ("1000000", STATIC, False)
+
+
+def test_topics_that_set_nothing_go_by_it(wire: Wire) -> None:
+    create_topic(wire, "plain")
+    create_topic(wire, "own", max_message_bytes="900000")
+    assert change(wire, "1", ("message.max.bytes", SET, "100"), kind=BROKER) == ErrorCode.NONE
+    assert produce(wire, "plain", batch(50)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert produce(wire, "own", batch(50)).error_code == ErrorCode.NONE
+    assert row(wire, "max.message.bytes", "plain", TOPIC) == ("100", OWN, False)
+    assert synonyms(wire, "max.message.bytes", "own", TOPIC)[:2] == [("900000", 1), ("100", OWN)]
+    assert replace(wire, "1", kind=BROKER) == ErrorCode.NONE
+    assert produce(wire, "plain", batch(50)).error_code == ErrorCode.NONE
+
+
+def test_a_limit_on_connections_counts_from_then_on(wire: Wire, own: RunningBroker) -> None:
+    assert change(wire, "1", ("max.connections.per.ip", SET, "1"), kind=BROKER) == ErrorCode.NONE
+    with Wire(own.bootstrap) as second:
+        assert second.closed_by_broker()
+    assert change(wire, "1", ("max.connections.per.ip", DELETE, None), kind=BROKER) == ErrorCode.NONE
+    with Wire(own.bootstrap) as third:
+        assert ask(third, BROKER, "").error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "operation", "value", "code"),
+    [
+        ("1", "num.partitions", SET, "3", ErrorCode.INVALID_REQUEST),
+        ("2", "log.retention.ms", SET, "3", ErrorCode.INVALID_REQUEST),
+        ("1", "log.retention.ms", SET, "often", ErrorCode.INVALID_CONFIG),
+        ("1", "no.such.setting", SET, "3", ErrorCode.INVALID_CONFIG),
+        ("1", "log.retention.ms", APPEND, "3", ErrorCode.INVALID_CONFIG),
+        ("1", "max.connections.per.ip.overrides", SET, "nonsense", ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_what_cannot_be_set_is_refused_and_nothing_changes(
+    wire: Wire, resource: str, name: str, operation: int, value: str, code: ErrorCode
+) -> None:
+    assert change(wire, resource, (name, operation, value), kind=BROKER) == code
+    assert row(wire, "log.retention.ms") == ("1000000", STATIC, False)
+    assert ask(wire, BROKER, "").configs == []
+
+
+def test_validate_only_changes_nothing(wire: Wire) -> None:
+    wanted = ("log.retention.ms", SET, "5")
+    assert change(wire, "1", wanted, kind=BROKER, validate_only=True) == ErrorCode.NONE
+    assert row(wire, "log.retention.ms")[0] == "1000000"
+
+
+def test_what_was_set_is_in_force_after_a_restart(tmp_path: Path) -> None:
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        change(wire, "", ("log.cleanup.policy", SET, "compact"), kind=BROKER)
+        change(wire, "1", ("log.segment.bytes", SET, "1048576"), kind=BROKER)
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "t")
+        assert row(wire, "cleanup.policy", "t", TOPIC) == ("compact", ALL, False)
+        assert row(wire, "segment.bytes", "t", TOPIC) == ("1048576", OWN, False)
