@@ -1,0 +1,82 @@
+"""What clients did and saw: who sent what and was told what, who read what, who committed what."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+#: A place in the log: (partition, offset).
+Place = tuple[int, int]
+
+
+class Sent(NamedTuple):
+    """A producer was told that its ``number``-th value is stored at this place."""
+
+    number: int
+    partition: int
+    offset: int
+
+
+class Commit(NamedTuple):
+    """A group's offset of a partition at a tick: committed, acknowledged, or seen by somebody who asked."""
+
+    tick: int
+    partition: int
+    offset: int
+
+
+@dataclass(slots=True)
+class Session:
+    """What one reader got from one start to the next, by partition in the order it came."""
+
+    reader: str
+    got: dict[int, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
+
+
+@dataclass(slots=True)
+class GroupHistory:
+    """``handled``: by partition, every offset that a member was given. Times are ticks of the history."""
+
+    tried: list[Commit] = field(default_factory=list)
+    acknowledged: list[Commit] = field(default_factory=list)
+    seen: list[Commit] = field(default_factory=list)
+    handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    #: Whether a record may be committed only after a member was given it.
+    follows_records: bool = True
+
+
+class History:
+    """Everything of one run. Appending to a list is safe from any thread; each list has one writer or order
+    does not matter in it.
+    """
+
+    def __init__(self) -> None:
+        self.tried: dict[str, int] = defaultdict(int)
+        self.sent: dict[str, list[Sent]] = defaultdict(list)
+        self.refused: dict[str, int] = defaultdict(int)
+        self.sessions: list[Session] = []
+        self.final: dict[Place, bytes] = {}
+        self.groups: dict[str, GroupHistory] = {}
+        self._ticks = itertools.count()
+
+    def tick(self) -> int:
+        """A number later than all that were given before."""
+        return next(self._ticks)
+
+    def group(self, name: str, *, follows_records: bool = True) -> GroupHistory:
+        found = self.groups.get(name)
+        if found is None:
+            found = self.groups[name] = GroupHistory(follows_records=follows_records)
+        return found
+
+    def session(self, reader: str) -> Session:
+        """A reader begins anew."""
+        self.sessions.append(Session(reader))
+        return self.sessions[-1]
+
+
+def value_of(producer: str, number: int) -> bytes:
+    """The value that only this producer sends, and once."""
+    return f"{producer}:{number}".encode()
