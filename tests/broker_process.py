@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 READY = "kohort broker ready on "
@@ -24,15 +24,21 @@ class BrokerProcess:
     """``python -m kohort broker``, started, killed and started again on the same port and data folder.
 
     ``folder`` holds what the process prints (``stdout``, ``stderr``) and is where it runs. Without ``data``
-    the broker makes a folder of its own and forgets everything when it stops.
+    the broker makes a folder of its own and forgets everything when it stops. Python runs ``program``.
     """
 
     def __init__(
-        self, folder: Path, *, data: Path | None, settings: Mapping[str, str] = QUICK_SETTINGS
+        self,
+        folder: Path,
+        *,
+        data: Path | None,
+        settings: Mapping[str, str] = QUICK_SETTINGS,
+        program: Sequence[str] = ("-m", "kohort"),
     ) -> None:
         self.folder = folder
         self.data = data
         self.settings = dict(settings)
+        self.program = tuple(program)
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -55,7 +61,7 @@ class BrokerProcess:
     def start(self) -> None:
         """Start it and wait until it serves."""
         assert not self.alive, "the broker runs already"
-        command = [sys.executable, "-m", "kohort", "broker", "--port", str(self.port)]
+        command = [sys.executable, *self.program, "broker", "--port", str(self.port)]
         if self.data is not None:
             command += ["--data", str(self.data)]
         for key, value in self.settings.items():
@@ -75,6 +81,11 @@ class BrokerProcess:
             time.sleep(0.01)
         self.kill()
         raise AssertionError(f"the broker was not ready within {START_TIMEOUT_S:g} s\n{self.log}")
+
+    def send(self, number: signal.Signals) -> None:
+        """Send the running process a signal, and wait for nothing."""
+        assert self.process is not None, "the broker was never started"
+        self.process.send_signal(number)
 
     def kill(self) -> None:
         """SIGKILL: no goodbye to anyone."""

@@ -46,6 +46,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how long each of the long runs goes on (default: a minute or less)",
     )
     parser.addoption(
+        "--report",
+        metavar="FILE",
+        default=None,
+        help="where the long runs write what they come to (docs/reliability-report.md)",
+    )
+    parser.addoption(
         "--connect",
         action="store_true",
         help="run the test of Kafka Connect too, whose jars scripts/apache-kafka fetches with Maven",

@@ -69,8 +69,8 @@ def _writes(history: History) -> Iterator[Anomaly]:
     for value, found in places.items():
         if len(found) > 1:
             yield Anomaly("duplicate", f"{value!r} at {found}")
-        producer, _, number = value.decode(errors="replace").rpartition(":")
-        if not number.isdigit() or int(number) >= history.tried.get(producer, 0):
+        producer, _, count = value.decode(errors="replace").rpartition(":")
+        if not count.isdigit() or int(count) >= history.tried.get(producer, 0):
             yield Anomaly("phantom", f"{value!r} at {found}")
 
 

@@ -1,0 +1,67 @@
+"""What several runs come to, as a section of the report."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.reliability_report import table
+from tests.torture.checker import ANOMALIES, Anomaly
+from tests.torture.episode import Outcome
+
+_INTRO = """
+## Real processes
+
+A broker in a process of its own, behind a proxy, under three idempotent producers (two of librdkafka, one
+of kafka-python), a group of four makes (kohort, librdkafka, kafka-python, aiokafka), two readers without a
+group, a committer without members and one who asks for the offsets all the time. Faults come by a seed, one
+at a time or two at once; then all is healed, the group has to reach the end, everything is read, the broker
+is killed once more and read again. The history is judged in the manner of Jepsen's Kafka workload, commits
+against what was acknowledged. `tests/torture/test_everything_breaks.py`
+""".strip()
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over runs."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    first_seed: int | None = None
+    faults: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    anomalies: list[tuple[int, Anomaly]] = field(default_factory=list)
+    disks: set[str] = field(default_factory=set)
+
+    def add(self, outcome: Outcome) -> None:
+        if self.first_seed is None:
+            self.first_seed = outcome.seed
+        self.runs += 1
+        self.seconds += outcome.seconds
+        self.faults += outcome.faults
+        self.counts += outcome.counts
+        self.disks.add(outcome.disk)
+        self.anomalies += [(outcome.seed, anomaly) for anomaly in outcome.anomalies]
+
+    def report(self) -> str:
+        """The section."""
+        found = Counter(anomaly.kind for _, anomaly in self.anomalies)
+        machine = f"{os.cpu_count()} processors, Python {platform.python_version()}, {platform.system()}"
+        length = f"{self.runs} runs from seed {self.first_seed} on, {self.seconds / 60:.0f} minutes together"
+        parts = [
+            _INTRO,
+            f"{length}, {machine}; the data folder: {', '.join(sorted(self.disks))}.",
+            table(("fault", "times"), sorted(self.faults.items())),
+            table(("what was done and looked at", "times"), list(self.counts.items())),
+            table(
+                ("anomaly", "what it would mean", "found"),
+                [(kind, meaning, found.pop(kind, 0)) for kind, meaning in ANOMALIES.items()],
+            ),
+        ]
+        if found:
+            parts.append(table(("other", "found"), list(found.items())))
+        if self.anomalies:
+            parts.append("\n".join(f"- seed {seed}: {anomaly}" for seed, anomaly in self.anomalies[:50]))
+        return "\n\n".join(parts)

@@ -1,0 +1,317 @@
+"""What runs while the faults happen: producers, readers, a group of four makes, a committer, an observer.
+
+Each is a thread with a client of its own; a client that gives up is replaced by a new one, as a supervisor
+would. Everything they are told goes into the history.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from typing import Any
+
+import confluent_kafka
+import kafka
+
+from kohort.protocol import ApiKey, ErrorCode
+from tests.broker.wire import Wire, part
+from tests.torture.clients import MEMBERS, READERS, Client
+from tests.torture.history import Commit, History, Sent, value_of
+
+GROUP, SIMPLE_GROUP = "billing", "audit"
+RETRY_S = 0.2
+PACE_S = 0.01
+#: Records of one producer that may be on their way.
+ON_THE_WAY = 2_000
+ASK_TIMEOUT_S = 2.0
+JOIN_TIMEOUT_S = 90.0
+
+
+class Worker(ABC):
+    """A thread that uses a client until it is stopped. ``failures`` counts clients that gave up, by error."""
+
+    def __init__(self, name: str, history: History) -> None:
+        self.name = name
+        self.history = history
+        self.failures: dict[str, int] = defaultdict(int)
+        self.stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end; ``join`` waits for it."""
+        self.stopping.set()
+
+    def join(self) -> None:
+        self._thread.join(JOIN_TIMEOUT_S)
+        assert not self._thread.is_alive(), f"{self.name} did not end in {JOIN_TIMEOUT_S:g} s"
+
+    @abstractmethod
+    def work(self) -> None:
+        """Use one client until ``stopping``; what it raises ends the client, not the worker."""
+
+    def _run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                self.work()
+            except Exception as error:
+                self.failures[type(error).__name__] += 1
+                self.stopping.wait(RETRY_S)
+
+
+class ConfluentProducer(Worker):
+    """Idempotent; never gives a record up."""
+
+    def __init__(self, name: str, history: History, bootstrap: str, topic: str, partitions: int) -> None:
+        super().__init__(name, history)
+        self._topic, self._partitions = topic, partitions
+        self._random = random.Random(name)
+        self._producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "compression.type": "lz4",
+                "linger.ms": 2,
+                "delivery.timeout.ms": 3_600_000,
+                "reconnect.backoff.max.ms": 300,
+                "log_level": 0,
+            }
+        )
+
+    def work(self) -> None:
+        while not self.stopping.wait(PACE_S):
+            number = self.history.tried[self.name]
+            if len(self._producer) < ON_THE_WAY:
+                self.history.tried[self.name] = number + 1
+                self._producer.produce(
+                    self._topic,
+                    value_of(self.name, number),
+                    partition=self._random.randrange(self._partitions),
+                    on_delivery=lambda error, message, number=number: self._told(number, error, message),
+                )
+            self._producer.poll(0)
+        left = self._producer.flush(JOIN_TIMEOUT_S / 2)
+        assert not left, f"{left} records of {self.name} were not acknowledged"
+
+    def _told(self, number: int, error: Any, message: Any) -> None:
+        if error is not None:
+            self.history.refused[f"{self.name}: {error.name()}"] += 1
+        else:
+            self.history.sent[self.name].append(Sent(number, message.partition(), message.offset()))
+
+
+class KafkaPythonProducer(Worker):
+    """Idempotent; never gives a record up."""
+
+    def __init__(self, name: str, history: History, bootstrap: str, topic: str, partitions: int) -> None:
+        super().__init__(name, history)
+        self._topic, self._partitions = topic, partitions
+        self._random = random.Random(name)
+        self._producer = kafka.KafkaProducer(
+            bootstrap_servers=bootstrap,
+            enable_idempotence=True,
+            delivery_timeout_ms=3_600_000,
+            request_timeout_ms=5_000,
+            reconnect_backoff_max_ms=300,
+        )
+
+    def work(self) -> None:
+        history, name = self.history, self.name
+        while not self.stopping.wait(PACE_S):
+            number = history.tried[name]
+            if number - len(history.sent[name]) < ON_THE_WAY:
+                history.tried[name] = number + 1
+                partition = self._random.randrange(self._partitions)
+                future = self._producer.send(self._topic, value_of(name, number), partition=partition)
+                future.add_callback(self._stored, number).add_errback(self._refused)
+        self._producer.flush(JOIN_TIMEOUT_S / 2)
+        self._producer.close()
+
+    def _stored(self, number: int, told: Any) -> None:
+        self.history.sent[self.name].append(Sent(number, told.partition, told.offset))
+
+    def _refused(self, error: BaseException) -> None:
+        self.history.refused[f"{self.name}: {type(error).__name__}"] += 1
+
+
+class Reader(Worker):
+    """Reads every partition, and now and then anew from a place behind where it was."""
+
+    SESSION_S = 8.0
+    BEHIND = 150
+
+    def __init__(self, make: str, history: History, bootstrap: str, topic: str, partitions: int) -> None:
+        super().__init__(f"reader {make}", history)
+        self._make = READERS[make]
+        self._bootstrap, self._topic = bootstrap, topic
+        self._next = dict.fromkeys(range(partitions), 0)
+
+    def work(self) -> None:
+        at = {number: max(0, offset - self.BEHIND) for number, offset in self._next.items()}
+        client = self._make(self._bootstrap, self._topic, f"nobody-{self.name}", at)
+        session = self.history.session(self.name)
+        end = time.monotonic() + self.SESSION_S
+        try:
+            while not self.stopping.is_set() and time.monotonic() < end:
+                for partition, offset, value in client.poll():
+                    session.got[partition].append((offset, value))
+                    self._next[partition] = max(self._next[partition], offset + 1)
+        finally:
+            _close(client)
+
+
+class GroupMember(Worker):
+    """A member of the group: what it is given it has handled at once, and commits."""
+
+    def __init__(self, make: str, history: History, bootstrap: str, topic: str) -> None:
+        super().__init__(f"member {make}", history)
+        self.joins = 0
+        self._make = MEMBERS[make]
+        self._bootstrap, self._topic = bootstrap, topic
+
+    def work(self) -> None:
+        client = self._make(self._bootstrap, self._topic, GROUP)
+        self.joins += 1
+        group = self.history.group(GROUP)
+        try:
+            while not self.stopping.is_set():
+                last: dict[int, int] = {}
+                for partition, offset, _ in client.poll():
+                    group.handled[partition].add(offset)
+                    last[partition] = offset + 1
+                held = client.held()
+                last = {partition: offset for partition, offset in last.items() if partition in held}
+                if last:
+                    self._commit(client, last)
+        finally:
+            _close(client)
+
+    def _commit(self, client: Client, offsets: dict[int, int]) -> None:
+        group, tick = self.history.group(GROUP), self.history.tick()
+        group.tried += [Commit(tick, *pair) for pair in offsets.items()]
+        try:
+            client.commit(offsets)
+        except Exception as error:
+            # a commit that fails is the rule while everything breaks; the member goes on
+            self.failures[f"commit: {type(error).__name__}"] += 1
+            return
+        tick = self.history.tick()
+        group.acknowledged += [Commit(tick, *pair) for pair in offsets.items()]
+
+
+class SimpleCommitter(Worker):
+    """Commits 1, 2, 3 ... for a group without members; only the next one once the last is acknowledged."""
+
+    def __init__(self, history: History, bootstrap: str, topic: str) -> None:
+        super().__init__("committer", history)
+        self._group = history.group(SIMPLE_GROUP, follows_records=False)
+        self._bootstrap, self._topic = bootstrap, topic
+        self._offset = 0
+
+    def work(self) -> None:
+        with Wire(self._bootstrap, timeout_s=ASK_TIMEOUT_S) as wire:
+            while not self.stopping.wait(PACE_S):
+                self._group.tried.append(Commit(self.history.tick(), 0, self._offset + 1))
+                error = self._commit(wire, self._offset + 1)
+                if error:
+                    self.failures[f"commit: {ErrorCode(error).name}"] += 1
+                    continue
+                self._offset += 1
+                self._group.acknowledged.append(Commit(self.history.tick(), 0, self._offset))
+
+    def _commit(self, wire: Wire, offset: int) -> int:
+        key = ApiKey.OFFSET_COMMIT
+        row = part(
+            key,
+            8,
+            "OffsetCommitRequestTopic",
+            "OffsetCommitRequestPartition",
+            partition_index=0,
+            committed_offset=offset,
+            committed_leader_epoch=-1,
+            committed_metadata="",
+        )
+        topics = [part(key, 8, "OffsetCommitRequestTopic", name=self._topic, partitions=[row])]
+        answer = wire.call(
+            key,
+            8,
+            group_id=SIMPLE_GROUP,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            group_instance_id=None,
+            topics=topics,
+        )
+        return int(answer.topics[0].partitions[0].error_code)
+
+
+class Observer(Worker):
+    """Asks for the offsets of both groups, again and again."""
+
+    PAUSE_S = 0.3
+
+    def __init__(self, history: History, bootstrap: str) -> None:
+        super().__init__("observer", history)
+        self._bootstrap = bootstrap
+
+    def work(self) -> None:
+        with Wire(self._bootstrap, timeout_s=ASK_TIMEOUT_S) as wire:
+            while not self.stopping.wait(self.PAUSE_S):
+                for group in (GROUP, SIMPLE_GROUP):
+                    self.ask(wire, group)
+
+    def ask(self, wire: Wire, name: str) -> dict[int, int]:
+        """The group's offsets, which go into the history too; none while they cannot be had."""
+        tick = self.history.tick()
+        answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id=name, topics=None)
+        if answer.error_code:
+            return {}
+        found = {
+            row.partition_index: row.committed_offset
+            for topic in answer.topics
+            for row in topic.partitions
+            if row.error_code == 0 and row.committed_offset >= 0
+        }
+        # a partition that is not in the answer has no offset
+        known = {commit.partition for commit in self.history.group(name).acknowledged}
+        rows = {**dict.fromkeys(known, -1), **found}
+        self.history.group(name).seen += [Commit(tick, *pair) for pair in rows.items()]
+        return found
+
+    def ask_once(self, name: str) -> dict[int, int]:
+        with Wire(self._bootstrap, timeout_s=10 * ASK_TIMEOUT_S) as wire:
+            return self.ask(wire, name)
+
+
+def read_all(bootstrap: str, topic: str, partitions: int) -> dict[tuple[int, int], bytes]:
+    """Every record of the topic by its place, as a reader finds them in the end."""
+    client = READERS["confluent-kafka"](bootstrap, topic, "final", dict.fromkeys(range(partitions), 0))
+    ends = end_offsets(bootstrap, topic, partitions)
+    found: dict[tuple[int, int], bytes] = {}
+    reached = dict.fromkeys(range(partitions), 0)
+    deadline = time.monotonic() + JOIN_TIMEOUT_S
+    while any(reached[number] < end for number, end in ends.items()):
+        assert time.monotonic() < deadline, f"{topic} cannot be read to its end: {reached}, {ends}"
+        for partition, offset, value in client.poll():
+            found[partition, offset] = value
+            reached[partition] = offset + 1
+    client.close()
+    return found
+
+
+def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
+    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap)
+    ends = consumer.end_offsets([kafka.TopicPartition(topic, number) for number in range(partitions)])
+    consumer.close()
+    return {place.partition: offset for place, offset in ends.items()}
+
+
+def _close(client: Client) -> None:
+    # it may not reach the broker to say goodbye
+    with contextlib.suppress(Exception):
+        client.close()
