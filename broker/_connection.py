@@ -115,11 +115,16 @@ class Connection(asyncio.Protocol):
         """Bytes of requests that wait, the incomplete one included."""
         return self._waiting_bytes + self._reader.buffered
 
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes of answers that the client has not taken yet."""
+        return self.transport.get_write_buffer_size() + self._sender.left
+
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._sender = Sender(self.transport)
+        self._sender = Sender(self.transport, self._writable, self._server.unread_timeout_s)
         self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
         try:
             self.peer.identify(self._acceptor.security.principal(self.transport))
@@ -336,6 +341,10 @@ class Connection(asyncio.Protocol):
         if self.peer.delay_ms:
             delay_ms, self.peer.delay_ms = self.peer.delay_ms, 0
             self.mute(delay_ms / 1000)
+        await self._writable()
+
+    async def _writable(self) -> None:
+        """Return when the client has taken most of what it was sent."""
         while not self._can_write:
             self._drained = self._server.loop.create_future()
             await self._drained

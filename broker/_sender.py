@@ -13,15 +13,16 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from ..log import FileRange
 from ..protocol import Part
 
 log = logging.getLogger("kohort.broker")
 
-#: A client that takes nothing for this long, in seconds, is cut off, as one that leaves answers unread.
-SLOW_READER_S = 30.0
+#: So much of an answer, in bytes, is read from files at once; the rest once the client has taken that. So a
+#: client that reads slowly costs little memory, whatever it asked for.
+PIECE_BYTES = 262_144
 
 _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK})
 
@@ -29,10 +30,19 @@ _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EN
 class Sender:
     """Sends to one transport. One ``send`` at a time, and nobody writes to the transport meanwhile."""
 
-    __slots__ = ("_closed", "_transport", "_writable")
+    __slots__ = ("_closed", "_drained", "_patience_s", "_transport", "_writable", "left")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, drained: Callable[[], Awaitable[None]], patience_s: float
+    ) -> None:
+        """``drained`` returns once the transport wants more; a socket that takes nothing for ``patience_s``
+        is given up.
+        """
         self._transport = transport
+        self._drained = drained
+        self._patience_s = patience_s
+        #: Bytes of the answer under way that the transport has not been given yet.
+        self.left = 0
         self._closed = False
         self._writable: asyncio.Future[None] | None = None
 
@@ -52,9 +62,29 @@ class Sender:
             if any(isinstance(part, FileRange) for part in parts) and self._may_pass():
                 await self._send_past(parts)
             else:
-                self._transport.writelines([_bytes(part) for part in parts])
+                await self._send_pieces(parts)
         except OSError as error:
             self._abort(str(error))
+
+    async def _send_pieces(self, parts: Sequence[Part]) -> None:
+        self.left = sum(len(part) for part in parts)
+        pieces: list[bytes | bytearray] = []
+        try:
+            size = 0
+            for part in parts:
+                for piece in _pieces(part):
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size >= PIECE_BYTES:
+                        self.left -= size
+                        self._transport.writelines(pieces)
+                        pieces, size = [], 0
+                        await self._drained()
+                        if self._closed or self._transport.is_closing():
+                            return
+            self._transport.writelines(pieces)
+        finally:
+            self.left = 0
 
     async def _send_past(self, parts: Sequence[Part]) -> None:
         # a descriptor of our own: the loop watches the transport's
@@ -109,7 +139,7 @@ class Sender:
         self._writable = loop.create_future()
         loop.add_writer(link.fileno(), self._wake)
         try:
-            async with asyncio.timeout(SLOW_READER_S):
+            async with asyncio.timeout(self._patience_s):
                 await self._writable
         except TimeoutError:
             raise OSError(errno.ETIMEDOUT, "it left its answer unread") from None
@@ -131,6 +161,16 @@ class Sender:
 
 #: More of the answer follows: a packet need not leave yet.
 _MORE = getattr(socket, "MSG_MORE", 0)
+
+
+def _pieces(part: Part) -> Iterator[bytes | bytearray]:
+    """A part as it is, or if it is of a file in pieces, each read when it is its turn."""
+    if not isinstance(part, FileRange) or len(part) <= PIECE_BYTES:
+        yield _bytes(part)
+        return
+    for start in range(0, len(part), PIECE_BYTES):
+        size = min(PIECE_BYTES, len(part) - start)
+        yield FileRange(part.fileno(), part.position + start, size).read()
 
 
 def _bytes(part: Part) -> bytes | bytearray:

@@ -20,15 +20,6 @@ from .security._seldom import Seldom
 
 log = logging.getLogger("kohort.broker")
 
-#: A frame must be complete this long after its first byte, in seconds.
-SLOW_FRAME_S = 30.0
-
-#: A client that reads none of its answer for this long, in seconds, is cut off ...
-SLOW_READER_S = 30.0
-
-#: ... if more than this is unread, in bytes.
-MAX_UNREAD_BYTES = 1_048_576
-
 #: A client that has to say who it is has said it this long after it connected, in seconds.
 STRANGER_S = 30.0
 
@@ -50,6 +41,7 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
         self.max_frame_bytes = settings.socket_request_max_bytes
+        self.unread_timeout_s = settings.kohort_response_unread_timeout_ms / 1000
         self.stopping = False
         self._settings = settings
         #: Of connections that are closed.
@@ -165,8 +157,11 @@ class Server:
     # slow and idle ones
 
     def _sweep_s(self) -> float:
-        idle_ms = self._settings.connections_max_idle_ms
-        return SWEEP_S if idle_ms < 0 else max(0.05, min(SWEEP_S, idle_ms / 4_000))
+        settings = self._settings
+        waits_ms = [settings.kohort_request_complete_timeout_ms, settings.kohort_response_unread_timeout_ms]
+        if settings.connections_max_idle_ms >= 0:
+            waits_ms.append(settings.connections_max_idle_ms)
+        return max(0.05, min(SWEEP_S, *(wait_ms / 4_000 for wait_ms in waits_ms)))
 
     def _sweep(self) -> None:
         now = self.now()
@@ -184,8 +179,9 @@ class Server:
             connection.end(f"it did not say who it is within {STRANGER_S:.0f} s")
             return
         since = connection.frame_since
-        if since is not None and connection.reading and now - since > SLOW_FRAME_S:
-            connection.end(f"its request was not complete after {SLOW_FRAME_S:.0f} s")
+        complete_ms = self._settings.kohort_request_complete_timeout_ms
+        if since is not None and connection.reading and (now - since) * 1000 > complete_ms:
+            connection.end(f"its request was not complete after {complete_ms} ms")
             return
         idle_ms = self._settings.connections_max_idle_ms
         if idle_ms >= 0 and connection.idle and (now - connection.last_active) * 1000 > idle_ms:
@@ -193,12 +189,13 @@ class Server:
             connection.transport.close()
 
     def _reads_nothing(self, connection: Connection, now: float) -> bool:
-        unread = connection.transport.get_write_buffer_size()
+        unread = connection.unread_bytes
         before = self._unread.get(connection)
-        if before is None or min(unread, before[0]) <= MAX_UNREAD_BYTES or unread < before[0]:
+        most = self._settings.kohort_response_unread_max_bytes
+        if before is None or min(unread, before[0]) <= most or unread < before[0]:
             self._unread[connection] = unread, now
             return False
-        return now - before[1] > SLOW_READER_S
+        return now - before[1] > self.unread_timeout_s
 
 
 def host_port(host: str, port: int) -> str:

@@ -34,6 +34,11 @@ _GROUP_DOCS = {
     "group_coordinator_append_linger_ms": "how long writes wait to share a batch; -1, 0: as short as can be",
     "group_coordinator_threads": "all shards of the coordinator share one event loop",
     "kohort_offsets_load_strict": "groups that cannot be read whole stop the start (not a setting of Kafka)",
+    "kohort_group_max_metadata_bytes": "most bytes of metadata of all members of a group (not a setting of Kafka)",
+    "kohort_group_max_pending_ids": "most member ids of a group that wait to be used (not a setting of Kafka)",
+    "kohort_member_max_metadata_bytes": "most bytes of metadata of one member (not a setting of Kafka)",
+    "kohort_member_max_protocols": "most protocols that one member offers (not a setting of Kafka)",
+    "kohort_commit_max_partitions": "most partitions in one OffsetCommit (not a setting of Kafka)",
     "kohort_group_history_size": "events kept of each group (not a setting of Kafka); 0: none",
 }
 
@@ -94,6 +99,23 @@ class BrokerSettings(SecuritySettings):
     connections_max_idle_ms: Annotated[
         int, Ge(-1), Le(MAX_LONG), Doc("a connection silent for this long is closed; -1: never")
     ] = 600_000
+    kohort_request_complete_timeout_ms: Annotated[
+        int,
+        Ge(1),
+        Le(MAX_INT),
+        Doc("a request must be complete this long after its first byte (not a setting of Kafka)"),
+    ] = 30_000
+    kohort_response_unread_timeout_ms: Annotated[
+        int,
+        Ge(1),
+        Le(MAX_INT),
+        Doc(
+            "a client that takes nothing of its answer for this long is cut off (not a setting of Kafka) ..."
+        ),
+    ] = 30_000
+    kohort_response_unread_max_bytes: Annotated[
+        int, Ge(0), Le(MAX_INT), Doc("... if more than this is unread (not a setting of Kafka)")
+    ] = 1_048_576
     queued_max_request_bytes: Annotated[
         int, Ge(1), Le(MAX_LONG), Doc("request bytes of all connections that wait; over it reading stops")
     ] = 268_435_456

@@ -22,7 +22,6 @@ from .errors import append_error
 from .insight import CommitRefused, append_refused, fenced
 from .members import check_member, restart_session
 from .replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
-from .settings import MAX_COMMIT_PARTITIONS
 
 if TYPE_CHECKING:
     from .effects import Request
@@ -69,8 +68,10 @@ class CommitRequest:
     refused: bool
 
 
-def resolve_commit(version: int, body: Any, directory: TopicDirectory) -> CommitRequest:
-    """Read an OffsetCommit body, and mark the topics and partitions that do not exist."""
+def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
+    """Read an OffsetCommit body, and mark the topics and partitions that do not exist: all of them
+    INVALID_REQUEST if there are more than ``max_partitions``.
+    """
     topics: list[CommitTopic] = []
     total = 0
     bad = False
@@ -93,7 +94,7 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory) -> Commit
             errors = [0 if 0 <= part.partition_index < count else _UNKNOWN_PARTITION for part in partitions]
             bad = bad or any(errors)
         topics.append(CommitTopic(name or "", topic_id, partitions, errors))
-    if total > MAX_COMMIT_PARTITIONS:
+    if total > max_partitions:
         bad = True
         topics = [topic._replace(errors=[_INVALID_REQUEST] * len(topic.partitions)) for topic in topics]
     if bad:

@@ -32,7 +32,6 @@ from .members import (
 from .model import Group, Member
 from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
 from .replies import JoinReply, join_failed
-from .settings import MAX_GROUP_METADATA_BYTES, MAX_MEMBER_METADATA_BYTES, MAX_PENDING_IDS, MAX_PROTOCOLS
 from .static import replace_static_member
 
 if TYPE_CHECKING:
@@ -99,7 +98,8 @@ def _unacceptable(shard: Shard, request: Request) -> tuple[ErrorCode, str]:
         text = f"a session timeout of {body.session_timeout_ms} ms is not from {low} to {high} ms"
         return ErrorCode.INVALID_SESSION_TIMEOUT, text
     size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
-    if len(body.protocols) > MAX_PROTOCOLS or size > MAX_MEMBER_METADATA_BYTES:
+    most, most_bytes = settings.kohort_member_max_protocols, settings.kohort_member_max_metadata_bytes
+    if len(body.protocols) > most or size > most_bytes:
         text = f"{len(body.protocols)} protocols with {size} bytes of metadata are too many"
         return ErrorCode.INVALID_REQUEST, text
     return ErrorCode.NONE, ""
@@ -138,8 +138,8 @@ def _join(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     body = request.body
     if not _has_seat(shard, group, body.member_id):
         _turn_away(shard, group, request, now_ms)
-    elif _outgrows(group, request):
-        text = f"the metadata of its members would have more than {MAX_GROUP_METADATA_BYTES} bytes"
+    elif _outgrows(group, request, most := shard.settings.kohort_group_max_metadata_bytes):
+        text = f"the metadata of its members would have more than {most} bytes"
         _refuse(shard, request, ErrorCode.INVALID_REQUEST, text)
     elif not group.supports(body.protocol_type, [protocol.name for protocol in body.protocols]):
         _refuse(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, _inconsistent(group, request))
@@ -164,12 +164,12 @@ def _has_seat(shard: Shard, group: Group, member_id: str) -> bool:
     return group.state is GroupState.EMPTY or member is not None or len(group.members) < limit
 
 
-def _outgrows(group: Group, request: Request) -> bool:
+def _outgrows(group: Group, request: Request, most_bytes: int) -> bool:
     size = sum(len(protocol.metadata or b"") for protocol in request.body.protocols)
     member = group.members.get(request.body.member_id)
     if member is not None:
         size -= sum(len(metadata) for _, metadata in member.protocols)
-    return size > 0 and group.metadata_bytes + size > MAX_GROUP_METADATA_BYTES
+    return size > 0 and group.metadata_bytes + size > most_bytes
 
 
 def _turn_away(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
@@ -193,8 +193,8 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
     instance_id = request.body.group_instance_id
     if instance_id is None:
         member_id = _named(request.context.client_id, shard)
-        if len(group.pending_join) >= MAX_PENDING_IDS:
-            text = f"{MAX_PENDING_IDS} member ids are given out and not used"
+        if len(group.pending_join) >= (most := shard.settings.kohort_group_max_pending_ids):
+            text = f"{most} member ids are given out and not used"
             _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, text)
         elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
             add_pending(shard, group, member_id, request.body.session_timeout_ms, now_ms)

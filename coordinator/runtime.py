@@ -150,7 +150,8 @@ class GroupCoordinator:
         returns or later.
         """
         if api_key == ApiKey.OFFSET_COMMIT:
-            body = resolve_commit(version, body, self._topics)
+            most = self._settings.kohort_commit_max_partitions
+            body = resolve_commit(version, body, self._topics, most)
         elif api_key == ApiKey.OFFSET_DELETE:
             body = resolve_offset_delete(body, self._topics)
         self._submit(Request(api_key, version, body, context, handle))

@@ -19,21 +19,6 @@ _INT32_MAX: Final = 2**31 - 1
 #: cannot show that it went away while its JoinGroup is parked.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
-#: Most protocols a member may offer (Kafka: no limit; clients offer one to four).
-MAX_PROTOCOLS: Final = 32
-
-#: Most bytes of metadata of one member, all protocols together (Kafka: the request's size).
-MAX_MEMBER_METADATA_BYTES: Final = 1024 * 1024
-
-#: Most bytes of metadata of all members of a group together (Kafka: no limit).
-MAX_GROUP_METADATA_BYTES: Final = 64 * 1024 * 1024
-
-#: Most member ids that a group has handed out and that have not come back yet (Kafka: no limit).
-MAX_PENDING_IDS: Final = 10_000
-
-#: Most partitions in one OffsetCommit (Kafka: the request's size).
-MAX_COMMIT_PARTITIONS: Final = 10_000
-
 
 @dataclass(slots=True)
 class GroupSettings:
@@ -54,6 +39,12 @@ class GroupSettings:
     offsets_commit_timeout_ms: Annotated[int, Ge(1), Le(_INT32_MAX)] = 5_000
     group_coordinator_append_linger_ms: Annotated[int, Ge(-1), Le(_INT32_MAX)] = -1
     group_coordinator_threads: Annotated[int, Ge(1), Le(1)] = 1
+    # for the next five Kafka has no limit but the size of a request
+    kohort_group_max_metadata_bytes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 64 * 1024 * 1024
+    kohort_group_max_pending_ids: Annotated[int, Ge(1), Le(_INT32_MAX)] = 10_000
+    kohort_member_max_metadata_bytes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 1024 * 1024
+    kohort_member_max_protocols: Annotated[int, Ge(1), Le(_INT32_MAX)] = 32
+    kohort_commit_max_partitions: Annotated[int, Ge(1), Le(_INT32_MAX)] = 10_000
     kohort_group_history_size: Annotated[int, Ge(0), Le(1_000)] = 100
     kohort_offsets_load_strict: bool = False
 

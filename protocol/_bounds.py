@@ -122,9 +122,10 @@ def _emit_array(
         ctx.emit(indent, f'{count} = unpack_from(">i", data, pos)[0]')
         ctx.emit(indent, "pos += 4")
     ctx.globs["_spend"] = _spend
+    least = _smallest(field.array_of, version, compact=compact, tagged=tagged)
     ctx.emit(indent, f"{var_name} = None if {count} == -1 else []")
     ctx.emit(indent, f"if {count} > 0:")
-    ctx.emit(inner, f"_spend({count}, len(data) - pos)")
+    ctx.emit(inner, f"_spend({count}, len(data) - pos, {least})")
     ctx.emit(inner, f"for {ctx.next_var('at')} in range({count}):")
     field.array_of.emit_decode_from(
         ctx, item, inner + "    ", version=version, compact=compact, tagged=tagged
@@ -132,9 +133,26 @@ def _emit_array(
     ctx.emit(inner, f"    {var_name}.append({item})")
 
 
-def _spend(count: int, bytes_left: int) -> None:
-    """Refuse an array before it is built. No element is smaller than a byte."""
-    if count > bytes_left:
+def _smallest(field: Any, version: int | None, *, compact: bool, tagged: bool | None) -> int:
+    """Bytes that an element of this kind has at least; 1 where it may be null."""
+    if field.is_struct():
+        if field.nullable_for_version_q(version):
+            return 1
+        inner = field.untagged_fields(version)
+        least = sum(_smallest(each, version, compact=compact, tagged=tagged) for each in inner)
+        return max(1, least + bool(tagged))
+    if field.is_array():
+        return 1 if compact else 4
+    size = field._type.size
+    if isinstance(size, int):
+        return size
+    # a length: of a string two bytes, of bytes four, one where it is a varint
+    return 1 if compact else 2 if field._type_str == "string" else 4
+
+
+def _spend(count: int, bytes_left: int, least: int = 1) -> None:
+    """Refuse an array before it is built: ``count`` elements of ``least`` bytes or more have to fit."""
+    if count * least > bytes_left:
         raise MalformedMessageError(f"an array of {count} elements where {bytes_left} bytes are left")
     if _budget.left is not None:
         _budget.left -= count

@@ -20,12 +20,37 @@ SIZE = 8 << 20
 HEAD, TAIL = b"head", b"tail"
 
 
+class Told(asyncio.Protocol):
+    """Tells the sender when the connection is gone, and when it may go on."""
+
+    sender: Sender | None = None
+
+    def __init__(self) -> None:
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    async def drained(self) -> None:
+        await self._writable.wait()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        if self.sender is not None:
+            self.sender.close()
+        self._writable.set()
+
+
 class Link:
     """A transport with its sender, and the socket at the other end."""
 
-    def __init__(self, transport: asyncio.Transport, peer: socket.socket) -> None:
+    def __init__(self, transport: asyncio.Transport, protocol: Told, peer: socket.socket) -> None:
         self.transport = transport
-        self.sender = Sender(transport)
+        self.protocol = protocol
+        self.sender = Sender(transport, protocol.drained, 30.0)
         self.peer = peer
 
     async def received(self, size: int) -> bytes:
@@ -36,16 +61,6 @@ class Link:
         return bytes(data)
 
 
-class Told(asyncio.Protocol):
-    """Tells the sender when the connection is gone."""
-
-    sender: Sender | None = None
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        if self.sender is not None:
-            self.sender.close()
-
-
 @pytest.fixture
 async def link() -> AsyncIterator[Link]:
     near, far = socket.socketpair()
@@ -53,7 +68,7 @@ async def link() -> AsyncIterator[Link]:
     far.setblocking(False)
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.create_connection(Told, sock=near)
-    made = Link(transport, far)
+    made = Link(transport, protocol, far)
     protocol.sender = made.sender
     yield made
     transport.abort()
@@ -124,12 +139,26 @@ async def test_a_connection_that_is_closed_here_ends_the_sending(
     await asyncio.wait_for(sending, 10)
 
 
-async def test_a_peer_that_reads_nothing_is_cut_off(
+async def test_a_peer_that_reads_nothing_is_cut_off(link: Link, content: tuple[bytes, Path]) -> None:
+    sender = Sender(link.transport, link.protocol.drained, 0.05)
+    await sender.send([a_range(content[1])])
+    assert link.transport.is_closing()
+
+
+async def test_a_peer_that_reads_nothing_costs_two_pieces_of_memory_whatever_it_asked_for(
     link: Link, content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_sender, "SLOW_READER_S", 0.05)
-    await link.sender.send([a_range(content[1])])
-    assert link.transport.is_closing()
+    monkeypatch.delattr(os, "sendfile")
+    data, path = content
+    sending = asyncio.create_task(link.sender.send([HEAD, a_range(path), TAIL]))
+    while link.sender.left in (0, len(HEAD) + SIZE + len(TAIL)):
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.1)
+    assert link.transport.get_write_buffer_size() <= 2 * _sender.PIECE_BYTES
+    assert link.sender.left > SIZE // 2
+    assert await link.received(len(HEAD) + SIZE + len(TAIL)) == HEAD + data + TAIL
+    await sending
+    assert link.sender.left == 0
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -158,5 +187,7 @@ async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
             written.extend(parts)
 
     written: list[bytes] = []
-    await Sender(cast(asyncio.Transport, Encrypted())).send([HEAD, a_range(content[1], 10)])
+    await Sender(cast(asyncio.Transport, Encrypted()), Told().drained, 30.0).send(
+        [HEAD, a_range(content[1], 10)]
+    )
     assert written == [HEAD, content[0][:10]]

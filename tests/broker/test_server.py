@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from kohort.broker import _server
 from kohort.protocol import ApiKey, build_batch, encode_request, request_class
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, create_topic, fetch_fields, produce
@@ -26,23 +25,18 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(caplog: pytest.LogCa
     assert "idle for 200 ms" in caplog.text
 
 
-def test_a_frame_that_never_completes_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(_server, "SLOW_FRAME_S", 0.1)
-    monkeypatch.setattr(_server, "SWEEP_S", 0.05)
-    with running_broker() as broker, Wire(broker.bootstrap) as slow:
+def test_a_frame_that_never_completes_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    with running_broker(kohort_request_complete_timeout_ms=100) as broker, Wire(broker.bootstrap) as slow:
         slow.socket.sendall(struct.pack(">i", 100) + b"not all of it")
         assert slow.closed_by_broker()
     assert "its request was not complete" in caplog.text
 
 
-def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(_server, "SLOW_READER_S", 0.2)
-    monkeypatch.setattr(_server, "SWEEP_S", 0.05)
-    with running_broker(message_max_bytes=32 << 20) as broker, Wire(broker.bootstrap) as deaf:
+def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        running_broker(message_max_bytes=32 << 20, kohort_response_unread_timeout_ms=200) as broker,
+        Wire(broker.bootstrap) as deaf,
+    ):
         create_topic(deaf, "large")
         assert produce(deaf, "large", big_batch(24 << 20)).error_code == 0
         deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -55,10 +49,11 @@ def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(
     assert "bytes of its answer unread" in caplog.text
 
 
-def test_a_client_that_reads_slowly_gets_all_of_a_large_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_server, "SLOW_READER_S", 0.3)
-    monkeypatch.setattr(_server, "SWEEP_S", 0.05)
-    with running_broker(message_max_bytes=32 << 20) as broker, Wire(broker.bootstrap) as slow:
+def test_a_client_that_reads_slowly_gets_all_of_a_large_answer() -> None:
+    with (
+        running_broker(message_max_bytes=32 << 20, kohort_response_unread_timeout_ms=300) as broker,
+        Wire(broker.bootstrap) as slow,
+    ):
         create_topic(slow, "large")
         sent = big_batch(16 << 20)
         produce(slow, "large", sent)

@@ -234,7 +234,8 @@ class World:
             epoch,
         )
         body.retention_time_ms = retention_ms
-        return self.send(ApiKey.OFFSET_COMMIT, version, resolve_commit(version, body, DIRECTORY))
+        most = self.settings.kohort_commit_max_partitions
+        return self.send(ApiKey.OFFSET_COMMIT, version, resolve_commit(version, body, DIRECTORY, most))
 
     def commit_errors(self, *args: Any, **options: Any) -> list[int]:
         """The errors of an answered commit, one a partition."""

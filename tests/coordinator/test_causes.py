@@ -24,7 +24,6 @@ from kohort.coordinator import (
     RebalanceNote,
     RebalanceStarted,
 )
-from kohort.coordinator import join as join_module
 from kohort.coordinator.insight import MAX_QUOTED, AppendRefused, quoted
 from kohort.statemachine import GroupState
 from tests.coordinator import happenings as do
@@ -112,17 +111,15 @@ def test_the_cause_in_words(happens: Callable[[World], None], kind: type[GroupEv
     assert event.cause == cause
 
 
-def test_metadata_of_all_members_together_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_module, "MAX_GROUP_METADATA_BYTES", 10)
-    world = World()
+def test_metadata_of_all_members_together_has_a_limit() -> None:
+    world = World(kohort_group_max_metadata_bytes=10)
     world.join()
     (refused,) = [note for note in world.notes if isinstance(note, JoinRefused)]
     assert refused.cause == "the metadata of its members would have more than 10 bytes"
 
 
-def test_ids_given_out_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_module, "MAX_PENDING_IDS", 1)
-    world = World()
+def test_ids_given_out_have_a_limit() -> None:
+    world = World(kohort_group_max_pending_ids=1)
     world.join()
     world.join()
     (refused,) = [note for note in world.notes if isinstance(note, JoinRefused)]

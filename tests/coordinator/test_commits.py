@@ -10,11 +10,14 @@ import pytest
 
 from kohort.coordinator import CommitRefused
 from kohort.coordinator.commits import resolve_commit
-from kohort.coordinator.settings import MAX_COMMIT_PARTITIONS
+from kohort.coordinator.settings import GroupSettings
 from kohort.offsets_topic import OffsetCommitted, decode
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition
 from tests.coordinator.bodies import DIRECTORY, TOPIC_IDS, commit_body
 from tests.coordinator.driver import World, errors_of
+
+#: Partitions in one request, by default.
+MOST = GroupSettings().kohort_commit_max_partitions
 
 
 @pytest.mark.row("3.7/2", "3.1/OffsetCommit-v9")
@@ -85,7 +88,7 @@ def test_if_none_exists_the_group_is_not_even_looked_at() -> None:
 
 def test_what_does_not_exist_is_answered_first_and_each_topic_once() -> None:
     body = two_entries_of_t()
-    call = World().send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY))
+    call = World().send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY, MOST))
     answered = [
         (t.name, [(p.partition_index, p.error_code) for p in t.partitions]) for t in call.reply.topics
     ]
@@ -96,7 +99,7 @@ def test_if_all_exists_the_answer_is_in_the_order_asked_but_for_topics_without_p
     body = two_entries_of_t()
     del body.topics[1:3]
     body.topics.append(SimpleNamespace(name="u", topic_id=TOPIC_IDS["u"], partitions=[]))
-    call = World().send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY))
+    call = World().send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY, MOST))
     answered = [(t.name, [p.partition_index for p in t.partitions]) for t in call.reply.topics]
     assert answered == [("t", [0]), ("t", [1])]
 
@@ -204,10 +207,12 @@ def test_an_unknown_topic_id_is_refused_by_its_own_name() -> None:
 def test_10000_partitions_are_the_most_in_one_request() -> None:
     world = World()
     body = commit_body("s", {("t", 0): 1}, "", -1, None, "", -1)
-    body.topics[0].partitions *= MAX_COMMIT_PARTITIONS
-    assert set(errors_of(world.send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY)))) == {0}
+    body.topics[0].partitions *= 10_000
+    assert set(errors_of(world.send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY, MOST)))) == {
+        0
+    }
     body.topics[0].partitions += body.topics[0].partitions[:1]
-    refused = world.send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY))
+    refused = world.send(ApiKey.OFFSET_COMMIT, 9, resolve_commit(9, body, DIRECTORY, MOST))
     assert set(errors_of(refused)) == {ErrorCode.INVALID_REQUEST}
 
 

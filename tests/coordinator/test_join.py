@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator import RebalanceStarted, join
-from kohort.coordinator.settings import MAX_PENDING_IDS, MAX_PROTOCOLS
+from kohort.coordinator import RebalanceStarted
 from kohort.protocol import ErrorCode
 from tests.coordinator.bodies import RANGE_T, protocols, subscription
 from tests.coordinator.driver import World
@@ -243,7 +242,7 @@ class TestMaxSize:
 
 class TestLimits:
     def test_32_protocols_are_the_most(self) -> None:
-        offers = protocols(**{f"p{n}": b"" for n in range(MAX_PROTOCOLS)})
+        offers = protocols(**{f"p{n}": b"" for n in range(32)})
         assert World().join(offers=offers).error == ErrorCode.MEMBER_ID_REQUIRED
         offers += protocols(one_more=b"")
         assert World().join(offers=offers).error == ErrorCode.INVALID_REQUEST
@@ -260,10 +259,9 @@ class TestLimits:
         assert errors[64].error == ErrorCode.INVALID_REQUEST
         assert world.shard.groups["g"].metadata_bytes == 64 << 20
 
-    def test_10000_ids_handed_out_and_not_used_are_the_most(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert MAX_PENDING_IDS == 10_000
-        monkeypatch.setattr(join, "MAX_PENDING_IDS", 3)
-        world = World()
+    def test_10000_ids_handed_out_and_not_used_are_the_most(self) -> None:
+        assert World().settings.kohort_group_max_pending_ids == 10_000
+        world = World(kohort_group_max_pending_ids=3)
         errors = [world.join(session_ms=6_000).error for _ in range(4)]
         assert errors == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.GROUP_MAX_SIZE_REACHED]
         world.advance(6_000)
