@@ -34,8 +34,8 @@ _GROUP_DOCS = {
     "group_coordinator_append_linger_ms": "how long writes wait to share a batch; -1, 0: as short as can be",
     "group_coordinator_threads": "all shards of the coordinator share one event loop",
     "kohort_offsets_load_strict": "groups that cannot be read whole stop the start (not a setting of Kafka)",
-    "kohort_group_max_metadata_bytes": "most bytes of metadata of all members of a group (not a setting of Kafka)",
-    "kohort_group_max_pending_ids": "most member ids of a group that wait to be used (not a setting of Kafka)",
+    "kohort_group_max_metadata_bytes": "most bytes of metadata of one group (not a setting of Kafka)",
+    "kohort_group_max_pending_ids": "most unused member ids of a group (not a setting of Kafka)",
     "kohort_member_max_metadata_bytes": "most bytes of metadata of one member (not a setting of Kafka)",
     "kohort_member_max_protocols": "most protocols that one member offers (not a setting of Kafka)",
     "kohort_commit_max_partitions": "most partitions in one OffsetCommit (not a setting of Kafka)",
@@ -109,12 +109,10 @@ class BrokerSettings(SecuritySettings):
         int,
         Ge(1),
         Le(MAX_INT),
-        Doc(
-            "a client that takes nothing of its answer for this long is cut off (not a setting of Kafka) ..."
-        ),
+        Doc("a client that takes nothing of its answer for this long is cut off (not a setting of Kafka)"),
     ] = 30_000
     kohort_response_unread_max_bytes: Annotated[
-        int, Ge(0), Le(MAX_INT), Doc("... if more than this is unread (not a setting of Kafka)")
+        int, Ge(0), Le(MAX_INT), Doc("less than this may be left unread for longer (not a setting of Kafka)")
     ] = 1_048_576
     queued_max_request_bytes: Annotated[
         int, Ge(1), Le(MAX_LONG), Doc("request bytes of all connections that wait; over it reading stops")

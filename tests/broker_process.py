@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 READY = "kohort broker ready on "
-START_TIMEOUT_S = 20.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 60.0
 
 #: Groups form at once, and members may ask for short sessions.
 QUICK_SETTINGS: Mapping[str, str] = {

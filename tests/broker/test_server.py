@@ -16,13 +16,13 @@ from tests.broker.wire import Wire, create_topic, fetch_fields, produce
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(caplog: pytest.LogCaptureFixture) -> None:
-    with running_broker(connections_max_idle_ms=200) as broker, Wire(broker.bootstrap) as busy:
+    with running_broker(connections_max_idle_ms=1_000) as broker, Wire(broker.bootstrap) as busy:
         create_topic(busy, "quiet")
         with caplog.at_level(logging.INFO, "kohort.broker"), Wire(broker.bootstrap) as idle:
-            number = busy.send(ApiKey.FETCH, 12, **fetch_fields("quiet", 0, max_wait_ms=1_000))
+            number = busy.send(ApiKey.FETCH, 12, **fetch_fields("quiet", 0, max_wait_ms=4_000))
             assert idle.closed_by_broker()
             busy.receive(ApiKey.FETCH, 12, number)
-    assert "idle for 200 ms" in caplog.text
+    assert "idle for 1000 ms" in caplog.text
 
 
 def test_a_frame_that_never_completes_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:

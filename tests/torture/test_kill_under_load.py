@@ -129,8 +129,8 @@ _INTRO = """
 ## SIGKILL under load
 
 Producers and committers never stop while the broker is killed and started again. After each start the groups'
-offsets are compared with what was acknowledged, at the end of a leg every record with what was sent: each there,
-once, in order, and no offset without one. A leg that finds anything else ends the run.
+offsets are compared with what was acknowledged, at the end of a leg every record with what was sent: each is
+there, once, in order, and no offset without one. A leg that finds anything else ends the run.
 `tests/torture/test_kill_under_load.py`
 """.strip()
 
