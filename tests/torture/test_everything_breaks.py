@@ -41,7 +41,9 @@ def test_nothing_acknowledged_is_lost_or_there_twice(tmp_path: Path, pytestconfi
     totals, seed, end = Totals(), 1, time.monotonic() + (soak_s or 0)
     while not totals.runs or time.monotonic() < end:
         outcome = run(tmp_path / str(seed), seed, rampage_s=RAMPAGE_S if soak_s else None)
-        print(outcome.summary(), flush=True)
+        print(outcome.summary(), *outcome.anomalies, flush=True)
+        if outcome.anomalies:
+            print(*outcome.story, outcome.failures, sep="\n", flush=True)
         totals.add(outcome)
         if report is not None:
             write_section(Path(report), "real processes", totals.report())

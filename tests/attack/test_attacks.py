@@ -1,0 +1,26 @@
+"""Attacks in small: the broker lives, the others are served rightly, memory stays under its bound.
+
+How fast the others are served is measured by ``make bench-attack``: docs/limits.md has the figures.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.attack.measure import Plan, run, small
+
+
+@pytest.mark.parametrize("plan", small(), ids=lambda plan: plan.attack)
+def test_the_others_are_served_and_memory_stays_under_its_bound(plan: Plan) -> None:
+    found = run(plan, usual_s=0.5)
+    print(found)
+    assert found.alive
+    assert found.wrong == []
+    assert found.requests > 0
+    assert found.grown_mib < found.bound_mib
+
+
+def test_a_group_takes_in_64_mib_of_metadata_and_refuses_the_rest() -> None:
+    (plan,) = [plan for plan in small() if plan.attack == "members"]
+    counts = run(plan, usual_s=0.2).counts
+    assert plan.count - 64 - 2 <= counts["INVALID_REQUEST"] < plan.count
