@@ -11,19 +11,21 @@ JOBS ?= 2
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors dist clean bench-consumer bench-spark
+.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors bench-attack dist clean bench-consumer bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
 	@echo "make test        ruff, mypy, import rules and every test"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
-	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker killed under load"
+	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker that is killed, stopped,"
+	@echo "                 cut off and out of disk under load; counts go into docs/reliability-report.md"
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-log   append, fetch, restart, look-up beside an Apache Kafka (Java 17+ and Maven), about 5 minutes"
 	@echo "make bench-assignors  sticky assignment beside kafka-python and, where there is Java, Apache Kafka's, about 4 minutes"
+	@echo "make bench-attack  the broker under attack: memory, and what others notice (Linux), about 5 minutes"
 	@echo "make bench-consumer  consumers of four makes on both brokers (Java 17+ and Maven), about 10 minutes"
 	@echo "make bench-spark  Spark micro-batches beside Spark's own Kafka source (Java 17+ and Maven), about 12 minutes"
 	@echo "make dist        sdist and wheel into dist/"
@@ -63,7 +65,7 @@ test-connect: $(VENV)/.installed
 
 SOAK_SECONDS ?= 600
 soak: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/churn tests/torture -s --soak $(SOAK_SECONDS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/churn tests/torture -s --soak $(SOAK_SECONDS) --report docs/reliability-report.md $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py
@@ -77,6 +79,10 @@ bench-coordinator: $(VENV)/.installed
 
 bench-log: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.log --compare $(BENCH_ARGS)
+
+# BENCH_ARGS=small for the numbers that the tests have
+bench-attack: $(VENV)/.installed
+	PYTHONPATH=.src $(BIN)/python -m tests.attack $(BENCH_ARGS)
 
 bench-assignors: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.assignors --compare $(BENCH_ARGS)

@@ -1,4 +1,4 @@
-"""The parts of docs/broker.md that are made from the code."""
+"""The parts of docs/broker.md and docs/limits.md that are made from the code."""
 
 from __future__ import annotations
 
@@ -16,6 +16,38 @@ from .handlers.api_versions import ranges
 def settings_table() -> str:
     """Every setting of ``--set``."""
     return _table(sorted(documented(), key=lambda setting: setting.name))
+
+
+#: What keeps one client from hurting the others, in the order of docs/limits.md.
+_LIMITS = (
+    "socket_request_max_bytes",
+    "queued_max_request_bytes",
+    "kohort_request_complete_timeout_ms",
+    "kohort_response_unread_timeout_ms",
+    "kohort_response_unread_max_bytes",
+    "connections_max_idle_ms",
+    "max_connections",
+    "max_connections_per_ip",
+    "max_connection_creation_rate",
+    "message_max_bytes",
+    "fetch_max_bytes",
+    "group_max_size",
+    "kohort_group_max_pending_ids",
+    "kohort_group_max_metadata_bytes",
+    "kohort_member_max_metadata_bytes",
+    "kohort_member_max_protocols",
+    "group_min_session_timeout_ms",
+    "group_max_session_timeout_ms",
+    "offset_metadata_max_bytes",
+    "kohort_commit_max_partitions",
+    "kohort_group_history_size",
+)
+
+
+def limits_table() -> str:
+    """The settings that are limits."""
+    known = {setting.name: setting for setting in documented()}
+    return _table(known[name] for name in _LIMITS)
 
 
 def topic_configs_table() -> str:

@@ -44,7 +44,8 @@ async def _many(port: int, count: int, **options: Any) -> list[Stream]:
     streams: list[Stream] = []
     while len(streams) < count:
         wanted = min(TOGETHER, count - len(streams))
-        streams += await asyncio.gather(*(Stream.open(port, **options) for _ in range(wanted)))
+        numbers = range(len(streams), len(streams) + wanted)
+        streams += await asyncio.gather(*(Stream.open(port, 1 + number, **options) for number in numbers))
     return streams
 
 

@@ -16,6 +16,9 @@ from tests.attack.victim import TOPIC, Victim, resident_mib
 from tests.broker.wire import Wire, create_topic
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 
+#: 10,000 of the attacker, and those of the victim.
+SETTINGS = {**QUICK_SETTINGS, "max.connections": "10100"}
+
 #: Let the machine be what it is for so long, in seconds, before and during an attack.
 USUAL_S = 3.0
 SAMPLE_S = 0.05
@@ -135,7 +138,7 @@ async def measure(broker: BrokerProcess, plan: Plan, *, usual_s: float = USUAL_S
 def run(plan: Plan, *, usual_s: float = USUAL_S) -> Result:
     """On a broker of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        broker = BrokerProcess(Path(folder), data=Path(folder) / "data", settings=QUICK_SETTINGS)
+        broker = BrokerProcess(Path(folder), data=Path(folder) / "data", settings=SETTINGS)
         broker.start()
         try:
             return asyncio.run(measure(broker, plan, usual_s=usual_s))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 import time
 from typing import Any
@@ -21,17 +22,20 @@ class Stream:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def open(cls, port: int, *, receive_buffer: int | None = None) -> Stream:
-        """To a broker on this machine; retried while its queue of new connections is full."""
+    async def open(cls, port: int, number: int = 0, *, receive_buffer: int | None = None) -> Stream:
+        """To a broker on this machine, retried while its queue of new connections is full. Each 500 numbers
+        come from an address of their own, since one address has so many connections.
+        """
+        here = f"127.0.1.{1 + number // 500}", 0
         for _ in range(50):
             try:
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+                reader, writer = await asyncio.open_connection(
+                    "127.0.0.1", port, limit=1 << 16, local_addr=here if number else None
+                )
             except OSError:
                 await asyncio.sleep(0.1)
                 continue
             if receive_buffer is not None:
-                import socket
-
                 link = writer.get_extra_info("socket")
                 link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
             return cls(reader, writer)

@@ -35,8 +35,8 @@ from tests.torture.workload import (
 )
 
 TOPIC, PARTITIONS = "orders", 4
-#: Healed, the group has to reach the end of every partition; after so long without a step the members of other
-#: makes are replaced, once: some hang now and then, with any broker. After that it is the group that is stuck.
+#: Healed, the group has to reach the end of every partition; after so long without a step the members of
+#: other makes are replaced, once (some hang now and then, with any broker); after that the group is stuck.
 SETTLE_S = 60.0
 SETTINGS = {**QUICK_SETTINGS, "offsets.topic.num.partitions": "5", "log.segment.bytes": "262144"}
 

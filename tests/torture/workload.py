@@ -32,8 +32,8 @@ JOIN_TIMEOUT_S = 90.0
 
 
 class Worker(ABC):
-    """A thread that uses a client until it is stopped. ``failures`` counts clients that gave up, by error, and
-    whether one hangs in the end.
+    """A thread that uses a client until it is stopped. ``failures`` counts clients that gave up, by error,
+    and hanging ones.
     """
 
     def __init__(self, name: str, history: History) -> None:
