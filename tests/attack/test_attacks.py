@@ -18,9 +18,3 @@ def test_the_others_are_served_and_memory_stays_under_its_bound(plan: Plan) -> N
     assert found.wrong == []
     assert found.requests > 0
     assert found.grown_mib < found.bound_mib
-
-
-def test_a_group_takes_in_64_mib_of_metadata_and_refuses_the_rest() -> None:
-    (plan,) = [plan for plan in small() if plan.attack == "members"]
-    counts = run(plan, usual_s=0.2).counts
-    assert plan.count - 64 - 2 <= counts["INVALID_REQUEST"] < plan.count
