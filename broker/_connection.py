@@ -70,9 +70,7 @@ class Connection(asyncio.Protocol):
         self._collecting = False
         self._busy = False
         self._wakeup: asyncio.Future[None] | None = None
-        self._drained: asyncio.Future[None] | None = None
         self._settled: asyncio.Future[None] | None = None
-        self._can_write = True
         self._takes = True
         self._pause = Pause(server.loop, self._unmuted)
         self._lap_s = 0.0
@@ -124,7 +122,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._sender = Sender(self.transport, self._writable, self._server.unread_timeout_s)
+        self._sender = Sender(self.transport, self._server.unread_timeout_s)
         self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
         try:
             self.peer.identify(self._acceptor.security.principal(self.transport))
@@ -184,12 +182,12 @@ class Connection(asyncio.Protocol):
         self._server.forget(self)
 
     def pause_writing(self) -> None:
-        self._can_write = self._takes = False
+        self._takes = False
+        self._sender.pause()
 
     def resume_writing(self) -> None:
-        self._can_write = True
         self._takes = not self._pause
-        _wake(self._drained)
+        self._sender.resume()
 
     # for hot calls
 
@@ -222,7 +220,7 @@ class Connection(asyncio.Protocol):
             self.regulate()
 
     def _unmuted(self) -> None:
-        self._takes = self._can_write
+        self._takes = self._sender.can_write
         _wake(self._wakeup)
         self.regulate()
 
@@ -341,13 +339,7 @@ class Connection(asyncio.Protocol):
         if self.peer.delay_ms:
             delay_ms, self.peer.delay_ms = self.peer.delay_ms, 0
             self.mute(delay_ms / 1000)
-        await self._writable()
-
-    async def _writable(self) -> None:
-        """Return when the client has taken most of what it was sent."""
-        while not self._can_write:
-            self._drained = self._server.loop.create_future()
-            await self._drained
+        await self._sender.drained()
 
     async def _response(self, frame: bytes) -> bytes | bytearray | Sequence[Part] | None:
         self._handling = True

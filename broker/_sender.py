@@ -13,7 +13,7 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..log import FileRange
 from ..protocol import Part
@@ -30,17 +30,15 @@ _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EN
 class Sender:
     """Sends to one transport. One ``send`` at a time, and nobody writes to the transport meanwhile."""
 
-    __slots__ = ("_closed", "_drained", "_patience_s", "_transport", "_writable", "left")
+    __slots__ = ("_closed", "_patience_s", "_resumed", "_transport", "_writable", "can_write", "left")
 
-    def __init__(
-        self, transport: asyncio.Transport, drained: Callable[[], Awaitable[None]], patience_s: float
-    ) -> None:
-        """``drained`` returns once the transport wants more; a socket that takes nothing for ``patience_s``
-        is given up.
-        """
+    def __init__(self, transport: asyncio.Transport, patience_s: float) -> None:
+        """A socket that takes nothing for ``patience_s`` is given up."""
         self._transport = transport
-        self._drained = drained
         self._patience_s = patience_s
+        self._resumed: asyncio.Future[None] | None = None
+        #: Whether the client has taken most of what the transport was given.
+        self.can_write = True
         #: Bytes of the answer under way that the transport has not been given yet.
         self.left = 0
         self._closed = False
@@ -53,6 +51,23 @@ class Sender:
         """The connection is gone: a ``send`` under way ends."""
         self._closed = True
         self._wake()
+        self.resume()
+
+    def pause(self) -> None:
+        """The transport has more than it should."""
+        self.can_write = False
+
+    def resume(self) -> None:
+        """The transport wants more."""
+        self.can_write = True
+        if self._resumed is not None and not self._resumed.done():
+            self._resumed.set_result(None)
+
+    async def drained(self) -> None:
+        """Return when the client has taken most of what it was sent."""
+        while not self.can_write:
+            self._resumed = asyncio.get_running_loop().create_future()
+            await self._resumed
 
     async def send(self, parts: Sequence[Part]) -> None:
         """Hand all parts to the transport, or send them past it. A connection that breaks is aborted."""
@@ -79,7 +94,7 @@ class Sender:
                         self.left -= size
                         self._transport.writelines(pieces)
                         pieces, size = [], 0
-                        await self._drained()
+                        await self.drained()
                         if self._closed or self._transport.is_closing():
                             return
             self._transport.writelines(pieces)

@@ -25,23 +25,17 @@ class Told(asyncio.Protocol):
 
     sender: Sender | None = None
 
-    def __init__(self) -> None:
-        self._writable = asyncio.Event()
-        self._writable.set()
-
-    async def drained(self) -> None:
-        await self._writable.wait()
-
     def pause_writing(self) -> None:
-        self._writable.clear()
+        if self.sender is not None:
+            self.sender.pause()
 
     def resume_writing(self) -> None:
-        self._writable.set()
+        if self.sender is not None:
+            self.sender.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         if self.sender is not None:
             self.sender.close()
-        self._writable.set()
 
 
 class Link:
@@ -50,7 +44,7 @@ class Link:
     def __init__(self, transport: asyncio.Transport, protocol: Told, peer: socket.socket) -> None:
         self.transport = transport
         self.protocol = protocol
-        self.sender = Sender(transport, protocol.drained, 30.0)
+        self.sender = Sender(transport, 30.0)
         self.peer = peer
 
     async def received(self, size: int) -> bytes:
@@ -140,7 +134,7 @@ async def test_a_connection_that_is_closed_here_ends_the_sending(
 
 
 async def test_a_peer_that_reads_nothing_is_cut_off(link: Link, content: tuple[bytes, Path]) -> None:
-    sender = Sender(link.transport, link.protocol.drained, 0.05)
+    sender = link.protocol.sender = Sender(link.transport, 0.05)
     await sender.send([a_range(content[1])])
     assert link.transport.is_closing()
 
@@ -185,7 +179,5 @@ async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
             written.extend(parts)
 
     written: list[bytes] = []
-    await Sender(cast(asyncio.Transport, Encrypted()), Told().drained, 30.0).send(
-        [HEAD, a_range(content[1], 10)]
-    )
+    await Sender(cast(asyncio.Transport, Encrypted()), 30.0).send([HEAD, a_range(content[1], 10)])
     assert written == [HEAD, content[0][:10]]

@@ -61,6 +61,7 @@ def read_topic(bootstrap: str, topic: str, partitions: int) -> dict[tuple[int, i
 
 
 def committed(bootstrap: str, group: str, topic: str) -> int:
+    """The offset of the topic's first partition; 0 if there is none yet."""
     with kafka.KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-        offset: int = admin.list_group_offsets(group)[group][kafka.TopicPartition(topic, 0)].offset
-    return offset
+        found = admin.list_group_offsets(group)[group].get(kafka.TopicPartition(topic, 0))
+    return 0 if found is None else int(found.offset)
