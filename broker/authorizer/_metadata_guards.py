@@ -2,53 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from .._error_answers import element_errors
 from ._access import ACCESS, Access
 from ._acls import ResourceType
-from ._guard import Asked, Wanted, topic_name
+from ._guard import Asked, topic_name
 
 
 async def metadata(asked: Asked) -> Any:
     describe, create_any, create, cluster = ACCESS[ApiKey.METADATA]
-    request, body = asked.request, asked.request.body
-    if body.topics is None or (request.version == 0 and not body.topics):
+    body, version = asked.request.body, asked.request.version
+    if body.topics is None or (version == 0 and not body.topics):
+        refused: list[Any] = []
         answer = await asked.proceed()
-        answer.topics = [topic for topic in answer.topics if asked.shows(describe, topic.name)]
+        topics = [topic for topic in answer.topics if asked.shows(describe, topic.name)]
     else:
-
-        def wanted(item: Any) -> Wanted:
-            name = topic_name(asked, item)
-            if name is None:
-                return None
-            if asked.may(describe, name) and _is_created(asked, name) and not asked.shows(create_any):
-                return create, name
-            return describe, name
-
-        # an empty list would mean all of them in v0
-        answer = await _each_of_metadata(asked, wanted)
+        allowed, refused = _sorted_out(asked, describe, create_any, create)
+        body.topics = allowed
+        answer = await asked.proceed()
+        # v0 took an empty list for all of them
+        topics = answer.topics if allowed else []
     if body.include_topic_authorized_operations:
-        for topic in answer.topics:
-            if not topic.error_code:
+        for topic in topics:
+            if topic.name:
                 topic.authorized_operations = asked.operations(ResourceType.TOPIC, topic.name)
+    errors = element_errors(asked.request, refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    answer.topics = [*topics, *errors]
     return _with_cluster_operations(asked, cluster, answer)
 
 
-async def _each_of_metadata(asked: Asked, wanted_of: Callable[[Any], Wanted]) -> Any:
-    body = asked.request.body
-    refused: list[Any] = []
+def _sorted_out(
+    asked: Asked, describe: Access, create_any: Access, create: Access
+) -> tuple[list[Any], list[Any]]:
+    """The topics that are asked for: what may be answered, and what may not."""
     allowed: list[Any] = []
-    for item in body.topics:
-        wanted = wanted_of(item)
-        (allowed if wanted is None or asked.may(*wanted) else refused).append(item)
-    body.topics = allowed
-    answer = await asked.proceed()
-    errors = element_errors(asked.request, refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    answer.topics = [*(answer.topics if allowed else ()), *errors]
-    return answer
+    refused: list[Any] = []
+    for item in asked.request.body.topics:
+        name = topic_name(asked, item)
+        may = name is None or asked.may(describe, name)
+        if name is not None and may and _is_created(asked, name):
+            may = asked.shows(create_any) or asked.may(create, name)
+        (allowed if may else refused).append(item)
+    return allowed, refused
 
 
 def _is_created(asked: Asked, name: str) -> bool:
