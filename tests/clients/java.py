@@ -84,11 +84,11 @@ class ToolServer:
     def close(self) -> None:
         self._jvm.communicate(timeout=20)
 
-    def run(self, main_class: str, *arguments: str) -> Printed:
-        """Run a tool, however it ends."""
+    def run(self, main_class: str, *arguments: str, bootstrap: str | None = None) -> Printed:
+        """Run a tool, however it ends; against ``bootstrap``, where one is given."""
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
-        words = [main_class, "--bootstrap-server", self._bootstrap, *arguments]
+        words = [main_class, "--bootstrap-server", bootstrap or self._bootstrap, *arguments]
         assert not any("\t" in word or "\n" in word for word in words)
         try:
             self._jvm.stdin.write("\t".join(words).encode() + b"\n")
@@ -105,9 +105,9 @@ class ToolServer:
         code, out, error = (int(number) for number in answer)
         return Printed(code, self._jvm.stdout.read(out).decode(), self._jvm.stdout.read(error).decode())
 
-    def __call__(self, main_class: str, *arguments: str) -> str:
+    def __call__(self, main_class: str, *arguments: str, bootstrap: str | None = None) -> str:
         """What the tool printed; AssertionError when it failed."""
-        done = self.run(main_class, *arguments)
+        done = self.run(main_class, *arguments, bootstrap=bootstrap)
         said = done.out + done.errors
         assert done.code == 0, f"{main_class} {' '.join(arguments)} failed:\n{said}"
         # Some tools print the failure of one group or topic and still end with 0.

@@ -1,17 +1,17 @@
 """The answers to all cases as text, as they stand in ``answers.txt``: Apache Kafka's own, which ours must be.
 
-``python -m tests.broker.authorizer.answers ADMIN SASL`` prints them anew from a broker whose address ADMIN gives
-all rights to everyone and whose address SASL asks for SASL PLAIN.
+``python -m tests.broker.authorizer.answers`` prints them anew, by an Apache Kafka that it starts.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.broker.authorizer.cases import CASES, Case
+from tests.broker.authorizer.place import apache_place
 from tests.broker.authorizer.world import Right, World
-from tests.broker.wire import Wire
+from tests.broker.security.certificates import Certificates
 
 RECORDED = Path(__file__).with_name("answers.txt")
 
@@ -44,35 +44,24 @@ def _answer(world: World, case: Case, rights: tuple[Right, ...]) -> str:
 def recorded() -> dict[str, list[str]]:
     """The lines of every case by its name."""
     blocks: dict[str, list[str]] = {}
+    block: list[str] = []
     for line in RECORDED.read_text().splitlines():
         if line.startswith("  "):
-            blocks[name].append(line)
+            block.append(line)
         elif line and not line.startswith("#"):
-            name = line
-            blocks[name] = []
+            block = blocks[line] = []
     return blocks
 
 
-def authenticated(address: str, user: str = "alice", password: str = "secret") -> Wire:
-    """A connection of a user by SASL PLAIN."""
-    from kohort.protocol import ApiKey
-
-    wire = Wire(address)
-    assert wire.call(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
-    answer = wire.call(
-        ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=f"\0{user}\0{password}".encode()
-    )
-    assert answer.error_code == 0, answer.error_message
-    return wire
-
-
 def main() -> None:
-    admin, sasl = sys.argv[1:]
-    with Wire(admin) as wire:
+    print("# What Alice is told in each case, as Apache Kafka 4.3.1 answers.")
+    with (
+        TemporaryDirectory() as folder,
+        apache_place(Certificates(Path(folder))) as place,
+        place.world() as world,
+    ):
         for case in CASES:
-            world = World(wire, lambda: authenticated(sasl), settle_s=1.0)
-            print(case, *lines(world, case), "", sep="\n", flush=True)
-            world.close()
+            print("", case, *lines(world, case), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

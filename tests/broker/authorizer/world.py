@@ -1,4 +1,4 @@
-"""What the cases of access rules are tried in: things with names of their own, and an answer as a line of text."""
+"""What the cases of access rules are tried in, and their answers as text."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ class World:
 
     def commit(self, group: str) -> None:
         """An offset for each topic, so that there is such a group."""
-        self.wait(lambda: self.admin.call(ApiKey.FIND_COORDINATOR, 3, key=self[group], key_type=0).error_code == 0)
+        self.wait(
+            lambda: self.admin.call(ApiKey.FIND_COORDINATOR, 3, key=self[group], key_type=0).error_code == 0
+        )
         fields = commit_fields(self, group, 9)
         self.wait(lambda: _all_well(self.admin.call(ApiKey.OFFSET_COMMIT, 9, **fields)))
 
@@ -195,6 +197,8 @@ class World:
         if name in _SIGNS:
             return "some" if value >= 0 else "none"
         if name in _TOLD:
+            if name == "key":
+                return plain.get(value, "a key")
             if isinstance(value, uuid.UUID) and value not in self.ids.values():
                 return "an id"
             return "null" if value is None else plain.get(str(value), str(value) or "empty")

@@ -1,0 +1,174 @@
+"""Requests about groups, rules and configs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kohort.broker.authorizer import Operation, PatternType, Permission, ResourceType
+from kohort.protocol import ApiKey
+from tests.broker.authorizer.topic_requests import Fields, each_topic, one_partition
+from tests.broker.authorizer.world import World
+from tests.broker.wire import part
+
+
+def find(version: int, kind: int, *plain: str) -> Fields:
+    if version < 4:
+        return lambda world: {"key": world[plain[0]], "key_type": kind}
+    return lambda world: {"key_type": kind, "coordinator_keys": [world[name] for name in plain]}
+
+
+def member(**more: Any) -> Fields:
+    return lambda world: {"group_id": world["g/seen"], **more}
+
+
+def acl_filter(**more: Any) -> dict[str, Any]:
+    return {
+        "resource_type_filter": ResourceType.TOPIC,
+        "resource_name_filter": "nothing-is-named-so",
+        "pattern_type_filter": PatternType.LITERAL,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": Operation.ANY,
+        "permission_type": Permission.ANY,
+        **more,
+    }
+
+
+def create_acls() -> Fields:
+    return lambda world: {
+        "creations": [
+            part(
+                ApiKey.CREATE_ACLS,
+                3,
+                "AclCreation",
+                resource_type=ResourceType.TOPIC,
+                resource_name=world["t/hidden"],
+                resource_pattern_type=PatternType.LITERAL,
+                principal="User:mallory",
+                host="*",
+                operation=Operation.READ,
+                permission_type=Permission.ALLOW,
+            )
+        ]
+    }
+
+
+def has_rules(world: World) -> bool:
+    wanted = acl_filter(resource_name_filter=world["t/hidden"], principal_filter="User:mallory")
+    return bool(world.admin.call(ApiKey.DESCRIBE_ACLS, 3, **wanted).resources)
+
+
+def remove_rules(world: World) -> None:
+    wanted = acl_filter(resource_name_filter=world["t/hidden"], principal_filter="User:mallory")
+    world.admin.call(
+        ApiKey.DELETE_ACLS, 3, filters=[part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", **wanted)]
+    )
+    world.wait(lambda: not has_rules(world))
+
+
+def add_rules(world: World) -> None:
+    world.admin.call(ApiKey.CREATE_ACLS, 3, **create_acls()(world))
+    world.wait(lambda: has_rules(world))
+
+
+def has_no_rules(world: World) -> bool:
+    return not has_rules(world)
+
+
+def delete_acls(world: World) -> dict[str, Any]:
+    wanted = acl_filter(resource_name_filter=world["t/hidden"], principal_filter="User:mallory")
+    return {"filters": [part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", **wanted)]}
+
+
+def describe_configs(kind: int, *plain: str) -> Fields:
+    return lambda world: {
+        "resources": [
+            part(
+                ApiKey.DESCRIBE_CONFIGS,
+                4,
+                "DescribeConfigsResource",
+                resource_type=kind,
+                resource_name="1" if name == "broker" else world[name],
+                configuration_keys=None,
+            )
+            for name in plain
+        ],
+        "include_synonyms": False,
+        "include_documentation": False,
+    }
+
+
+def incremental(kind: int, *plain: str) -> Fields:
+    key = ApiKey.INCREMENTAL_ALTER_CONFIGS
+    config = part(
+        key,
+        1,
+        "AlterConfigsResource",
+        "AlterableConfig",
+        name="retention.ms",
+        config_operation=0,
+        value="604800000",
+    )
+    return lambda world: {
+        "resources": [
+            part(
+                key,
+                1,
+                "AlterConfigsResource",
+                resource_type=kind,
+                resource_name="1" if name == "broker" else world[name],
+                configs=[config],
+            )
+            for name in plain
+        ],
+        "validate_only": True,
+    }
+
+
+def alter_configs(kind: int, *plain: str) -> Fields:
+    key = ApiKey.ALTER_CONFIGS
+    return lambda world: {
+        "resources": [
+            part(
+                key,
+                2,
+                "AlterConfigsResource",
+                resource_type=kind,
+                resource_name="1" if name == "broker" else world[name],
+                configs=[],
+            )
+            for name in plain
+        ],
+        "validate_only": True,
+    }
+
+
+def offset_delete() -> Fields:
+    key = ApiKey.OFFSET_DELETE
+    partitions = one_partition(
+        key, 0, "OffsetDeleteRequestTopic", "OffsetDeleteRequestPartition", partition_index=0
+    )
+    topics = each_topic(key, 0, "OffsetDeleteRequestTopic", partitions=partitions)
+    return lambda world: {"group_id": world["g/seen"], "topics": topics(world)}
+
+
+def offsets(world: World, group: str) -> int:
+    wanted = part(
+        ApiKey.OFFSET_FETCH,
+        9,
+        "OffsetFetchRequestGroup",
+        group_id=world[group],
+        member_id=None,
+        member_epoch=-1,
+        topics=None,
+    )
+    answer = world.admin.call(ApiKey.OFFSET_FETCH, 9, groups=[wanted], require_stable=False)
+    return sum(len(topic.partitions) for topic in answer.groups[0].topics)
+
+
+def commit_seen(world: World) -> None:
+    world.commit("g/seen")
+
+
+def offset_is_gone(world: World) -> bool:
+    return offsets(world, "g/seen") < 2

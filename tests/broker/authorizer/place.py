@@ -1,0 +1,105 @@
+"""A broker with access rules: ours, or an Apache Kafka of the tests' own, with the same settings."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kohort.testing import running_broker
+from tests.broker.authorizer.world import World
+from tests.broker.security.certificates import Certificates
+from tests.broker.wire import Wire
+from tests.conftest import ROOT
+
+#: Whoever comes by the plain listener may do everything; by the other, users are known by certificates.
+_SETTINGS = {
+    "listener.security.protocol.map": "PLAIN:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAIN",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "ssl.keystore.type": "PEM",
+    "ssl.truststore.type": "PEM",
+    "ssl.client.auth": "required",
+    "ssl.principal.mapping.rules": "RULE:^CN=(.*?),OU=billing,.*$/$1/,DEFAULT",
+}
+
+#: How long Apache Kafka may take to carry out what it has answered.
+_SETTLE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``admin`` is an address that gives everyone all rights, ``tls`` one that asks for a certificate."""
+
+    admin: str
+    tls: str
+    certificates: Certificates
+    settle_s: float
+
+    def connect(self, user: str = "alice") -> Wire:
+        """A connection of a user."""
+        wire = Wire(self.tls)
+        context = self.certificates.trusting(self.certificates.client(user))
+        wire.socket = context.wrap_socket(wire.socket, server_hostname="127.0.0.1")
+        return wire
+
+    @contextmanager
+    def world(self) -> Iterator[World]:
+        """Topics and groups of a test's own."""
+        with Wire(self.admin) as admin:
+            world = World(admin, self.connect, self.settle_s)
+            yield world
+            world.close()
+
+
+@contextmanager
+def our_place(certificates: Certificates) -> Iterator[Place]:
+    settings: dict[str, Any] = _settings(certificates) | {
+        "listeners": "PLAIN://127.0.0.1:0,TLS://127.0.0.1:0"
+    }
+    with running_broker(**settings) as broker:
+        yield Place(broker.endpoints["PLAIN"], broker.endpoints["TLS"], certificates, settle_s=0)
+
+
+@contextmanager
+def apache_place(certificates: Certificates) -> Iterator[Place]:
+    """An Apache Kafka, for as long as the block lasts."""
+    port = _free_ports()
+    listeners = f"PLAIN://127.0.0.1:{port},TLS://127.0.0.1:{port + 2}"
+    settings = {
+        **_settings(certificates),
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{port + 1}",
+        "advertised.listeners": listeners,
+    }
+    script = str(ROOT / "scripts" / "apache-kafka")
+    given = [f"{name}={value}" for name, value in settings.items()]
+    subprocess.run([script, "start", str(port), *given], check=True, timeout=120)
+    try:
+        yield Place(f"127.0.0.1:{port}", f"127.0.0.1:{port + 2}", certificates, _SETTLE_S)
+    finally:
+        subprocess.run([script, "stop", str(port)], check=True, timeout=60)
+
+
+def _settings(certificates: Certificates) -> dict[str, str]:
+    return {
+        **_SETTINGS,
+        "ssl.keystore.location": certificates.server(),
+        "ssl.truststore.location": certificates.cafile,
+    }
+
+
+def _free_ports() -> int:
+    """The first of three ports in a row that nobody has."""
+    for first in range(22_192, 23_000, 3):
+        try:
+            for port in range(first, first + 3):
+                with socket.create_server(("127.0.0.1", port)):
+                    pass
+        except OSError:
+            continue
+        return first
+    raise AssertionError("no three free ports in a row")
