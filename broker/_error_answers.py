@@ -63,6 +63,7 @@ _MIRRORS: dict[int, tuple[_Level, ...]] = {
     ApiKey.ALTER_CONFIGS: _CONFIG_RESOURCES,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _CONFIG_RESOURCES,
     ApiKey.CREATE_PARTITIONS: (_Level("topics", "results", _same("name")),),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (_Level("users", "results", {"name": "user"}),),
     ApiKey.ALTER_CLIENT_QUOTAS: (_Level("entries", "entries", _same("entity")),),
     ApiKey.DELETE_GROUPS: (_Level("groups_names", "results", {"": "group_id"}),),
 }
@@ -88,7 +89,7 @@ def error_answer(request: Request, code: ErrorCode) -> Any:
     message = response_class(request.api.key)
     top = message._struct.fields.get("error_code")
     if top is not None and top.for_version_q(request.version):
-        return request.answer(error_code=code, **_top_extras(request))
+        return request.answer(error_code=code, **_top_extras(request, code))
     if request.api.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
         users = dict.fromkeys(item.name for item in (*request.body.deletions, *request.body.upsertions))
         make = request.part("AlterUserScramCredentialsResult")
@@ -123,10 +124,14 @@ def _levels(request: Request) -> tuple[_Level, ...]:
     return _MIRRORS[key]
 
 
-def _top_extras(request: Request) -> dict[str, Any]:
+def _top_extras(request: Request, code: ErrorCode) -> dict[str, Any]:
     key = request.api.key
     if key == ApiKey.FIND_COORDINATOR:
         return {"node_id": -1, "host": "", "port": -1}
+    if key == ApiKey.DESCRIBE_CLIENT_QUOTAS:
+        return {"entries": None}
+    if key == ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+        return {"results": element_errors(request, request.body.users or (), code)}
     if key == ApiKey.INIT_PRODUCER_ID:
         return {"producer_epoch": -1}
     if key == ApiKey.JOIN_GROUP:

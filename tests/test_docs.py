@@ -12,7 +12,8 @@ import pytest
 from kohort.broker.authorizer import ACCESS
 from kohort.broker.authorizer._gate import GUARDS
 from kohort.broker.handlers import HANDLERS
-from kohort.protocol import ApiKey
+from kohort.protocol import APIS, ApiKey
+from tests.broker.authorizer.answers import recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,4 +41,26 @@ def test_every_api_that_is_offered_has_its_rights_in_the_table() -> None:
     assert set(ACCESS) == set(GUARDS) == offered, (
         "give the API its rows in broker/authorizer/_access.py and its guard in _gate.py: until then it is "
         "refused to everyone where there are access rules"
+    )
+
+
+def test_every_error_of_the_table_is_among_the_answers() -> None:
+    told = recorded()
+    missing = [
+        f"{key.name}: {access.words}"
+        for key, rows in ACCESS.items()
+        if not APIS[key].private
+        for access in rows
+        if access.error is not None and not _told(told, key, int(access.error))
+    ]
+    assert missing == [], (
+        "make cases of them in tests/broker/authorizer/cases.py, and have an Apache Kafka answer them: "
+        "python -m tests.broker.authorizer.answers API, into answers.txt"
+    )
+
+
+def _told(told: dict[str, list[str]], key: ApiKey, error: int) -> bool:
+    return any(
+        name.startswith(f"{key.name} ") and any(f"error_code={error}" in line for line in lines)
+        for name, lines in told.items()
     )

@@ -1,13 +1,16 @@
 """The answers to all cases as text, as they stand in ``answers.txt``: Apache Kafka's own, which ours must be.
 
-``python -m tests.broker.authorizer.answers`` prints them anew, by an Apache Kafka that it starts.
+``python -m tests.broker.authorizer.answers [API ...]`` prints them anew, by an Apache Kafka that it starts:
+all, or those of the APIs that are named (``CREATE_ACLS``).
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from kohort.protocol import ApiKey
 from tests.broker.authorizer.cases import CASES, Case
 from tests.broker.authorizer.place import apache_place
 from tests.broker.authorizer.world import Right, World
@@ -60,7 +63,7 @@ def main() -> None:
         apache_place(Certificates(Path(folder))) as place,
         place.world() as world,
     ):
-        for case in CASES:
+        for case in (case for case in CASES if case.api.name in (sys.argv[1:] or ApiKey.__members__)):
             print("", case, *lines(world, case), sep="\n", flush=True)
 
 

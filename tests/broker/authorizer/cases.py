@@ -243,6 +243,10 @@ CASES: tuple[Case, ...] = (
     Case(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, topic.leader_epoch(), (_t(_D),), "by topic"),
     Case(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, topic.leader_epoch(), (_c(_OP.CLUSTER_ACTION),), "by cluster"),
     Case(ApiKey.DESCRIBE_ACLS, 3, lambda _world: other.acl_filter(), (_c(_D),)),
+    Case(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, other.scram_users, (_c(_D),)),
+    Case(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, other.scram_deletion, (_c(_OP.ALTER),)),
+    Case(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, other.client_quotas, (_c(_OP.DESCRIBE_CONFIGS),)),
+    Case(ApiKey.ALTER_CLIENT_QUOTAS, 1, other.quota_change, (_c(_OP.ALTER_CONFIGS),)),
     Case(
         ApiKey.CREATE_ACLS,
         3,

@@ -172,3 +172,29 @@ def commit_seen(world: World) -> None:
 
 def offset_is_gone(world: World) -> bool:
     return offsets(world, "g/seen") < 2
+
+
+def scram_users(world: World) -> dict[str, Any]:
+    """Nobody has this name."""
+    key = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
+    return {"users": [part(key, 0, "UserName", name=world["x/hidden"])]}
+
+
+def scram_deletion(world: World) -> dict[str, Any]:
+    key = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
+    gone = part(key, 0, "ScramCredentialDeletion", name=world["x/hidden"], mechanism=1)
+    return {"deletions": [gone], "upsertions": []}
+
+
+def client_quotas(world: World) -> dict[str, Any]:
+    """Nobody of this name has quotas."""
+    key = ApiKey.DESCRIBE_CLIENT_QUOTAS
+    wanted = part(key, 1, "ComponentData", entity_type="user", match_type=0, match=world["x/hidden"])
+    return {"components": [wanted], "strict": False}
+
+
+def quota_change(world: World) -> dict[str, Any]:
+    key = ApiKey.ALTER_CLIENT_QUOTAS
+    user = part(key, 1, "EntryData", "EntityData", entity_type="user", entity_name=world["x/hidden"])
+    change = part(key, 1, "EntryData", "OpData", key="producer_byte_rate", value=1e9, remove=False)
+    return {"entries": [part(key, 1, "EntryData", entity=[user], ops=[change])], "validate_only": True}

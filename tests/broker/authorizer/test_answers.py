@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from kohort.broker.authorizer import ACCESS
-from kohort.protocol import APIS, ApiKey
 from tests.broker.authorizer.answers import lines, recorded
 from tests.broker.authorizer.cases import CASES, Case
 from tests.broker.authorizer.place import Place
@@ -30,22 +28,3 @@ def test_what_is_missing_is_answered_as_apache_kafka_does(
     if request.config.getoption("--bootstrap") is None and theirs:
         expected = [line.replace(theirs, ours) for line in expected]
     assert lines(world, case) == expected
-
-
-def test_every_error_of_the_table_is_among_the_answers() -> None:
-    told = recorded()
-    missing = [
-        f"{key.name}: {access.words}"
-        for key, rows in ACCESS.items()
-        if not APIS[key].private
-        for access in rows
-        if access.error is not None and not _told(told, key, int(access.error))
-    ]
-    assert missing == []
-
-
-def _told(told: dict[str, list[str]], key: ApiKey, error: int) -> bool:
-    return any(
-        name.startswith(f"{key.name} ") and any(f"error_code={error}" in line for line in lines)
-        for name, lines in told.items()
-    )

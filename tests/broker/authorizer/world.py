@@ -44,7 +44,7 @@ _SIGNS = {
 #: Arrays that no rule has to do with.
 _NOT_TOLD = {"record_errors", "aborted_transactions", "node_endpoints", "offline_replicas", "brokers"}
 #: Arrays of which only the size is told, as some or none.
-_SIZES = {"configs", "records", "members", "entries"}
+_SIZES = {"configs", "records", "members"}
 
 
 @dataclass(frozen=True, slots=True)
