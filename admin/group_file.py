@@ -45,7 +45,7 @@ def _parsed(file: Path, text: str) -> Any:
     if file.suffix.lower() not in _YAML:
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise WorkbenchError(f"{file} is no JSON: {error}; give a file that is, or a .yaml") from error
     try:
         import yaml

@@ -80,7 +80,7 @@ def _options(spec: str, text: str) -> dict[str, Any]:
             raise AssignorError(f"assignor {spec!r}: write its options as NAME?option=value,option=value")
         try:
             options[option] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             options[option] = value
     return options
 

@@ -51,7 +51,7 @@ class StateFile:
             return parse(content)
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise StateFileError(
                 f"{self.path} cannot be read ({error}): restore it from a copy; without it {self.without}"
             ) from error

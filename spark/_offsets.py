@@ -16,6 +16,9 @@ LATEST = -1
 #: An offset in the JSON that means the first record that is still there.
 EARLIEST = -2
 
+#: Of a partition number.
+_MOST_DIGITS = 10
+
 _EXAMPLE = '{"orders": {"0": 23, "1": -2}}'
 
 
@@ -27,7 +30,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
     """Offsets by partition; values are offsets, LATEST or EARLIEST. Raises OffsetsFormatError."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise OffsetsFormatError(f"offsets are no JSON: {error}; write them as {_EXAMPLE}") from error
     if not isinstance(document, dict):
         raise OffsetsFormatError(f"offsets must be an object of topics, like {_EXAMPLE}")
@@ -55,7 +58,7 @@ def _partitions(topic: str, partitions: object) -> dict[str, object]:
 
 
 def _partition(topic: str, number: str) -> TopicPartition:
-    if not (number.isascii() and number.isdigit()):
+    if not (number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS):
         raise OffsetsFormatError(f"{number!r} of topic {topic!r} is no partition number")
     return TopicPartition(topic, int(number))
 

@@ -80,7 +80,7 @@ class SourceOptions(BaseModel):
     def _assigned(cls, value: object) -> object:
         try:
             return json.loads(value) if isinstance(value, str) else value
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f'no JSON: {error}; write {{"orders": [0, 1]}}') from error
 
     @field_validator("starting_offsets", "ending_offsets", "starting_times", "ending_times")

@@ -168,7 +168,7 @@ def _ends(text: str | None) -> Offsets | None:
     """Offsets of a progress report; None for a source that is not ours."""
     try:
         return from_document(json.loads(text or ""))
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 

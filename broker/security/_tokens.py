@@ -171,7 +171,10 @@ def _fits(key: Any, algorithm: str) -> bool:
 def _parsed(data: bytes) -> list[Any]:
     """The keys of a set that can be used. Raises ValueError."""
     jwt = _library()
-    content = json.loads(data)
+    try:
+        content = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("no set of keys: it is nested too deeply") from error
     if not isinstance(content, dict) or not isinstance(content.get("keys"), list):
         raise ValueError("no set of keys")
     found = []
