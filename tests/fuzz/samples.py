@@ -29,7 +29,9 @@ def response(key: ApiKey, version: int, rng: random.Random) -> bytes:
 def versions() -> list[tuple[ApiKey, int]]:
     """Every API with each of its versions."""
     return [
-        (key, version) for key, api in APIS.items() for version in range(api.min_version, api.max_version + 1)
+        (ApiKey(key), version)
+        for key, api in APIS.items()
+        for version in range(api.min_version, api.max_version + 1)
     ]
 
 
