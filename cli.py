@@ -42,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "groups": _groups,
         "log": _log,
         "run": _run,
+        "serve-check": _serve_check,
         "spark": _spark,
+        "users": _users,
     }
     return run[options.command](options)
 
@@ -57,22 +59,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         help="run a broker that speaks Kafka's protocol",
         description=f"Run a broker. It prints '{_READY} HOST:PORT' when it serves and ends on SIGTERM.",
     )
-    broker.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    broker.add_argument(
-        "--port", type=_port, default=9092, help="port to listen on, 0 for a free one (default: %(default)s)"
-    )
-    broker.add_argument(
-        "--data", metavar="DIR", help="data folder; without it a temporary one, removed at the end"
-    )
-    broker.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        dest="settings",
-        action="append",
-        type=_setting,
-        default=[],
-        help="a setting by Kafka's name, such as num.partitions=6; may be given many times",
-    )
+    _add_broker_arguments(broker)
     broker.add_argument(
         "--log-level",
         type=str.upper,
@@ -86,6 +73,22 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         default="text",
         help="lines of text with keys and values, or JSON objects (default: %(default)s)",
     )
+    check = commands.add_parser(
+        "serve-check",
+        help="what a broker's settings open to whom, what they limit, and what to think about again",
+        description="Read the settings of a broker and say what they mean. Nothing is started or changed.",
+    )
+    _add_broker_arguments(check)
+    users = commands.add_parser(
+        "users",
+        help="SCRAM users of a data folder: make the first ones before a broker starts",
+        description="Look at the SCRAM users of a data folder and change them, while no broker uses it.",
+    )
+    if "serve-check" in words or "users" in words:
+        from .broker import _commands
+
+        _commands.add_check_arguments(check)
+        _commands.add_users_arguments(users)
     groups = commands.add_parser(
         "groups",
         help="look at groups, reset their offsets, delete them: on any broker of Kafka's protocol",
@@ -135,6 +138,30 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", help="address to listen on, unless listeners are set (default: 127.0.0.1)")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        help="port to listen on, 0 for a free one, unless listeners are set (default: 9092)",
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", help="data folder; without it a temporary one, removed at the end"
+    )
+    parser.add_argument(
+        "--settings", metavar="FILE", dest="settings_file", help="a file of settings, as server.properties"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        dest="settings",
+        action="append",
+        type=_setting,
+        default=[],
+        help="a setting by Kafka's name, such as num.partitions=6; may be given many times",
+    )
+
+
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= 65_535):
         raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
@@ -159,8 +186,19 @@ def _broker(options: argparse.Namespace) -> int:
     logging.getLogger().addHandler(handler)
     logging.getLogger("kohort").setLevel(options.log_level)
     try:
+        settings = dict(options.settings)
+        if options.settings_file is not None:
+            from .broker._settings_file import read_settings_file
+
+            settings = {**read_settings_file(options.settings_file), **settings}
+        if settings.get("listeners") and (options.host is not None or options.port is not None):
+            print("kohort broker: give listeners, or --host and --port: not both", file=sys.stderr)
+            return WRONG_USE
         broker = Broker(
-            host=options.host, port=options.port, data=options.data, settings=dict(options.settings)
+            host="127.0.0.1" if options.host is None else options.host,
+            port=9092 if options.port is None else options.port,
+            data=options.data,
+            settings=settings,
         )
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(broker, handler))
@@ -175,6 +213,18 @@ def _broker(options: argparse.Namespace) -> int:
         handler.flush()
         logging.getLogger().removeHandler(handler)
     return OK
+
+
+def _serve_check(options: argparse.Namespace) -> int:
+    from .broker._commands import run_check
+
+    return run_check(options)
+
+
+def _users(options: argparse.Namespace) -> int:
+    from .broker._commands import run_users
+
+    return run_users(options)
 
 
 def _assignors(options: argparse.Namespace) -> int:

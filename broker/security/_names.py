@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from .._validation import SettingsError
@@ -24,7 +25,7 @@ _SHORT_NAMES = {
 #: How the string types of ASN.1 are encoded.
 _STRINGS = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1B: "ascii", 0x1E: "utf-16-be"}
 
-_SEQUENCE, _OID, _VERSION_TAG = 0x30, 0x06, 0xA0
+_VERSION_TAG, _UTC_TIME = 0xA0, 0x17
 _ESCAPED = frozenset(',=+<>#;"\\')
 
 
@@ -45,6 +46,22 @@ def subject_name(certificate: bytes) -> str:
     except (IndexError, ValueError) as error:
         raise CertificateError(f"a certificate whose subject cannot be read: {error}") from None
     return ",".join(reversed(names))
+
+
+def valid_until(certificate: bytes) -> float:
+    """When a DER certificate ends, in seconds since 1970. Raises CertificateError."""
+    try:
+        (whole,) = _values(certificate)
+        signed = _values(_values(whole.content)[0].content)
+        validity = signed[4] if signed[0].tag == _VERSION_TAG else signed[3]
+        end = _values(validity.content)[1]
+        text = end.content.decode("ascii")
+        if end.tag == _UTC_TIME:
+            # two digits: 1950 to 2049 (RFC 5280)
+            text = ("19" if text[:2] >= "50" else "20") + text
+        return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+    except (IndexError, ValueError) as error:
+        raise CertificateError(f"a certificate whose end cannot be read: {error}") from None
 
 
 def _relative_name(item: _Value) -> str:

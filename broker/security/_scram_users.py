@@ -73,6 +73,15 @@ class ScramUsers:
 
     def add_missing(self, text: str) -> None:
         """Make the users of ``NAME=PASSWORD,...`` that are not known. Raises SettingsError."""
+        made = self._made(text)
+        if made:
+            self.replace({**self._credentials, **made})
+
+    def add_in_memory(self, text: str) -> None:
+        """The same, forgotten at the end of the process: to see what there would be."""
+        self._credentials.update(self._made(text))
+
+    def _made(self, text: str) -> dict[tuple[str, str], ScramCredential]:
         made = {}
         for item in filter(None, text.split(",")):
             name, sign, password = item.partition("=")
@@ -83,8 +92,7 @@ class ScramUsers:
             for mechanism in HASHES:
                 if (mechanism, name) not in self._credentials:
                     made[mechanism, name] = ScramCredential.of_password(mechanism, password)
-        if made:
-            self.replace({**self._credentials, **made})
+        return made
 
     def get(self, mechanism: str, user: str) -> ScramCredential | None:
         return self._credentials.get((mechanism, user))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from kohort.testing import RunningBroker, running_broker
+from tests.broker.security.certificates import Certificates
 from tests.broker.wire import Wire
 
 
@@ -27,3 +28,9 @@ def wire(broker: RunningBroker) -> Iterator[Wire]:
 def name() -> str:
     """A topic name of the test's own."""
     return f"t-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Of an authority of the tests' own."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))

@@ -1,0 +1,192 @@
+"""What ``kohort serve-check`` says: what is open to whom, what is limited, and what to think about again."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from .._settings import BrokerSettings
+from .._topic_config import MAX_INT
+from ._listener_security import ListenerSecurity
+from ._listeners import Listener, is_own, listed, listeners_of, settings_for
+from ._names import valid_until
+from ._quotas import ConnectionQuotas
+from ._sasl import plain_users
+from ._scram_users import HASHES, ScramUsers
+
+#: A certificate that ends sooner than this is worth a word, in days.
+SOON_DAYS = 30
+
+_ANYWHERE = ("", "0.0.0.0", "::")
+
+
+class Part(NamedTuple):
+    """A heading and what is said under it."""
+
+    title: str
+    lines: list[str]
+
+
+def check(settings: BrokerSettings, users: ScramUsers, host: str, port: int) -> tuple[list[Part], list[str]]:
+    """The report and its warnings. Raises SettingsError for settings that no broker can be started with."""
+    listeners = listeners_of(settings, host, port)
+    ConnectionQuotas(settings, listeners, time.monotonic)
+    parts, warnings = [], []
+    for listener in listeners:
+        ListenerSecurity(settings, listener, users)
+        parts.append(Part(f"listener {listener}", list(_listener_lines(settings, listener, users))))
+        warnings += [f"{listener.name}: {text}" for text in _listener_warnings(settings, listener, users)]
+    parts.append(Part("rights", [_rights(settings)]))
+    parts.append(Part("limits", list(_limits(settings))))
+    return parts, warnings + list(_warnings(settings))
+
+
+def _listener_lines(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
+    own = settings_for(settings, listener.name)
+    yield f"reached from  {'this machine' if _is_local(listener) else 'wherever its address is reached'}"
+    yield f"encrypted     {own.ssl_enabled_protocols if listener.tls else 'no'}"
+    yield f"let in        {_let_in(settings, listener, users)}"
+    if listener.control:
+        yield "control       its connections and requests wait for nobody else's"
+    if is_own(settings, listener.name, "max_connections"):
+        yield f"connections   {own.max_connections}"
+
+
+def _let_in(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> str:
+    own = settings_for(settings, listener.name)
+    if listener.sasl:
+        return "users, by " + ", ".join(_mechanisms(settings, listener, users))
+    if listener.tls and own.ssl_client_auth == "required":
+        return "who has a certificate of an authority that is trusted"
+    if listener.tls and own.ssl_client_auth == "requested":
+        return "everyone; who has a certificate, under its name"
+    return "everyone, as User:ANONYMOUS"
+
+
+def _mechanisms(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
+    for mechanism in listed(settings_for(settings, listener.name).sasl_enabled_mechanisms):
+        special = settings_for(settings, listener.name, mechanism)
+        if mechanism in HASHES:
+            yield f"{mechanism} ({sum(name == mechanism for _, name, _ in users.all())} users)"
+        elif mechanism == "PLAIN":
+            yield f"PLAIN ({len(plain_users(special.sasl_jaas_config))} users)"
+        else:
+            yield f"{mechanism} (keys from {special.sasl_oauthbearer_jwks_endpoint_url})"
+
+
+def _listener_warnings(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
+    own = settings_for(settings, listener.name)
+    local = _is_local(listener)
+    if not listener.tls and not local:
+        yield "records and commands cross the network in the clear: use SSL or SASL_SSL"
+    if not _proves(settings, listener) and not local:
+        yield "nobody has to prove who they are: use SASL_SSL, or SSL with ssl.client.auth=required"
+    if not listener.sasl and listener.tls and own.ssl_client_auth == "requested":
+        yield "ssl.client.auth=requested: a client that forgot its certificate is User:ANONYMOUS"
+    if listener.host in _ANYWHERE and listener.advertised is None:
+        yield "it listens on every address: advertised.listeners should say the name that clients know"
+    if listener.tls:
+        yield from _key_warnings(own.ssl_keystore_location)
+    if listener.sasl:
+        yield from _sasl_warnings(settings, listener, users)
+
+
+def _key_warnings(path: str) -> Iterator[str]:
+    if not path:
+        return
+    if Path(path).stat().st_mode & 0o077:
+        yield f"{path} holds a private key and others may read it: chmod 600"
+    for block in Path(path).read_text().split("-----BEGIN CERTIFICATE-----")[1:]:
+        pem = "-----BEGIN CERTIFICATE-----" + block
+        days = (valid_until(ssl.PEM_cert_to_DER_cert(pem)) - time.time()) / 86_400
+        if days < 0:
+            yield f"{path}: a certificate has expired: exchange it, clients refuse it"
+        elif days < SOON_DAYS:
+            yield f"{path}: a certificate expires in {days:.0f} days: exchange the file, no restart is needed"
+
+
+def _sasl_warnings(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
+    for mechanism in listed(settings_for(settings, listener.name).sasl_enabled_mechanisms):
+        special = settings_for(settings, listener.name, mechanism)
+        if mechanism in HASHES and not any(name == mechanism for _, name, _ in users.all()):
+            yield f"{mechanism} has no users: make one with 'kohort users add NAME --data DIR'"
+        if mechanism == "PLAIN":
+            if not listener.tls:
+                yield "PLAIN sends passwords in the clear here, as kohort.sasl.plain.without.tls allows"
+            if not plain_users(special.sasl_jaas_config):
+                yield "PLAIN has no users: set sasl.jaas.config for it"
+        if mechanism == "OAUTHBEARER":
+            if not special.sasl_oauthbearer_expected_audience:
+                yield "tokens for any audience are taken: set sasl.oauthbearer.expected.audience"
+            if not special.sasl_oauthbearer_expected_issuer:
+                yield "tokens of any issuer are taken: set sasl.oauthbearer.expected.issuer"
+            if special.sasl_oauthbearer_jwks_endpoint_url.startswith("http:"):
+                yield "keys are fetched without TLS: whoever is in between can make tokens; use https:"
+
+
+def _rights(settings: BrokerSettings) -> str:
+    if not settings.authorizer_class_name:
+        return "whoever is let in may do everything: there are no access rules (authorizer.class.name)"
+    besides = "everyone" if settings.allow_everyone_if_no_acl_found else "nobody"
+    supers = settings.super_users or "none"
+    return f"access rules decide; what none names is open to {besides}; super users: {supers}"
+
+
+def _limits(settings: BrokerSettings) -> Iterator[str]:
+    rate = settings.max_connection_creation_rate
+    over = "waits" if settings.kohort_connections_over_limit == "wait" else "is closed"
+    yield f"connections          {settings.max_connections}; one more {over}"
+    yield f"  of one address     {settings.max_connections_per_ip}"
+    yield f"  new ones           {'not limited' if rate == MAX_INT else f'{rate} a second'}"
+    yield f"  silent             {_ms(settings.connections_max_idle_ms)}"
+    yield f"a request            {settings.socket_request_max_bytes} bytes"
+    yield f"requests that wait   {settings.queued_max_request_bytes} bytes"
+    yield f"members of a group   {settings.group_max_size}"
+    yield f"a record batch       {settings.message_max_bytes} bytes"
+
+
+def _warnings(settings: BrokerSettings) -> Iterator[str]:
+    if settings.authorizer_class_name:
+        if "User:ANONYMOUS" in settings.super_users.split(";"):
+            yield "User:ANONYMOUS is a super user: whoever does not say who they are may do everything"
+        if settings.allow_everyone_if_no_acl_found:
+            yield "allow.everyone.if.no.acl.found=true: a topic is open to everyone until a rule names it"
+    if settings.connections_max_idle_ms < 0:
+        yield "connections.max.idle.ms=-1: connections of clients that hang are kept for ever"
+    if settings.max_connections_per_ip >= settings.max_connections:
+        yield "one address can take every connection: set max.connections.per.ip below max.connections"
+    if settings.queued_max_request_bytes < settings.socket_request_max_bytes:
+        yield "queued.max.request.bytes is below socket.request.max.bytes: one request can hold up all others"
+    files = _open_files()
+    if files is not None and settings.max_connections + 100 > files:
+        yield f"max.connections={settings.max_connections}, but files are limited to {files}: raise ulimit -n"
+
+
+def _open_files() -> int | None:
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _is_local(listener: Listener) -> bool:
+    if listener.host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(listener.host).is_loopback
+    except ValueError:
+        return False
+
+
+def _proves(settings: BrokerSettings, listener: Listener) -> bool:
+    own = settings_for(settings, listener.name)
+    return listener.sasl or (listener.tls and own.ssl_client_auth == "required")
+
+
+def _ms(value: int) -> str:
+    return "not limited" if value < 0 else f"{value} ms"
