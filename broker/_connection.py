@@ -335,7 +335,8 @@ class Connection(asyncio.Protocol):
                 self._flush()
                 await self._sender.send(response)
         if self._login is not None and self._login.failed:
-            raise ProtocolError(self._login.failed)
+            self._flush()
+            await self._login.end()
         if self.peer.delay_ms:
             delay_ms, self.peer.delay_ms = self.peer.delay_ms, 0
             self.mute(delay_ms / 1000)

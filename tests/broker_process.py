@@ -61,7 +61,9 @@ class BrokerProcess:
     def start(self) -> None:
         """Start it and wait until it serves."""
         assert not self.alive, "the broker runs already"
-        command = [sys.executable, *self.program, "broker", "--port", str(self.port)]
+        command = [sys.executable, *self.program, "broker"]
+        if "listeners" not in self.settings:
+            command += ["--port", str(self.port)]
         if self.data is not None:
             command += ["--data", str(self.data)]
         for key, value in self.settings.items():

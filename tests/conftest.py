@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.broker_process import BrokerProcess
+from tests.secured import Secured, secured_broker
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -86,6 +87,14 @@ def broker_process(tmp_path: Path) -> Iterator[BrokerProcess]:
     finally:
         if broker.alive:
             broker.kill()
+
+
+@pytest.fixture(scope="session")
+def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker with TLS, SASL and access rules; with ``--bootstrap`` an Apache Kafka of the tests' own."""
+    apache_kafka = request.config.getoption("--bootstrap") is not None
+    with secured_broker(tmp_path_factory.mktemp("secured"), apache_kafka=apache_kafka) as broker:
+        yield broker
 
 
 def _unique(prefix: str) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from ...protocol import (
     ApiKey,
@@ -28,6 +28,10 @@ from ._sasl import Sasl
 
 #: Least time between two renewals of an authentication, in seconds.
 RENEWAL_S = 1.0
+
+#: How long a client that could not log in has to read why, in seconds: some that find the end of the
+#: connection right behind an answer see only the end.
+LINGER_S = 0.1
 
 _PREFIX_BYTES = 4
 
@@ -112,6 +116,11 @@ class Login:
         if header.api_key == ApiKey.API_VERSIONS:
             return PASS
         raise ProtocolError(f"API number {header.api_key} before it said who it is (ILLEGAL_SASL_STATE)")
+
+    async def end(self) -> NoReturn:
+        """After the answer of a login that ``failed``: give time to read it. Raises ProtocolError."""
+        await asyncio.sleep(LINGER_S)
+        raise ProtocolError(self.failed)
 
     def _may_begin(self) -> bool:
         if self._exchange is not None:
