@@ -18,7 +18,7 @@ from ..protocol import (
     MAX_FRAME_BYTES,
     ApiKey,
     ErrorCode,
-    FrameReader,
+    FrameReceiver,
     KafkaError,
     KohortError,
     UnsupportedVersionError,
@@ -40,7 +40,7 @@ _LONG_MS = 3_600_000
 _LIFETIME_USED = 0.85
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """Use :meth:`open`. Requests may be sent without waiting for earlier answers.
 
     Errors: BrokerConnectionError when the connection breaks (every request under way gets it),
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
         self.address = address
         self.versions: dict[int, tuple[int, int]] = {}
         self._client_id = client_id
-        self._frames = FrameReader(max_frame_bytes)
+        self._frames = FrameReceiver(max_frame_bytes)
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._next_id = 0
         self._transport: asyncio.Transport | None = None
@@ -193,9 +193,12 @@ class Connection(asyncio.Protocol):
         # uvloop's transports are Transports in all but class
         self._transport = cast(asyncio.Transport, transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        return self._frames.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            for frame in self._frames.feed(data):
+            for frame in self._frames.received(nbytes):
                 self._answer(frame)
         except KohortError as error:
             self.close(f"unreadable answer: {error}")

@@ -30,7 +30,7 @@ from ._errors import (
     UnsupportedVersionError,
 )
 from ._fetch_answers import Part, Sendable, fetch_answer
-from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader
+from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
 from ._hot import HotCodec, hot_codec, hot_header
 from ._hot_fields import UNREADABLE
 from ._hot_requests import CommitBodyPartition
@@ -76,6 +76,7 @@ __all__ = [
     "CorruptBatchError",
     "ErrorCode",
     "FrameReader",
+    "FrameReceiver",
     "FrameTooLargeError",
     "HotCodec",
     "KafkaError",

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._driver import Batch, GroupBatches, UncommittedBatchError
-    from ._events import BatchCommitted, CommitRefused, Event, OffsetsLost
+    from ._events import BatchCommitted, CommitRefused, Event, Listener, OffsetsLost
     from ._fetch import UnreadableRangeError
     from ._group import CommitRefusedError, UnknownTopicError
     from ._java import JavaHome, JavaNotFoundError, java_home, spark_session
     from ._json import ModelError, from_json
     from ._member import GroupTakenError
+    from ._metrics import BatchMetrics, MetricsUnavailableError
     from ._offsets import OffsetsFormatError, format_offsets, parse_offsets
     from ._options import GroupBatchesOptions, OptionsError
     from ._plan import DataLossError, NoStartError
+    from ._progress_bar import ProgressBar
     from ._ranges import OffsetRange
     from ._source import KohortDataSource, register
     from ._stream import StartStateError
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "BatchCommitted",
+    "BatchMetrics",
     "CommitRefused",
     "CommitRefusedError",
     "DataLossError",
@@ -41,12 +44,15 @@ __all__ = [
     "JavaHome",
     "JavaNotFoundError",
     "KohortDataSource",
+    "Listener",
+    "MetricsUnavailableError",
     "ModelError",
     "NoStartError",
     "OffsetRange",
     "OffsetsFormatError",
     "OffsetsLost",
     "OptionsError",
+    "ProgressBar",
     "StartStateError",
     "UncommittedBatchError",
     "UnknownTopicError",
@@ -62,16 +68,18 @@ __all__ = [
 
 _HOMES = {
     "_driver": ("Batch", "GroupBatches", "UncommittedBatchError"),
-    "_events": ("BatchCommitted", "CommitRefused", "Event", "OffsetsLost"),
+    "_events": ("BatchCommitted", "CommitRefused", "Event", "Listener", "OffsetsLost"),
     "_fetch": ("UnreadableRangeError",),
     "_group": ("CommitRefusedError", "UnknownTopicError"),
     "_java": ("JavaHome", "JavaNotFoundError", "java_home", "spark_session"),
     "_json": ("ModelError", "from_json"),
     "_member": ("GroupTakenError",),
+    "_metrics": ("BatchMetrics", "MetricsUnavailableError"),
     "_offsets": ("OffsetsFormatError", "format_offsets", "parse_offsets"),
     "_options": ("GroupBatchesOptions", "OptionsError"),
     "_plan": ("DataLossError", "NoStartError"),
     "_ranges": ("OffsetRange",),
+    "_progress_bar": ("ProgressBar",),
     "_source": ("KohortDataSource", "register"),
     "_stream": ("StartStateError",),
     "_streams": ("stream",),

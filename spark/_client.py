@@ -7,10 +7,11 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..consumer import Cluster
+from ._security import Security
 
 T = TypeVar("T")
 
@@ -22,6 +23,7 @@ class ConnectionOptions:
     bootstrap: str
     client_id: str = "kohort-spark"
     request_timeout_ms: int = 30_000
+    security: Security = field(default_factory=Security)
 
 
 class Client:
@@ -58,7 +60,11 @@ class Client:
         if self._cluster is None:
             options = self.options
             self._cluster = Cluster(
-                options.bootstrap, options.client_id, request_timeout_ms=options.request_timeout_ms
+                options.bootstrap,
+                options.client_id,
+                request_timeout_ms=options.request_timeout_ms,
+                ssl_context=options.security.ssl_context(),
+                sasl=options.security.sasl(),
             )
         return await call(self._cluster)
 

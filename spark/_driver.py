@@ -12,17 +12,25 @@ import signal
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError, TopicPartition
-from ._client import Client, ConnectionOptions
-from ._events import BatchCommitted, Event, OffsetsLost
+from ._client import Client
+from ._events import BatchCommitted, Listener, OffsetsLost, all_of
 from ._fetch import ReadTask
-from ._frames import cores, frame_by_tasks, frame_on_driver, takes_arrow_tables
+from ._frames import (
+    OUR_JOBS,
+    cores,
+    frame_by_tasks,
+    frame_on_driver,
+    name_jobs,
+    readings_of,
+    takes_arrow_tables,
+)
 from ._group import GroupOffsets, GroupState
 from ._intent import intents, outcomes, positions
 from ._options import read_options
@@ -31,6 +39,8 @@ from ._ranges import Bounds, OffsetRange, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from ._readings import Reading, Readings
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +63,9 @@ class Batch:
         self.plan_seconds = plan_seconds
         self.handed_out_at = time.monotonic()
         self.committed = False
+        #: Tasks that read it, where it is read by tasks; else what the driver has read.
+        self.tasks = 0
+        self.reading: Reading | None = None
 
     def __repr__(self) -> str:
         spans = ", ".join(map(str, self.ranges))
@@ -90,7 +103,7 @@ class Batch:
     @cached_property
     def df(self) -> DataFrame:
         """The records, columns as Spark's Kafka source has them. See ``read_on_driver_below``."""
-        return self._loop.frame(self._plan)
+        return self._loop.frame(self, self._plan)
 
     def commit(self) -> None:
         """Make the ends of the ranges the group's offsets. Raises CommitRefusedError, KafkaError; safe to
@@ -108,26 +121,30 @@ class GroupBatches:
                 batch.commit()
 
     ``options`` are the fields of GroupBatchesOptions; OptionsError names what is wrong with them.
-    ``on_event`` gets a BatchCommitted, CommitRefused or OffsetsLost as they happen, in the thread that caused
-    it. One driver at a time for a group.
+    ``on_event``, a function or several (ProgressBar and BatchMetrics are such functions), gets a
+    BatchCommitted, CommitRefused or OffsetsLost as they happen, in the thread that caused it. One driver at a
+    time for a group.
     """
 
     def __init__(
-        self, spark: SparkSession, *, on_event: Callable[[Event], None] | None = None, **options: Any
+        self,
+        spark: SparkSession,
+        *,
+        on_event: Listener | Sequence[Listener] | None = None,
+        **options: Any,
     ) -> None:
         self.options = read_options(**options)
         self._spark = spark
-        self._on_event = on_event or (lambda _: None)
+        self._on_event = all_of(on_event)
         self._stopping = threading.Event()
-        self._client = Client(
-            ConnectionOptions(self.options.bootstrap, self.options.client_id, self.options.request_timeout_ms)
-        )
+        self._client = Client(self.options.connection)
         self._group = GroupOffsets(
             self._client, self.options, on_event=self._on_event, stopping=self._stopping
         )
         self._rules = self.options.start_rules
         self._reached: dict[TopicPartition, int] = {}
         self._handed_out: Batch | None = None
+        self._readings: Readings | None = None
 
     def __repr__(self) -> str:
         return f"GroupBatches(group {self.options.group!r} on {self.options.bootstrap}, {self._handed_out!r})"
@@ -195,38 +212,54 @@ class GroupBatches:
 
     # what a Batch needs
 
-    def frame(self, plan: Plan) -> DataFrame:
-        """The DataFrame of a plan."""
+    def frame(self, batch: Batch, plan: Plan) -> DataFrame:
+        """The DataFrame of a batch."""
         options = self.options
+        name_jobs(self._spark, f"{OUR_JOBS}{options.group}, {batch!r}")
         if plan.offsets < options.read_on_driver_below and takes_arrow_tables():
-            frame = frame_on_driver(self._spark, self._task(plan.ranges), self._client)
-            if frame is not None:
-                return frame
+            from ._readings import Reading
+
+            began = time.monotonic()
+            read = frame_on_driver(self._spark, self._task(plan.ranges), self._client)
+            if read is not None:
+                batch.reading = Reading(read[1], time.monotonic() - began)
+                return read[0]
         groups = split_tasks(
             plan.ranges,
             cores=cores(self._spark),
             min_tasks=options.min_tasks,
             records_per_task=options.records_per_task,
         )
-        return frame_by_tasks(self._spark, [self._task(ranges) for ranges in groups])
+        batch.tasks = len(groups)
+        if self._readings is None:
+            self._readings = readings_of(self._spark)
+        tell = self._readings.teller(batch.key) if self._readings else None
+        return frame_by_tasks(self._spark, [self._task(ranges) for ranges in groups], tell)
 
     def commit(self, batch: Batch, plan: Plan) -> None:
         """Commit a batch that this loop has handed out."""
         began = time.monotonic()
+        if batch.tasks and self._readings is not None:
+            batch.reading = self._readings.take(batch.key, batch.tasks)
         self._group.commit(plan.number, outcomes(plan.number, plan.ranges))
         batch.committed = True
         self._reached |= {span.topic_partition: span.end for span in plan.ranges}
+        if "df" in vars(batch):
+            name_jobs(self._spark, None)
         event = BatchCommitted(
             group=self.options.group,
             number=plan.number,
             ranges=plan.ranges,
             replayed=plan.replayed,
+            rows=batch.reading and batch.reading.rows,
+            lag_before=plan.lag + plan.offsets,
             lag=plan.lag,
             plan_seconds=batch.plan_seconds,
+            read_seconds=batch.reading and batch.reading.seconds,
             sink_seconds=began - batch.handed_out_at,
             commit_seconds=time.monotonic() - began,
         )
-        log.info("group %s: %r committed, sink %.3f s", self.options.group, batch, event.sink_seconds)
+        log.info("%s", event)
         self._on_event(event)
 
     # planning

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from ._fetch import ReadTask, read_task
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from ._readings import Readings, Teller
 
 #: The columns of Spark's built-in Kafka source.
 COLUMNS = (
@@ -28,16 +31,27 @@ MAX_DRIVER_BYTES = 64 * 1024 * 1024
 #: The first major version of PySpark whose ``createDataFrame`` takes an Arrow table.
 _ARROW_TABLES_SINCE = 4
 
+_DESCRIPTION = "spark.job.description"
 
-def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask]) -> DataFrame:
-    """One Spark task for each of ``tasks``. Each evaluation reads the same offsets from the brokers."""
+#: How descriptions of ours begin.
+OUR_JOBS = "kohort: "
+
+
+def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller | None = None) -> DataFrame:
+    """One Spark task for each of ``tasks``. Each evaluation reads the same offsets from the brokers.
+
+    A task that has read to its end says so by ``tell``.
+    """
     columns = COLUMNS_WITH_HEADERS if tasks[0].include_headers else COLUMNS
     numbers = spark.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(_reader(tuple(tasks)), columns)
+    return numbers.mapInArrow(_reader(tuple(tasks), tell), columns)
 
 
-def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> DataFrame | None:
-    """Read and decoded here and now; the rows go to the JVM once. None if they are too large for that."""
+def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> tuple[DataFrame, int] | None:
+    """Read and decoded here and now; the rows go to the JVM once. With their number.
+
+    None if they are too large for that.
+    """
     import pyarrow as pa
 
     from ..consumer import arrow
@@ -53,7 +67,29 @@ def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> Data
     # the stubs of createDataFrame know Arrow tables only from some releases on
     create: Any = spark.createDataFrame
     frame: DataFrame = create(table)
-    return frame
+    return frame, table.num_rows
+
+
+def name_jobs(spark: SparkSession, words: str | None) -> None:
+    """What Spark's pages say of this thread's jobs from here on; the user's own words stay."""
+    try:
+        context = spark.sparkContext
+    except Exception:
+        return  # a Spark Connect session has none, see below
+    now = context.getLocalProperty(_DESCRIPTION)
+    if not now or now.startswith(OUR_JOBS):
+        # the stubs do not know that None takes a property away
+        context.setLocalProperty(_DESCRIPTION, words)  # type: ignore[arg-type]
+
+
+def readings_of(spark: SparkSession) -> Readings | None:
+    """For what tasks tell; None where Spark has no accumulators, as in a Spark Connect session."""
+    from ._readings import Readings
+
+    try:
+        return Readings(spark.sparkContext)
+    except Exception:
+        return None
 
 
 def takes_arrow_tables() -> bool:
@@ -73,11 +109,18 @@ def cores(spark: SparkSession) -> int:
 
 
 def _reader(
-    tasks: tuple[ReadTask, ...],
+    tasks: tuple[ReadTask, ...], tell: Teller | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from read_task(tasks[number])
+                rows, seconds, began = 0, 0.0, time.perf_counter()
+                for part in read_task(tasks[number]):
+                    rows += part.num_rows
+                    seconds += time.perf_counter() - began
+                    yield part
+                    began = time.perf_counter()
+                if tell is not None:
+                    tell(number, rows, seconds + time.perf_counter() - began)
 
     return read

@@ -5,29 +5,25 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from ..protocol import KohortError
+from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
 from ._plan import RECORDS_PER_TASK, Fallback, Limits, Start, StartRules
+from ._security import OptionsError as OptionsError
+from ._security_options import SecurityOptions, described
 
 Positive = Annotated[int, Field(gt=0)]
 
 _NAMED_STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}
 
 
-class OptionsError(KohortError, ValueError):
-    """Options that cannot be used; the text names each one."""
-
-
-class GroupBatchesOptions(BaseModel):
+class GroupBatchesOptions(SecurityOptions):
     """What :class:`kohort.spark.GroupBatches` takes. Names in Spark's own spelling are in brackets.
 
     ``starting_offsets`` other than "committed" count for the first batch only, and against what the group
     has committed; ``starting_offsets_fallback`` is for partitions without a commit.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     #: "host:port", several with commas (kafka.bootstrap.servers).
     bootstrap: Annotated[str, Field(min_length=1)]
@@ -103,6 +99,11 @@ class GroupBatchesOptions(BaseModel):
         return StartRules(start, self.starting_offsets_fallback, self.fail_on_data_loss)
 
     @property
+    def connection(self) -> ConnectionOptions:
+        """What executors get, too. Raises OptionsError for TLS files that cannot be read."""
+        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
+
+    @property
     def limits(self) -> Limits:
         return Limits(self.max_offsets, self.max_offsets_per_partition)
 
@@ -112,7 +113,7 @@ def read_options(**options: object) -> GroupBatchesOptions:
     try:
         return GroupBatchesOptions.model_validate(options)
     except ValidationError as error:
-        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from error
+        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from None
 
 
 def _described(problem: object) -> str:
@@ -121,5 +122,4 @@ def _described(problem: object) -> str:
     if problem["type"] == "extra_forbidden":
         allowed = ", ".join(sorted(GroupBatchesOptions.model_fields))
         return f"unknown option {key!r}: the options are {allowed}"
-    text = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{key}={problem['input']!r}: {text}" if key else text
+    return described(problem)

@@ -7,13 +7,20 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ..protocol import TopicPartition
 from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
 from ._options import GroupBatchesOptions, OptionsError, Positive, read_options
 from ._plan import RECORDS_PER_TASK, Fallback, Limits, StartRules
+from ._security_options import (
+    ALL_SPARK_NAMES,
+    SPARK_NAME_OF,
+    SecurityOptions,
+    described,
+    from_spark,
+)
 
 _STARTS = ("committed", "earliest", "latest")
 _ENDS = ("latest", "committed")
@@ -28,13 +35,13 @@ _REFUSED = {
     "kafka.key.deserializer": "keys are binary; cast them in the DataFrame",
     "kafka.value.deserializer": "values are binary; cast them, or use kohort.spark.from_json",
     "kafka.interceptor.classes": "there is no Java consumer",
+    "kafka.ssl.truststore.password": "certificates are PEM, without a password",
+    "kafka.ssl.keystore.password": "certificates are PEM; the key's own is kafka.ssl.key.password",
 }
 
 
-class SourceOptions(BaseModel):
+class SourceOptions(SecurityOptions):
     """What ``spark.read`` and ``spark.readStream.format("kohort")`` take; aliases are the options' names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     bootstrap: Annotated[str, Field(alias="kafka.bootstrap.servers", min_length=1)]
     group: Annotated[str, Field(alias="groupId", min_length=1)]
@@ -139,7 +146,7 @@ class SourceOptions(BaseModel):
 
     @property
     def connection(self) -> ConnectionOptions:
-        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms)
+        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
 
     @property
     def rules(self) -> StartRules:
@@ -160,14 +167,15 @@ class SourceOptions(BaseModel):
         return parse_offsets(by_partition) if by_partition is not None else stamp
 
 
-_ALIASES = {
-    (field.alias or name).lower(): field.alias or name for name, field in SourceOptions.model_fields.items()
-}
 #: Spark's names by Python's, those of GroupBatches among them.
-ALIAS_OF = {name: field.alias or name for name, field in SourceOptions.model_fields.items()} | {
+ALIAS_OF = {
+    **{name: field.alias or name for name, field in SourceOptions.model_fields.items()},
     "topics": "subscribe",
     "topic_pattern": "subscribePattern",
+    **SPARK_NAME_OF,
 }
+_NAMES = [name for name in ALIAS_OF.values() if name not in SPARK_NAME_OF.values()]
+_ALIASES = {name.lower(): name for name in _NAMES}
 _OTHER_NAMES = {"kafka.group.id": "groupId", "kafka.isolation.level": "isolationLevel"}
 _FOR_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 _FOR_STREAMS = (
@@ -181,8 +189,8 @@ _FOR_STREAMS = (
 
 def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     """The options, checked; names count in any case. Raises OptionsError, which names each problem."""
-    named = {}
-    for key, value in given.items():
+    named: dict[str, Any] = {}
+    for key, value in from_spark(given).items():
         name = _OTHER_NAMES.get(key.lower(), _ALIASES.get(key.lower(), key))
         if (instead := _REFUSED.get(key.lower())) is not None:
             raise OptionsError(f"{key} is not taken: {instead}")
@@ -194,20 +202,19 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
     try:
         options = SourceOptions.model_validate(named)
     except ValidationError as error:
-        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from error
+        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from None
     try:
         options.group_options  # noqa: B018 - one way to choose topics, and a pattern that is one
     except OptionsError as error:
         words = str(error).replace("topic_pattern", "subscribePattern").replace("topics", "subscribe")
-        raise OptionsError(words) from error
+        raise OptionsError(words) from None
     return options
 
 
 def _described(problem: Mapping[str, Any]) -> str:
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        return f"unknown option {key!r}: the options are {', '.join(sorted(_ALIASES.values()))}"
+        return f"unknown option {key!r}: the options are {', '.join(sorted([*_NAMES, *ALL_SPARK_NAMES]))}"
     if problem["type"] == "missing":
         return f"option {key} is required"
-    text = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{key}={problem['input']!r}: {text}" if key else text
+    return described(problem)

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ..protocol import KohortError
+from ..protocol import KohortError, TopicPartition
 from ._client import Client
+from ._events import BatchCommitted, Event, Listener, all_of
 from ._frames import cores
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
 from ._mirror import Done, OffsetMirror
-from ._offsets import format_offsets
+from ._offsets import OffsetsFormatError, format_offsets, parse_offsets
 from ._options import OptionsError
-from ._ranges import Committed
+from ._ranges import Committed, OffsetRange
+from ._security_options import to_spark
 from ._source import register
 from ._source_options import ALIAS_OF, SourceOptions, read_source_options
 from ._stream import SourceOffsets
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
         QueryProgressEvent,
         QueryStartedEvent,
         QueryTerminatedEvent,
+        StreamingQueryProgress,
     )
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -48,6 +51,7 @@ def stream(
     foreach_batch: Callable[[DataFrame, int], None] | None = None,
     trigger: Mapping[str, Any] | None = None,
     query_name: str | None = None,
+    on_event: Listener | Sequence[Listener] | None = None,
     **options: Any,
 ) -> StreamingQuery:
     """Start a query over topics, from the group's committed offsets on; ``checkpoint`` is Spark's folder.
@@ -56,12 +60,16 @@ def stream(
     df.groupBy(...).count().writeStream.outputMode("update").format("console")``). ``trigger`` are the
     arguments of ``DataStreamWriter.trigger``. ``options`` are those of the source, in Python's spelling
     (``bootstrap``, ``group``, ``topics``, ``max_offsets``) or in Spark's. The group stands behind Spark's
-    own log, never before it; the last batch is committed, too, however the query ends. Raises OptionsError,
-    and what the source raises at its start.
+    own log, never before it; the last batch is committed, too, however the query ends. ``on_event``, a
+    function or several, gets a BatchCommitted for each batch that Spark has done, and a CommitRefused while
+    the group cannot follow, in threads of its own. Raises OptionsError, and what the source raises at its
+    start.
     """
     if (write is None) == (foreach_batch is None):
         raise OptionsError("give exactly one of write and foreach_batch")
-    named = {"cores": str(cores(spark))} | {_alias(key): _text(value) for key, value in options.items()}
+    named = {"cores": str(cores(spark))} | {
+        _alias(key): to_spark(key, _text(value)) for key, value in options.items()
+    }
     checked = read_source_options(named, stream=True)
     register(spark)
     if checked.start_state_path is None:
@@ -79,16 +87,20 @@ def stream(
         writer = writer.trigger(**trigger)
     if query_name:
         writer = writer.queryName(query_name)
-    return _followed(spark, writer, checked)
+    tell = all_of(on_event)
+    teller = BatchTeller(checked.group, _first(named), tell)
+    return _followed(spark, writer, checked, teller)
 
 
-def _followed(spark: SparkSession, writer: DataStreamWriter, options: SourceOptions) -> StreamingQuery:
-    if not options.commits:
-        return writer.start()
+def _followed(
+    spark: SparkSession, writer: DataStreamWriter, options: SourceOptions, teller: BatchTeller
+) -> StreamingQuery:
     client = Client(options.connection)
-    group = GroupOffsets(client, options.group_options, on_event=lambda _: None, stopping=threading.Event())
+    group = GroupOffsets(client, options.group_options, on_event=teller.tell, stopping=threading.Event())
 
     def commit(done: Done) -> None:
+        if not options.commits:
+            return
         metadata = format_mark(Mark(done.number))
         group.commit_once(done.number, {p: Committed(at, metadata) for p, at in done.ends.items()})
 
@@ -97,13 +109,13 @@ def _followed(spark: SparkSession, writer: DataStreamWriter, options: SourceOpti
         group.close()
         client.close()
 
-    if options.group_mode == "exclusive":
+    if options.group_mode == "exclusive" and options.commits:
         try:
             group.look()
         except BaseException:
             client.close()
             raise
-    follower = Follower(options.group, OffsetMirror(commit, closed))
+    follower = Follower(teller, OffsetMirror(commit, closed))
     spark.streams.addListener(follower)
     try:
         query = writer.start()
@@ -117,54 +129,99 @@ def _followed(spark: SparkSession, writer: DataStreamWriter, options: SourceOpti
 class Follower(StreamingQueryListener):
     """Tells the mirror what one query has done. Events may come before it is known which query that is."""
 
-    def __init__(self, group: str, mirror: OffsetMirror) -> None:
+    def __init__(self, teller: BatchTeller, mirror: OffsetMirror) -> None:
         self.mirror = mirror
-        self._group = group
+        self._teller = teller
         self._run: str | None = None
-        self._early: list[tuple[str, Done | None]] = []
+        self._early: list[tuple[str, StreamingQueryProgress | None]] = []
         self._lock = threading.Lock()
 
     def follow(self, run: str) -> None:
         with self._lock:
             self._run = run
             early, self._early = self._early, []
-        for of, done in early:
-            self._heard(of, done)
+        for of, progress in early:
+            self._heard(of, progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing is done yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        progress = event.progress
-        ends = _ends(progress.sources[0].endOffset if progress.sources else None)
-        if ends is not None:
-            self._heard(str(progress.runId), Done(progress.batchId, ends))
-            if progress.numInputRows:
-                log.info(
-                    "group %s: batch %d of %d rows, %s ms",
-                    self._group,
-                    progress.batchId,
-                    progress.numInputRows,
-                    progress.batchDuration,
-                )
+        self._heard(str(event.progress.runId), event.progress)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
         self._heard(str(event.runId), None)
 
-    def _heard(self, run: str, done: Done | None) -> None:
+    def _heard(self, run: str, progress: StreamingQueryProgress | None) -> None:
         with self._lock:
             if self._run is None:
-                self._early.append((run, done))
+                self._early.append((run, progress))
                 return
         if run != self._run:
             return
-        if done is None:
+        if progress is None:
             self.mirror.close()
-        else:
-            self.mirror.tell(done)
+            return
+        ends = _offsets(progress.sources[0].endOffset if progress.sources else None)
+        if ends is not None:
+            self.mirror.tell(Done(progress.batchId, ends))
+            self._teller.batch_done(progress, ends)
 
 
-def _ends(text: str | None) -> Offsets | None:
+class BatchTeller:
+    """Makes an event of each of a query's batches, from what Spark reports of it."""
+
+    def __init__(
+        self, group: str, first: Mapping[TopicPartition, int], tell: Callable[[Event], None]
+    ) -> None:
+        self.tell = tell
+        self._group = group
+        self._first = first
+
+    def batch_done(self, progress: StreamingQueryProgress, ends: Offsets) -> None:
+        """Nothing for a report without a batch."""
+        source, took = progress.sources[0], progress.durationMs
+        starts = _offsets(source.startOffset) or self._first
+        ranges = tuple(
+            OffsetRange(*partition, starts[partition], end)
+            for partition, end in sorted(ends.items())
+            if starts.get(partition, end) < end
+        )
+        if "addBatch" not in took or not ranges:
+            return
+        newest = _offsets(source.latestOffset) or ends
+        lag = sum(max(0, newest.get(partition, end) - end) for partition, end in ends.items())
+        event = BatchCommitted(
+            group=self._group,
+            number=progress.batchId,
+            ranges=ranges,
+            replayed=False,
+            rows=progress.numInputRows,
+            lag_before=lag + sum(span.offsets for span in ranges),
+            lag=lag,
+            plan_seconds=_seconds(took, "latestOffset", "getBatch", "queryPlanning"),
+            read_seconds=None,
+            sink_seconds=_seconds(took, "addBatch"),
+            commit_seconds=_seconds(took, "walCommit", "commitBatch", "commitOffsets"),
+        )
+        log.info("%s", event)
+        self.tell(event)
+
+
+def _seconds(took: Mapping[str, int], *phases: str) -> float:
+    return sum(took.get(phase, 0) for phase in phases) / 1000
+
+
+def _first(named: Mapping[str, str]) -> Offsets:
+    """Where the query begins if it is new, as far as the options say."""
+    try:
+        given = parse_offsets(named.get("startingOffsets", ""))
+    except OffsetsFormatError:
+        return {}
+    return {partition: offset for partition, offset in given.items() if offset >= 0}
+
+
+def _offsets(text: str | None) -> Offsets | None:
     """Offsets of a progress report; None for a source that is not ours."""
     try:
         return from_document(json.loads(text or ""))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.protocol import FrameReader, FrameTooLargeError, MalformedFrameError
+from kohort.protocol import FrameReader, FrameReceiver, FrameTooLargeError, MalformedFrameError
 
 
 def framed(body: bytes) -> bytes:
@@ -55,3 +55,63 @@ def test_an_announced_frame_takes_no_memory_before_it_arrives() -> None:
     assert list(reader.feed((100_000_000).to_bytes(4, "big") + b"xy")) == []
     assert reader.buffered == 6
     assert "6 bytes" in repr(reader)
+
+
+def received(receiver: FrameReceiver, stream: bytes, sizes: list[int]) -> list[bytes]:
+    """The frames of a stream of which the socket gives so many bytes at a time, as far as there is room."""
+    frames: list[bytes] = []
+    position = 0
+    for size in [*sizes, *[len(stream) or 1] * (len(stream) // 1000 + len(sizes) + 2)]:
+        room = receiver.buffer()
+        assert len(room) > 0
+        piece = stream[position : position + min(size, len(room))]
+        room[: len(piece)] = piece
+        del room
+        position += len(piece)
+        frames += receiver.received(len(piece))
+    assert position == len(stream)
+    return frames
+
+
+@given(
+    st.lists(st.integers(0, 40) | st.sampled_from([65_531, 65_532, 65_533, 70_000, 300_000]), max_size=6),
+    st.lists(st.integers(1, 30) | st.integers(30, 200_000), max_size=20),
+)
+def test_received_frames_come_out_whole_and_in_order_whatever_the_socket_gives(
+    lengths: list[int], sizes: list[int]
+) -> None:
+    bodies = [bytes([n + 1]) * length for n, length in enumerate(lengths)]
+    stream = b"".join(map(framed, bodies))
+    assert received(FrameReceiver(), stream, sizes) == bodies
+
+
+def test_a_long_frame_takes_room_as_it_arrives() -> None:
+    receiver = FrameReceiver()
+    size = 5_000_000
+    receiver.buffer()[:6] = size.to_bytes(4, "big") + b"ab"
+    assert list(receiver.received(6)) == []
+    rooms = []
+    left = size - 2
+    frames: list[bytes] = []
+    while left:
+        rooms.append(len(receiver.buffer()))
+        left -= rooms[-1]
+        frames += receiver.received(rooms[-1])
+    assert [len(frame) for frame in frames] == [size]
+    assert rooms[0] < 2**20
+    assert max(rooms) <= size / 2 + 2**20
+    assert len(rooms) <= 5
+    assert "0 bytes" in repr(receiver)
+
+
+@pytest.mark.parametrize(
+    ("length", "problem"), [(-1, MalformedFrameError), (101, FrameTooLargeError), (100, None)]
+)
+def test_a_received_length_is_checked(length: int, problem: type[Exception] | None) -> None:
+    receiver = FrameReceiver(max_frame_bytes=100)
+    receiver.buffer()[:4] = length.to_bytes(4, "big", signed=True)
+    if problem is None:
+        assert list(receiver.received(4)) == []
+        return
+    with pytest.raises(problem):
+        list(receiver.received(4))

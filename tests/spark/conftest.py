@@ -114,3 +114,18 @@ def driver(bootstrap: str) -> Iterator[Driver]:
     yield make
     for batches in made:
         batches.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """``pytest.mark.pyspark("4.2")``: skipped with an older one."""
+    for item in items:
+        marked = item.get_closest_marker("pyspark")
+        if marked is None:
+            continue
+        import pyspark
+
+        needed = marked.args[0]
+        if [int(part) for part in pyspark.__version__.split(".")[:2]] < [
+            int(part) for part in needed.split(".")
+        ]:
+            item.add_marker(pytest.mark.skip(reason=f"needs PySpark {needed}, not {pyspark.__version__}"))

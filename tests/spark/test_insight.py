@@ -1,0 +1,91 @@
+"""What a job tells of its batches in a real Spark session."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kohort.spark import Batch, BatchCommitted, Event, GroupBatches
+from kohort.spark._readings import _Most
+from tests.spark.conftest import Side
+from tests.spark.loops import Named, NewTopic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+
+def committed(events: list[Event]) -> list[BatchCommitted]:
+    return [event for event in events if isinstance(event, BatchCommitted)]
+
+
+@pytest.mark.parametrize("read_on_driver_below", [0, 10_000], ids=["by tasks", "on the driver"])
+def test_the_loop_tells_rows_lag_and_durations_of_each_batch(
+    read_on_driver_below: int,
+    spark: SparkSession,
+    side: Side,
+    new_topic: NewTopic,
+    group: Named,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    orders, etl, events = new_topic("orders", partitions=2), group("etl"), list[Event]()
+    side.produce(orders, {0: 300, 1: 300})
+    described: list[str | None] = []
+
+    def write(batch: Batch) -> None:
+        for _ in range(2):  # what is read twice counts once
+            assert batch.df.count() == 200
+        described.append(spark.sparkContext.getLocalProperty("spark.job.description"))
+
+    with (
+        caplog.at_level(logging.INFO, "kohort.spark"),
+        GroupBatches(
+            spark,
+            bootstrap=side.bootstrap,
+            group=etl,
+            topics=[orders],
+            max_offsets=200,
+            min_tasks=2,
+            read_on_driver_below=read_on_driver_below,
+            on_event=[events.append],
+        ) as batches,
+    ):
+        batches.run(write, trigger="available_now")
+    told = committed(events)
+    assert [(one.number, one.rows, one.lag_before, one.lag) for one in told] == [
+        (0, 200, 600, 400),
+        (1, 200, 400, 200),
+        (2, 200, 200, 0),
+    ]
+    assert all(0 < (one.read_seconds or 0) <= one.sink_seconds for one in told)
+    assert all(one.plan_seconds > 0 and one.commit_seconds > 0 for one in told)
+    assert [
+        words and words.startswith(f"kohort: {etl}, Batch({n}: ") for n, words in enumerate(described)
+    ] == [
+        True,
+        True,
+        True,
+    ]
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+    assert str(told[0]) in caplog.messages
+
+
+def test_rows_of_a_batch_that_is_not_read_to_its_end_are_not_known(
+    spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
+) -> None:
+    orders, events = new_topic("orders", partitions=1), list[Event]()
+    side.produce(orders, {0: 100})
+    settings: dict[str, Any] = {"bootstrap": side.bootstrap, "group": group("etl"), "topics": [orders]}
+    with GroupBatches(spark, read_on_driver_below=0, on_event=events.append, **settings) as batches:
+        batches.run(lambda _: None, trigger="available_now")
+    assert [(one.rows, one.read_seconds, one.offsets) for one in committed(events)] == [(None, None, 100)]
+
+
+def test_the_longest_of_a_task_s_readings_counts() -> None:
+    most = _Most()
+    told = most.addInPlace({("3-a", 0): (10, 0.5)}, {("3-a", 0): (40, 0.1), ("3-a", 1): (7, 0.2)})
+    assert told == {("3-a", 0): (40, 0.1), ("3-a", 1): (7, 0.2)}
+    assert most.zero(told) == {}
