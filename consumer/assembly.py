@@ -25,6 +25,7 @@ from .membership import Membership
 from .pollwatch import PollWatch
 from .positions import Positions
 from .signal import Signal
+from .start_offsets import Reading
 from .tracker import Tracker
 from .whereabouts import LoopWatch
 
@@ -91,9 +92,8 @@ def assemble(
         report=report,
         failed=failed,
     )
-    fetcher = Fetcher(
-        cluster, _fetch_settings(config), positions, delivery, backoff=backoff, report=report, polled=wake
-    )
+    reading = Reading(cluster, positions, delivery, backoff, report, polled=wake)
+    fetcher = Fetcher(reading, _fetch_settings(config))
     committer = Committer(
         cluster,
         config.group,

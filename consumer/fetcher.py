@@ -13,17 +13,14 @@ from functools import partial
 from typing import Any
 
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
-from .backoff import Backoff
-from .cluster import Cluster
 from .decode import ChunkReader, end_of_run
-from .delivery import Delivery
 from .errors import ConsumerClosedError
-from .events import BrokerUnavailable, Event, PartitionFailed
+from .events import BrokerUnavailable, PartitionFailed
 from .fetch_requests import STALE_METADATA, FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
-from .positions import Phase, Position, Positions
+from .positions import Phase, Position
 from .signal import Signal
-from .start_offsets import StartOffsets
+from .start_offsets import Reading, StartOffsets
 
 #: While some partitions have enough buffered, a long poll for the others must not keep them from their turn.
 BUSY_WAIT_MS = 20
@@ -49,33 +46,10 @@ class FetchSettings:
 class Fetcher:
     """Start ``run`` as a task; call ``wake`` after every change of positions or buffers."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        settings: FetchSettings,
-        positions: Positions,
-        delivery: Delivery,
-        *,
-        backoff: Backoff,
-        report: Callable[[Event], None],
-        polled: Callable[[], None],
-    ) -> None:
-        self._cluster = cluster
+    def __init__(self, reading: Reading, settings: FetchSettings) -> None:
+        self._with = reading
         self._settings = settings
-        self._positions = positions
-        self._delivery = delivery
-        self._backoff = backoff
-        self._report = report
-        self._starts = StartOffsets(
-            cluster,
-            settings.group,
-            settings.read_committed,
-            positions,
-            delivery,
-            backoff=backoff,
-            report=report,
-            polled=polled,
-        )
+        self._starts = StartOffsets(reading, settings.group, settings.read_committed)
         self._changed = Signal()
         self.sessions: dict[int, FetchSession] = defaultdict(FetchSession)
         self._asked_bytes: dict[int, int] = {}
@@ -106,18 +80,18 @@ class Fetcher:
 
     def _next_retry_ms(self) -> float | None:
         now = self._now()
-        waits = [p.retry_at for p in self._positions if p.retry_at > now]
+        waits = [p.retry_at for p in self._with.positions if p.retry_at > now]
         waits += [at for at in self._node_retry_at.values() if at > now]
         return min(waits) - now if waits else None
 
     def _start_what_is_due(self) -> None:
         now = self._now()
-        if seeking := self._positions.in_phase(Phase.SEEKING, now):
+        if seeking := self._with.positions.in_phase(Phase.SEEKING, now):
             self._start("committed", lambda: self._starts.find_committed(seeking))
-        if resetting := self._positions.in_phase(Phase.RESETTING, now):
+        if resetting := self._with.positions.in_phase(Phase.RESETTING, now):
             self._start("reset", lambda: self._starts.reset(resetting))
         self._look_for_new_leaders(now)
-        if validating := self._positions.in_phase(Phase.VALIDATING, now):
+        if validating := self._with.positions.in_phase(Phase.VALIDATING, now):
             self._start("validate", lambda: self._starts.validate(validating))
         self._start_fetches(now)
 
@@ -138,24 +112,24 @@ class Fetcher:
 
     def _look_for_new_leaders(self, now: float) -> None:
         """A partition that has a new leader may have lost records: ask before reading on (KIP-320)."""
-        for position in self._positions.in_phase(Phase.READING, now):
-            epoch = self._cluster.known.leader_epoch(position.partition)
+        for position in self._with.positions.in_phase(Phase.READING, now):
+            epoch = self._with.cluster.known.leader_epoch(position.partition)
             if epoch > position.checked_epoch:
                 if position.checked_epoch >= 0 and position.leader_epoch >= 0:
-                    self._positions.validate(position)
+                    self._with.positions.validate(position)
                 else:
                     position.checked_epoch = epoch
 
     def _start_fetches(self, now: float) -> None:
         by_node: dict[int, list[Position]] = defaultdict(list)
         leaderless, enough = False, False
-        for position in self._positions.in_phase(Phase.READING, now):
+        for position in self._with.positions.in_phase(Phase.READING, now):
             if not position.readable:
                 continue
             if self._has_enough(position):
                 enough = True
                 continue
-            node = self._cluster.leader(position.partition)
+            node = self._with.cluster.leader(position.partition)
             if node is None:
                 leaderless = True
                 self._starts.delay(position)
@@ -170,7 +144,7 @@ class Fetcher:
     def _nearest(self, position: Position, leader: int, now: float) -> int:
         """The replica that the leader named, while that may be relied on (KIP-392); else the leader."""
         replica = position.read_replica
-        if replica >= 0 and (now >= position.replica_until or replica not in self._cluster.known.nodes):
+        if replica >= 0 and (now >= position.replica_until or replica not in self._with.cluster.known.nodes):
             position.read_replica = replica = -1
         return replica if replica >= 0 else leader
 
@@ -178,12 +152,12 @@ class Fetcher:
         """How much a request may bring: what prefetching leaves beside the requests to other nodes."""
         settings = self._settings
         others = sum(size for other, size in self._asked_bytes.items() if other != node)
-        room = settings.prefetch_max_bytes - self._delivery.buffered_bytes - others
+        room = settings.prefetch_max_bytes - self._with.delivery.buffered_bytes - others
         return max(settings.partition_max_bytes, min(settings.max_bytes, room))
 
     def _has_enough(self, position: Position) -> bool:
-        buffered = self._delivery.buffered(position.partition)
-        whole = self._delivery.buffered_bytes
+        buffered = self._with.delivery.buffered(position.partition)
+        whole = self._with.delivery.buffered_bytes
         return buffered >= self._settings.partition_max_bytes or (
             buffered > 0 and whole >= self._settings.prefetch_max_bytes
         )
@@ -191,14 +165,14 @@ class Fetcher:
     async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
         settings = self._settings
         # the task begins a moment after it was made, and some may have been given up in it
-        positions = [p for p in positions if p.readable and self._positions.get(p.partition) is p]
+        positions = [p for p in positions if p.readable and self._with.positions.get(p.partition) is p]
         if not positions:
             return
-        before = {p.partition: (p, p.changed, self._delivery.epoch(p.partition)) for p in positions}
+        before = {p.partition: (p, p.changed, self._with.delivery.epoch(p.partition)) for p in positions}
         max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
         self._asked_bytes[node] = max_bytes = self._room(node)
         try:
-            answer = await self._cluster.fetch(
+            answer = await self._with.cluster.fetch(
                 {p.partition: self._from(p) for p in positions},
                 node_id=node,
                 max_bytes=max_bytes,
@@ -220,21 +194,21 @@ class Fetcher:
         self._node_retry_at.pop(node, None)
         for partition, fetched in answer.items():
             position, changed, epoch = before[partition]
-            current = self._positions.get(partition) is position and not position.held
+            current = self._with.positions.get(partition) is position and not position.held
             if current and position.changed == changed:
                 self._take_in(position, epoch, fetched)
 
     def _from(self, position: Position) -> FetchFrom:
-        return FetchFrom(position.fetch_offset, self._cluster.known.leader_epoch(position.partition))
+        return FetchFrom(position.fetch_offset, self._with.cluster.known.leader_epoch(position.partition))
 
     def _node_failed(self, node: int, positions: list[Position], error: KohortError) -> None:
         failures = self._node_failures[node]
         self._node_failures[node] += 1
-        self._node_retry_at[node] = self._now() + self._backoff.delay_ms(failures)
+        self._node_retry_at[node] = self._now() + self._with.backoff.delay_ms(failures)
         for position in positions:
             position.read_replica = -1
         if not failures:
-            self._report(BrokerUnavailable(f"fetching from node {node}", error))
+            self._with.report(BrokerUnavailable(f"fetching from node {node}", error))
         self._start("metadata", self._renew_metadata)
 
     def _take_in(self, position: Position, epoch: int, fetched: FetchedPartition) -> None:
@@ -251,7 +225,7 @@ class Fetcher:
         try:
             end, leader_epoch = end_of_run(fetched.records, position.fetch_offset, position.leader_epoch)
         except CorruptBatchError as error:
-            self._report(PartitionFailed(position.partition, error))
+            self._with.report(PartitionFailed(position.partition, error))
             self._starts.delay(position)
             return
         reader = ChunkReader(
@@ -264,7 +238,7 @@ class Fetcher:
             epoch=epoch,
         )
         position.fetch_offset, position.leader_epoch = end, leader_epoch
-        self._delivery.put(reader)
+        self._with.delivery.put(reader)
 
     def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
         error = KafkaError(fetched.error_code, f"fetching {position.partition}")
@@ -274,25 +248,25 @@ class Fetcher:
             # it may be behind, or ahead in what it removed: the leader knows
             self._starts.delay(position)
         elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._positions.out_of_range(position, "the log does not have it")
+            self._with.positions.out_of_range(position, "the log does not have it")
             self._starts.moved(position)
         elif error.code in _FATAL:
-            self._positions.fail(position, error)
+            self._with.positions.fail(position, error)
             self._starts.moved(position)
         else:
             if error.code not in STALE_METADATA:
-                self._report(PartitionFailed(position.partition, error))
+                self._with.report(PartitionFailed(position.partition, error))
             self._starts.delay(position)
             self._start("metadata", self._renew_metadata)
 
     async def _renew_metadata(self) -> None:
-        topics = {p.partition.topic for p in self._positions}
+        topics = {p.partition.topic for p in self._with.positions}
         try:
-            await self._cluster.metadata(topics)
+            await self._with.cluster.metadata(topics)
             self._metadata_failures = 0
         except ConsumerClosedError:
             return
         except KohortError as error:
-            self._report(BrokerUnavailable("asking for metadata", error))
+            self._with.report(BrokerUnavailable("asking for metadata", error))
             self._metadata_failures += 1
-        await asyncio.sleep(self._backoff.delay_ms(self._metadata_failures) / 1000)
+        await asyncio.sleep(self._with.backoff.delay_ms(self._metadata_failures) / 1000)

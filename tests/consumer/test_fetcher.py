@@ -13,6 +13,7 @@ from kohort.consumer.delivery import Delivery
 from kohort.consumer.events import Event
 from kohort.consumer.fetcher import Fetcher, FetchSettings
 from kohort.consumer.positions import Phase, Positions
+from kohort.consumer.start_offsets import Reading
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import ErrorCode, TopicPartition
 from tests.consumer.batches import batch
@@ -93,15 +94,15 @@ class _Bench:
             "prefetch_max_bytes": 4_000,
             "check_crcs": True,
         }
-        self.fetcher = Fetcher(
+        reading = Reading(
             cast(Cluster, self.cluster),
-            FetchSettings(**{**given, **settings}),
             self.positions,
             self.delivery,
-            backoff=Backoff(1, 1),
+            Backoff(1, 1),
             report=self.events.append,
             polled=_nothing,
         )
+        self.fetcher = Fetcher(reading, FetchSettings(**{**given, **settings}))
 
     def begin(self, *partitions: TopicPartition) -> None:
         self.positions.add(partitions, 1)

@@ -12,7 +12,7 @@ from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.events import Event, LogTruncated, PartitionFailed
 from kohort.consumer.positions import Phase, Position, Positions
-from kohort.consumer.start_offsets import StartOffsets
+from kohort.consumer.start_offsets import Reading, StartOffsets
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import TopicPartition, UnsupportedVersionError
 from tests.consumer.batches import batch
@@ -50,16 +50,15 @@ class _Bench:
         self.delivery = Delivery(
             self.positions, self.tracker, max_undone=100, wake=_nothing, report=self.events.append
         )
-        self.starts = StartOffsets(
+        reading = Reading(
             cast(Cluster, self.cluster),
-            "billing",
-            False,
             self.positions,
             self.delivery,
-            backoff=Backoff(1, 1),
+            Backoff(1, 1),
             report=self.events.append,
             polled=_nothing,
         )
+        self.starts = StartOffsets(reading, "billing", False)
         self.positions.add([ORDERS], 1)
         self.positions.hold([ORDERS], held=False)
         self.positions.found_committed(ORDERS, CommittedOffset(10, 5))
