@@ -35,6 +35,7 @@ class RunningHandler:
         self.handler = handler
         self.braked = False
         self.finished = 0
+        self._expects_keys = handler.lanes == "key"
         self.high = max(MIN_BACKLOG, 4 * handler.concurrency * handler.batch)
         self._low = self.high // 2
         self._done = done
@@ -54,11 +55,27 @@ class RunningHandler:
         add, lane_of = self.lanes.add, self.handler.lane_of
         count = 0
         for count, record in enumerate(records, 1):  # noqa: B007 - the last count is what is asked for
-            add((record.topic, record.partition), lane_of(record), record)
+            lane = lane_of(record)
+            if lane is None and self._expects_keys:
+                self._tell_of_missing_keys(record)
+            add((record.topic, record.partition), lane, record)
         if self.lanes.backlog > self.high and not self.braked:
             self.braked = True
             self._brake(self, True)
         return count
+
+    def _tell_of_missing_keys(self, record: Record) -> None:
+        """Once: whether producers set keys is not to be known before their records come."""
+        self._expects_keys = False
+        log.warning(
+            'handler %s has lanes="key", but the record of %s-%d at offset %d has no key: such records '
+            "are handled one after the other in each partition. Have their producer set keys, or take "
+            'lanes="partition", or lanes="none" where order does not matter',
+            self.handler.name,
+            record.topic,
+            record.partition,
+            record.offset,
+        )
 
     async def release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
         """Bring partitions (None: all) to an end within the time; what had to be cancelled is logged."""

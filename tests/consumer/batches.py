@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import cramjam
 from crc32c import crc32c
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from kohort.protocol import BATCH_OVERHEAD, Codec, build_batch
 
@@ -17,6 +18,16 @@ def batch(values: Sequence[bytes | None], base_offset: int = 0, **settings: obje
     """One batch of these values, without keys and headers."""
     rows = [(None, value, ()) for value in values]
     return bytes(build_batch(rows, timestamp_ms=1_000, base_offset=base_offset, **settings))  # type: ignore[arg-type]
+
+
+def written(rows: Sequence[tuple[int, int, bytes | None, bytes | None]], base_offset: int = 0) -> bytes:
+    """One batch by kafka-python of (offset delta, timestamp, key, value)."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 2**30)
+    for delta, timestamp_ms, key, value in rows:
+        assert builder.append(delta, timestamp_ms, key, value, []) is not None
+    data = bytearray(builder.build())
+    struct.pack_into(">q", data, 0, base_offset)
+    return bytes(data)
 
 
 def marker(base_offset: int, producer_id: int, *, commit: bool) -> bytes:

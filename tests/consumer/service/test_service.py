@@ -77,6 +77,22 @@ async def test_what_may_need_a_person_is_a_warning_in_the_log(caplog: pytest.Log
     assert (line.levelname, "billing" in line.getMessage()) == ("WARNING", True)
 
 
+async def test_lanes_by_key_say_once_that_a_record_has_no_key(caplog: pytest.LogCaptureFixture) -> None:
+    service = make_service()
+    seen: list[int] = []
+
+    @service.handler("orders", lanes="key")
+    async def bill(record: Record) -> None:
+        seen.append(record.offset)
+
+    async with serving(service) as consumer:
+        consumer.give(4, 5, 6)
+        await until(lambda: seen == [4, 5, 6])
+    (line,) = [each.getMessage() for each in caplog.records if 'lanes="key"' in each.getMessage()]
+    assert "bill" in line
+    assert "orders-0 at offset 4" in line
+
+
 async def test_revoked_partitions_are_given_up_when_their_handlers_have_finished() -> None:
     service = make_service()
     gates = {0: asyncio.Event(), 1: asyncio.Event()}
