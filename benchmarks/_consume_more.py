@@ -120,7 +120,9 @@ def confluent_memory(job: Job) -> Figures:
 
 async def kohort_memory(job: Job) -> Figures:
     from kohort.consumer import AsyncGroupConsumer
+    from kohort.consumer.decode import prepare
 
+    prepare()  # as above
     consumer = AsyncGroupConsumer(job["topic"], **kohort_settings(job))
     before = _resident_mib()
     async with consumer:

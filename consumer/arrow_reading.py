@@ -59,7 +59,7 @@ class ArrowReading(ABC):
                 )
                 continue
             batch = ready.popleft()
-            if self._running().tracker.has_epoch(arrow.covered(batch).epoch):
+            if arrow.covered(batch).epoch in self._running().tracker.epochs:
                 yield batch
 
     def done_batch(self, batch: pa.RecordBatch) -> None:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+#: Records that were marked done reach the consumer's thread so much later at most.
+DONE_AFTER_S = 0.005
+
+
 class GroupConsumer:
     """``with GroupConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``, then
     ``for record in consumer`` or ``for batch in consumer.batches()``; ``done(record)`` for each.
@@ -61,6 +65,7 @@ class GroupConsumer:
         self._thread: threading.Thread | None = None
         self._ready: deque[Record] = deque()
         self._done: deque[Record] = deque()
+        self._epochs = self._consumer.parts.tracker.epochs
         self._done_scheduled = False
         self._closing = threading.Lock()
 
@@ -110,13 +115,13 @@ class GroupConsumer:
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, until the consumer is closed."""
         self._require_running()
-        parts = self._consumer.parts
+        tracker, watch = self._consumer.parts.tracker, self._consumer.parts.watch
         ready = self._ready
         while True:
             while ready:
                 record = ready.popleft()
-                if parts.tracker.has(record):
-                    parts.watch.taken += 1
+                if record.epoch in tracker.epochs:
+                    watch.taken += 1
                     yield record
             batch = self._next_batch(None)
             if not batch:
@@ -156,24 +161,27 @@ class GroupConsumer:
 
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
-        self._require_running()
-        self._consumer.parts.tracker.stay_of(record)
+        if record.epoch not in self._epochs or self._loop.is_closed():
+            self._require_running()
+            self._consumer.parts.tracker.stay_of(record)
         self._done.append(record)
         if not self._done_scheduled:
             self._done_scheduled = True
-            self._loop.call_soon_threadsafe(self._mark_done)
+            self._loop.call_soon_threadsafe(self._mark_done_soon)
 
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""
         for record in records:
             self.done(record)
 
+    def _mark_done_soon(self) -> None:
+        """On the loop: to be woken for each record would cost more than the records."""
+        self._loop.call_later(DONE_AFTER_S, self._mark_done)
+
     def _mark_done(self) -> None:
         """On the loop: one turn for all that came meanwhile."""
         self._done_scheduled = False
-        done: list[Record] = []
-        while self._done:
-            done.append(self._done.popleft())
+        done = [self._done.popleft() for _ in range(len(self._done))]
         for _, run in groupby(done, attrgetter("epoch")):
             try:
                 self._consumer.done_all(run)
@@ -258,13 +266,18 @@ class GroupConsumer:
         except ConsumerClosedError:
             work.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._after_done(work), self._loop)
         try:
             return future.result()
         except BaseException:
             # an interrupt here must not leave the work to take records that nobody gets
             future.cancel()
             raise
+
+    async def _after_done(self, work: Coroutine[Any, Any, T]) -> T:
+        """Whatever is asked for, what was marked done before counts."""
+        self._mark_done()
+        return await work
 
     def _require_running(self) -> None:
         if self._thread is None or self._loop.is_closed():

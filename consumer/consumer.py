@@ -28,7 +28,9 @@ T = TypeVar("T")
 
 #: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
 CLOSE_TIMEOUT_MS = 30_000
-TURN_S = 0.01  # whoever reads without ever waiting lets others run after this long
+#: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
+#: a turn, so this also bounds how quickly data comes while records are read.
+TURN_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,12 +234,13 @@ class Tracker:
             del self._by_epoch[stay.epoch]
         return stay
 
+    @property
+    def epochs(self) -> Mapping[int, Stay]:
+        """The stays that go on, by their numbers; always up to date."""
+        return self._by_epoch
+
     def get(self, partition: TopicPartition) -> Stay | None:
         return self._stays.get(partition)
-
-    def has(self, record: Record) -> bool:
-        """Whether the record's partition is still here, in the same stay."""
-        return record.epoch in self._by_epoch
 
     def stay_of(self, record: Record) -> Stay:
         """The stay in which the record was delivered; StaleRecordError if it is over."""
@@ -251,10 +252,6 @@ class Tracker:
                 "whoever has it now delivers the record again"
             )
         return stay
-
-    def has_epoch(self, epoch: int) -> bool:
-        """Whether the stay with this number goes on."""
-        return epoch in self._by_epoch
 
     def done_at(self, epoch: int, offset: int) -> Stay:
         """As ``done``, for what was delivered as a block that begins at ``offset``."""

@@ -44,11 +44,13 @@ async def test_batches_hold_what_was_produced_and_are_done_as_wholes(
     produce(topic, range(50), compression_type="gzip")
     first = await member(topic, group=name)
     batches = await _take(first, 50, max_rows=20)
-    assert [batch.num_rows for batch in batches] == [20, 20, 10]
+    # a producer on a busy machine may send the last ones by themselves
+    assert [batch.num_rows for batch in batches[:2]] == [20, 20]
     assert _values(batches) == list(range(50))
     assert batches[0].schema.equals(SCHEMA)
     first.done_batch(batches[0].select(["value"]).slice(5, 1))
-    first.done_batch(batches[2])
+    for batch in batches[2:]:
+        first.done_batch(batch)
     assert first.state.undone == 20
     await first.close()
     second = await member(topic, group=name)

@@ -42,12 +42,14 @@ def _written(batches: list[list[list[tuple[int, int, bytes | None, bytes | None]
     return data
 
 
-def _all(data: bytes, start: int = 0) -> list[tuple[object, ...]]:
-    reader, found = ChunkReader(ORDERS, data, start, generation=3, epoch=7), []
+def _all(data: bytes, start: int = 0) -> list[list[object]]:
+    """All fields of all records; no headers are an empty list, whoever reads them."""
+    reader = ChunkReader(ORDERS, data, start, generation=3, epoch=7)
+    found: list[list[object]] = []
     while (batch := reader.read_batch()) is not None:
-        found += [tuple(record) for record in batch.records()]
+        found += [[*record[:6], list(record.headers), *record[7:]] for record in batch.records()]
     assert reader.size == 0
-    return [(*fields[:6], list(fields[6]), *fields[7:]) for fields in found]
+    return found
 
 
 def _parsed(data: bytes) -> list[tuple[BatchHeader, bytes]]:
@@ -77,7 +79,7 @@ def test_a_batch_with_headers_is_left_to_the_readers_with_the_batches_that_came_
     assert plain_rows(_parsed(with_headers)) is None
     found = _all(batch([b"x"] * 100) + with_headers)
     assert [fields[2] for fields in found] == list(range(101))
-    assert found[-1][4:7] == (b"k", b"v", [("name", b"1")])
+    assert found[-1][4:7] == [b"k", b"v", [("name", b"1")]]
 
 
 def test_offsets_that_do_not_rise_are_left_to_the_readers() -> None:
