@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -131,8 +132,10 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             raise ConsumerClosedError("a consumer starts once: make a new one")
         parts = self._built
         try:
-            # loading aiokafka takes a quarter of a second, and nothing else waits for it
-            await asyncio.gather(parts.cluster.connect(), asyncio.to_thread(prepare))
+            # loading aiokafka takes a quarter of a second, which connecting need not wait for
+            with ThreadPoolExecutor(1) as other:
+                loading = asyncio.get_running_loop().run_in_executor(other, prepare)
+                await asyncio.gather(parts.cluster.connect(), loading)
         except BaseException:
             self._closed = True
             await parts.cluster.close()
