@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from .assembly import Parts
 from .errors import ConfigError
+from .loading import off_the_loop
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +49,7 @@ class ArrowReading(ABC):
         Columns: key, value, topic, partition, offset, timestamp, timestampType (0: the producer's, 1: the
         broker's), and headers if wanted. Raises what ``getmany`` raises, and ConfigError without pyarrow.
         """
-        arrow = _arrow()
+        arrow = await off_the_loop(_arrow)
         if max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}: ask for 1 or more")
         ready: deque[pa.RecordBatch] = deque()

@@ -6,7 +6,6 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -19,6 +18,7 @@ from .decode import prepare
 from .errors import ConfigError, ConsumerClosedError
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
+from .loading import off_the_loop
 from .marking import Marking
 from .record import Record
 from .seeking import Seeking
@@ -133,9 +133,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         parts = self._built
         try:
             # loading aiokafka takes a quarter of a second, which connecting need not wait for
-            with ThreadPoolExecutor(1) as other:
-                loading = asyncio.get_running_loop().run_in_executor(other, prepare)
-                await asyncio.gather(parts.cluster.connect(), loading)
+            await asyncio.gather(parts.cluster.connect(), off_the_loop(prepare))
         except BaseException:
             self._closed = True
             await parts.cluster.close()
