@@ -23,6 +23,11 @@ _KEY = b"kohort"
 _OFFSET = arrow.SCHEMA.get_field_index("offset")
 
 
+def prepare() -> None:
+    """pyarrow looks for pandas, and loads it, when it is first given an array: not while records wait."""
+    pa.array(np.empty(0, np.int64))
+
+
 class Covered(NamedTuple):
     """What a batch stands for: offsets ``first`` to, not including, ``end``, of the stay ``epoch``."""
 

@@ -49,7 +49,7 @@ class ArrowReading(ABC):
         Columns: key, value, topic, partition, offset, timestamp, timestampType (0: the producer's, 1: the
         broker's), and headers if wanted. Raises what ``getmany`` raises, and ConfigError without pyarrow.
         """
-        arrow = await off_the_loop(_arrow)
+        arrow = await off_the_loop(_prepared)
         if max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}: ask for 1 or more")
         ready: deque[pa.RecordBatch] = deque()
@@ -79,6 +79,12 @@ def _take(arrow: ModuleType, parts: Parts, include_headers: bool, max_rows: int)
         lambda chunk: arrow.batches_of(chunk, include_headers, max_rows)
     )
     return taken
+
+
+def _prepared() -> ModuleType:
+    arrow = _arrow()
+    arrow.prepare()
+    return arrow
 
 
 def _arrow() -> ModuleType:

@@ -6,9 +6,11 @@ where that is, kafka-python's otherwise.
 
 from __future__ import annotations
 
+import importlib
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -227,9 +229,13 @@ def _each(found: _Found) -> Iterable[Any]:
 
 
 def prepare() -> None:
-    """Load what reads records; it would be loaded when the first ones come."""
+    """Load what reads records and takes long to load; it would be loaded when the first ones come.
+
+    kafka-python is not: other threads may be loading parts of it, and two that do trip over each other.
+    """
     _by_columns()
-    _reader()
+    with suppress(ImportError):
+        importlib.import_module("aiokafka.record._crecords.default_records")
 
 
 @cache
