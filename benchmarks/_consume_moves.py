@@ -51,7 +51,7 @@ class _Reads:
             (later - earlier) * 1000
             for reads in self._of.values()
             for (earlier, before), (later, after) in pairwise(reads)
-            if before != after and later > since
+            if before != after and earlier > since
         ]
 
 
@@ -92,21 +92,25 @@ async def _moves(job: Job, member: Member) -> Figures:
         producer.start()
         await _until(lambda: len(set(reads.owners().values())) == MEMBERS - 1)
         await asyncio.sleep(2 * HEARTBEAT_MS / 1000)
-        since, last = time.perf_counter(), MEMBERS - 1
-        share = MOVING_PARTITIONS // MEMBERS
+        last, share = MEMBERS - 1, MOVING_PARTITIONS // MEMBERS
+        joins: list[float] = []
+        leaves: list[float] = []
         for _ in range(TIMES):
             stops[last].clear()
+            since = time.perf_counter()
             tasks.create_task(member(job, last, reads, stops[last]))
             await _until(lambda: list(reads.owners().values()).count(last) == share)
             await asyncio.sleep(2 * HEARTBEAT_MS / 1000)
+            joins += reads.pauses_ms(since)
+            since = time.perf_counter()
             stops[last].set()
             await _until(lambda: last not in reads.owners().values())
             await asyncio.sleep(2 * HEARTBEAT_MS / 1000)
-        pauses = reads.pauses_ms(since)
+            leaves += reads.pauses_ms(since)
         for stop in stops:
             stop.set()
     producer.stop.set()
-    return {"pause_ms": statistics.median(pauses), "longest_ms": max(pauses)}
+    return {"join_ms": statistics.median(joins), "leave_ms": statistics.median(leaves)}
 
 
 async def _until(reached: Callable[[], bool]) -> None:

@@ -154,7 +154,7 @@ ROWS: tuple[Row, ...] = (
             "aiokafka": "_consume_moves.aiokafka_moves",
             "kohort": "_consume_moves.kohort_moves",
         },
-        {"pause_ms": ", median", "longest_ms": ", longest"},
+        {"join_ms": ", the tenth joins", "leave_ms": ", it leaves"},
         0.5,
         more_is_better=False,
         topic="moves",

@@ -12,7 +12,7 @@ from .events import SessionInDoubt, SessionResumed
 
 #: When another round is about to follow, the first heartbeat comes so soon, and the pauses double from there:
 #: partitions on their way wait for the member that hears of it last.
-FIRST_PAUSE_MS = 50.0
+FIRST_PAUSE_MS = 20.0
 
 
 @dataclass(slots=True)

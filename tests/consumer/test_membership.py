@@ -138,7 +138,7 @@ def test_while_another_round_is_about_to_follow_heartbeats_come_sooner() -> None
     share = encode_assignment([P0, P1], ANOTHER_ROUND)
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=share)
     talk.next(Adopt)
-    for pause_ms in (50, 100, 200, 400, 800, 1_000, 1_000):
+    for pause_ms in (20, 40, 80, 160, 320, 640, 1_000, 1_000):
         talk.advance(pause_ms - 1)
         assert talk.quiet()
         talk.advance(1)
