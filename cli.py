@@ -61,6 +61,12 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     _add_broker_arguments(broker)
     broker.add_argument(
+        "--metrics-port",
+        type=_port,
+        metavar="PORT",
+        help="serve Prometheus metrics at http://HOST:PORT/metrics, 0 for a free one (default: not served)",
+    )
+    broker.add_argument(
         "--log-level",
         type=str.upper,
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
@@ -199,6 +205,7 @@ def _broker(options: argparse.Namespace) -> int:
             port=9092 if options.port is None else options.port,
             data=options.data,
             settings=settings,
+            metrics_port=options.metrics_port,
         )
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(broker, handler))
@@ -270,6 +277,11 @@ async def _serve(broker: Broker, handler: LogHandler) -> None:
             loop.add_signal_handler(number, stop.set)
         if broker.temporary:
             print(f"kohort broker: data in {broker.data}, removed at the end", file=sys.stderr)
+        if broker.metrics_port is not None:
+            print(
+                f"kohort broker: metrics at http://{broker.host}:{broker.metrics_port}/metrics",
+                file=sys.stderr,
+            )
         print(_READY, broker.bootstrap, flush=True)
         settle_collector()
         handler.open()

@@ -6,5 +6,14 @@ from ._log_handler import LogHandler
 from ._loop import loop_factory
 from ._settings import BrokerSettings
 from ._validation import SettingsError
+from .metrics import BrokerSnapshot
 
-__all__ = ["Broker", "BrokerSettings", "LogHandler", "SettingsError", "loop_factory", "settle_collector"]
+__all__ = [
+    "Broker",
+    "BrokerSettings",
+    "BrokerSnapshot",
+    "LogHandler",
+    "SettingsError",
+    "loop_factory",
+    "settle_collector",
+]

@@ -27,11 +27,13 @@ from ._settings import BrokerSettings, broker_settings, parse_principals
 from ._state_file import StateFile
 from ._topics import Topics
 from ._warm import warm_up
+from .metrics import BrokerMetrics, BrokerSnapshot
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
     from .authorizer._gate import Gate
+    from .metrics._exposer import MetricsListener
 
 log = logging.getLogger("kohort.broker")
 
@@ -45,7 +47,8 @@ class Broker:
 
     ``async with Broker() as broker:`` serves until the block ends; ``broker.bootstrap`` is what clients
     connect to. Without ``data`` the topics live in a temporary folder that goes with the broker.
-    ``settings`` are Kafka's names and values, or a BrokerSettings. ``clock_ms`` is the time of the groups and
+    ``settings`` are Kafka's names and values, or a BrokerSettings. ``metrics_port`` is where Prometheus finds
+    /metrics (0: a free port, see the attribute). ``clock_ms`` is the time of the groups and
     ``make_router`` what answers requests, both for test kits. ``on_note`` is called with each event of
     the coordinator, ``events`` gives them as they come, ``history`` those that were.
 
@@ -62,7 +65,11 @@ class Broker:
         on_note: Callable[[Note], None] | None = None,
         clock_ms: Callable[[], int] | None = None,
         make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router] = Router,
+        metrics_port: int | None = None,
     ) -> None:
+        #: Where /metrics is served; None: nowhere.
+        self.metrics_port = metrics_port
+        self._metrics_listener: MetricsListener | None = None
         self.settings = broker_settings(settings or {})
         self.host = host
         self.port = port
@@ -107,6 +114,11 @@ class Broker:
         """
         return self._running().coordinator.events(group)
 
+    def metrics(self) -> BrokerSnapshot:
+        """What the broker has done and does, as plain data; for its own event loop, while it serves."""
+        parts = self._running()
+        return parts.node.metrics.snapshot(parts.node, parts.server)
+
     def history(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
         """What happened in a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all). Raises KafkaError (GROUP_ID_NOT_FOUND and others).
@@ -148,6 +160,7 @@ class Broker:
             await parts.listen()
             self.host, self.port = parts.server.told(self.host)
             await parts.start()
+            await self._expose(parts)
         except BaseException:
             if parts is not None:
                 await parts.stop()
@@ -159,9 +172,23 @@ class Broker:
     async def stop(self) -> None:
         """Stop listening, then the coordinator, then close the logs; waits until all is on disk."""
         parts, self._parts = self._parts, None
+        if self._metrics_listener is not None:
+            self._metrics_listener.stop()
         if parts is not None:
             await parts.stop()
             self._remove_temporary()
+
+    async def _expose(self, parts: _Parts) -> None:
+        """Serve /metrics, where a port was given for it."""
+        if self.metrics_port is None:
+            return
+        from .metrics._exposer import MetricsListener
+
+        node, server = parts.node, parts.server
+        listener = MetricsListener(lambda: node.metrics.snapshot(node, server), self.host, self.metrics_port)
+        await listener.start()
+        self.metrics_port = listener.port
+        self._metrics_listener = listener
 
     def _running(self) -> _Parts:
         assert self._parts is not None, "the broker is not started"
@@ -187,6 +214,7 @@ class _Parts:
         make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
     ) -> None:
         settings = copy(settings)  # the caller's stay as they are: these may change
+        metrics = BrokerMetrics(on_note)
         users = ScramUsers()
         self.server = Server(settings, users, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id)
@@ -199,7 +227,7 @@ class _Parts:
                 [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
-            topics = Topics(self._folder, settings, _now_ms)
+            topics = Topics(self._folder, settings, _now_ms, metrics.flush_times)
             topics.open()
             live.on_change.append(topics.settings_changed)
             quotas_file = StateFile.of(self._folder.path, "client-quotas", without="clients have no quotas")
@@ -221,7 +249,7 @@ class _Parts:
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
             clock_ms=clock_ms,
-            on_note=EventLog(on_note),
+            on_note=EventLog(metrics.groups.see),
             fsync=settings.kohort_offsets_ack_flush,
         )
         quotas = ClientQuotas(
@@ -240,6 +268,7 @@ class _Parts:
             now_ms=_now_ms,
             gate=gate,
             live=live,
+            metrics=metrics,
             quotas=quotas,
             quotas_file=quotas_file,
             throttle=Throttle(quotas),
@@ -253,8 +282,10 @@ class _Parts:
     async def start(self) -> None:
         await self.coordinator.load_all()
         self._background.start()
+        self.node.metrics.start()
 
     async def stop(self) -> None:
+        self.node.metrics.stop()
         await self.server.stop()
         await self.coordinator.stop()
         await self._background.stop()

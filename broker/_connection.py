@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..protocol import FrameReader, Part, ProtocolError
-from ._pause import Pause
+from ._pause import Pause, wake
 from ._requests import ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
@@ -63,6 +63,7 @@ class Connection(asyncio.Protocol):
         self._reader = FrameReader(server.max_frame_bytes if sasl is None else sasl.max_frame_bytes)
         self._waiting: deque[bytes | ProtocolError] = deque()
         self._waiting_bytes = 0
+        self._arrivals: deque[float] = deque()
         self._calls: deque[HotCall] = deque()
         self._ahead_bytes = 0
         self._unsent = bytearray()
@@ -149,6 +150,7 @@ class Connection(asyncio.Protocol):
                 at_once = at_once and self._take(frame)
                 if not at_once:
                     self._waiting.append(frame)
+                    self._arrivals.append(now)
                     self._waiting_bytes += len(frame)
                 elif self._server.now() - now > TURN_S:
                     at_once = False
@@ -166,7 +168,7 @@ class Connection(asyncio.Protocol):
             self.frame_since = now
         self._server.hold(self, held - before)
         if self._waiting:
-            _wake(self._wakeup)
+            wake(self._wakeup)
         self.regulate()
 
     def eof_received(self) -> bool:
@@ -201,7 +203,7 @@ class Connection(asyncio.Protocol):
             self.last_active = self._server.now()
             self._send()
             if not calls:
-                _wake(self._settled)
+                wake(self._settled)
 
     def lap(self, now: float) -> float:
         """Seconds that this connection has run since the last lap; 0.0 while it does not run."""
@@ -221,7 +223,7 @@ class Connection(asyncio.Protocol):
 
     def _unmuted(self) -> None:
         self._takes = self._sender.can_write
-        _wake(self._wakeup)
+        wake(self._wakeup)
         self.regulate()
 
     def end(self, reason: str) -> None:
@@ -253,8 +255,8 @@ class Connection(asyncio.Protocol):
         if self._calls and self._calls[0].parks:
             # it may be answered in minutes, to nobody
             self._calls.clear()
-            _wake(self._settled)
-        _wake(self._wakeup)
+            wake(self._settled)
+        wake(self._wakeup)
         if self._handling and self._task is not None:
             self._task.cancel()
 
@@ -289,6 +291,7 @@ class Connection(asyncio.Protocol):
                 if not taken:
                     await self._answer(frame)
                 self._busy = False
+                self.peer.queue_s = 0.0
                 self._release(frame)
                 if self._server.now() > self._turn_ends:
                     # answering need not wait for anything: thousands of requests would be one step
@@ -314,6 +317,8 @@ class Connection(asyncio.Protocol):
             await self._wakeup
             self._turn_ends = self._server.now() + TURN_S
         self._busy = True
+        if self._arrivals:
+            self.peer.queue_s = max(0.0, self._server.now() - self._arrivals.popleft())
         return self._waiting.popleft()
 
     async def _all_answered(self) -> None:
@@ -326,6 +331,7 @@ class Connection(asyncio.Protocol):
         """Answer a request that none may overtake, and that overtakes none."""
         await self._all_answered()
         response = await self._response(frame)
+        sending_s = clock()
         if response is not None:
             self.last_active = self._server.now()
             if isinstance(response, (bytes, bytearray)):
@@ -341,6 +347,8 @@ class Connection(asyncio.Protocol):
             delay_ms, self.peer.delay_ms = self.peer.delay_ms, 0
             self.mute(delay_ms / 1000)
         await self._sender.drained()
+        if self.peer.meter is not None:
+            self.peer.meter.send.record(clock() - sending_s)
 
     async def _response(self, frame: bytes) -> bytes | bytearray | Sequence[Part] | None:
         self._handling = True
@@ -391,8 +399,3 @@ class Connection(asyncio.Protocol):
         self._server.hold(self, -len(frame))
         if not self._reading:
             self.regulate()
-
-
-def _wake(waiter: asyncio.Future[None] | None) -> None:
-    if waiter is not None and not waiter.done():
-        waiter.set_result(None)

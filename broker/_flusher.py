@@ -12,16 +12,25 @@ from collections.abc import Callable
 
 from ..log import PartitionLog
 from ..protocol import ErrorCode, KafkaError
+from ._stopwatch import clock
+from .metrics import Histogram
 
 
 class Flusher:
-    """Flushes of one log. ``on_flushed`` is called after each, ``on_failed`` when the log went offline."""
+    """Flushes of one log. ``on_flushed`` is called after each, ``on_failed`` when the log went offline;
+    ``times`` are told how long each took.
+    """
 
-    __slots__ = ("_log", "_on_failed", "_on_flushed", "_task", "_timer", "_waiting", "_wanted")
+    __slots__ = ("_log", "_on_failed", "_on_flushed", "_task", "_timer", "_times", "_waiting", "_wanted")
 
     def __init__(
-        self, log: PartitionLog, on_flushed: Callable[[], None], on_failed: Callable[[KafkaError], None]
+        self,
+        log: PartitionLog,
+        on_flushed: Callable[[], None],
+        on_failed: Callable[[KafkaError], None],
+        times: Histogram,
     ) -> None:
+        self._times = times
         self._log = log
         self._on_flushed = on_flushed
         self._on_failed = on_failed
@@ -68,7 +77,9 @@ class Flusher:
                 self._wanted = False
                 self._stop_timer()
                 flush = self._log.begin_flush()
+                begun_s = clock()
                 await asyncio.get_running_loop().run_in_executor(None, flush.run)
+                self._times.record(clock() - begun_s)
                 self._log.end_flush(flush)
                 self._release()
                 self._on_flushed()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..protocol import HotCodec
 from ._stopwatch import clock
+from .metrics import ApiMeter
 from .quotas import ClientUse, Throttle, told_ms
 
 if TYPE_CHECKING:
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
 class HotCall:
     """The handle of a request that was read by hand. Answers leave in the order of their requests."""
 
-    __slots__ = ("_codec", "_connection", "_correlation_id", "response")
+    __slots__ = ("_codec", "_connection", "_correlation_id", "_meter", "response")
 
-    def __init__(self, connection: Connection, codec: HotCodec, correlation_id: int) -> None:
+    def __init__(self, connection: Connection, codec: HotCodec, correlation_id: int, meter: ApiMeter) -> None:
         self._connection = connection
         self._codec = codec
         self._correlation_id = correlation_id
+        self._meter = meter
         self.response: bytes | None = None
 
     @property
@@ -31,8 +33,41 @@ class HotCall:
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""
         assert self.response is None, "a request is answered once"
+        self._meter.see(body)
         self.response = self._codec.encode(self._correlation_id, body)
         self._connection.answered()
+
+
+class TimedCall(HotCall):
+    """One of those that are timed. ``begun_s`` is when it was taken up, ``queue_s`` what it waited before."""
+
+    __slots__ = ("_begun_s", "_queue_s", "_submitted_s")
+
+    def __init__(
+        self,
+        connection: Connection,
+        codec: HotCodec,
+        correlation_id: int,
+        meter: ApiMeter,
+        begun_s: float,
+        queue_s: float,
+    ) -> None:
+        super().__init__(connection, codec, correlation_id, meter)
+        self._begun_s = begun_s
+        self._queue_s = queue_s
+        self._submitted_s: float | None = None
+
+    def submitted(self) -> None:
+        """The coordinator has it: if it is not answered by now it waits."""
+        if self.response is None:
+            self._submitted_s = clock()
+
+    def set(self, body: Any) -> None:
+        """The answer, with which its time ends."""
+        super().set(body)
+        now = clock()
+        worked_until = now if self._submitted_s is None else self._submitted_s
+        self._meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
 
 
 class MeteredCall(HotCall):
@@ -45,10 +80,11 @@ class MeteredCall(HotCall):
         connection: Connection,
         codec: HotCodec,
         correlation_id: int,
+        meter: ApiMeter,
         throttle: Throttle,
         use: ClientUse,
     ) -> None:
-        super().__init__(connection, codec, correlation_id)
+        super().__init__(connection, codec, correlation_id, meter)
         self._throttle = throttle
         self._use = use
 
@@ -58,5 +94,6 @@ class MeteredCall(HotCall):
         delay_s = self._throttle.time_delay_s(self._use, self._connection.lap(now), now)
         if delay_ms := told_ms(delay_s):
             body.throttle_time_ms = delay_ms
+            self._meter.throttle.record(delay_s)
             self._connection.mute(delay_ms / 1000)
         super().set(body)

@@ -13,6 +13,7 @@ from ._producer_ids import ProducerIds
 from ._settings import BrokerSettings
 from ._state_file import StateFile
 from ._topics import Topics
+from .metrics import BrokerMetrics
 from .quotas import ClientQuotas, Throttle
 from .security._scram_users import ScramUsers
 
@@ -37,6 +38,7 @@ class Node:
     scram_users: ScramUsers
     now_ms: Callable[[], int]
     live: LiveSettings
+    metrics: BrokerMetrics
     quotas: ClientQuotas
     quotas_file: StateFile
     throttle: Throttle

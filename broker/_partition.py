@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo, Salvaged
 from ..protocol import ErrorCode, KafkaError
 from ._flusher import Flusher, deleted
+from ._stopwatch import clock
 from ._topic_config import MAX_LONG
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Partition:
     def log(self) -> PartitionLog | None:
         """The files, None if nothing was ever written."""
         return self._log
+
+    @property
+    def size_bytes(self) -> int:
+        return 0 if self._log is None else self._log.size_bytes
 
     @property
     def log_start_offset(self) -> int:
@@ -141,7 +146,7 @@ class Partition:
 
     def _flusher_of(self, log: PartitionLog) -> Flusher:
         if self._flusher is None:
-            self._flusher = Flusher(log, self._flushed, self._flush_failed)
+            self._flusher = Flusher(log, self._flushed, self._flush_failed, self.topic.flush_times)
         return self._flusher
 
     def _flushed(self) -> None:
@@ -230,7 +235,9 @@ class Partition:
     def flush(self) -> None:
         """Return once everything is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
         if self._log is not None:
+            begun_s = clock()
             self._log.flush()
+            self.topic.flush_times.record(clock() - begun_s)
             self._flushed()
 
     def reconfigure(self) -> None:

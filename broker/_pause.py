@@ -1,4 +1,4 @@
-"""A pause of a connection: its client is over a quota and has to wait."""
+"""What a connection waits with: pauses of a client that is over a quota, and futures to be woken by."""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ class Pause:
             self._timer.cancel()
             self._timer = None
             self._over()
+
+
+def wake(waiter: asyncio.Future[None] | None) -> None:
+    """Let who waits go on."""
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..protocol import (
     ANONYMOUS,
+    MAX_HOT_BYTES,
     UNREADABLE,
     ApiKey,
     ErrorCode,
@@ -30,10 +31,12 @@ from ..protocol import (
     hot_header,
 )
 from ._error_answers import error_answer
-from ._hot_call import HotCall, MeteredCall
+from ._hot_call import HotCall, MeteredCall, TimedCall
 from ._nulls import null_in
 from ._requests import Handler, Request
 from ._stopwatch import Stopwatch, clock
+from .metrics import SAMPLED, ApiMeter, BrokerMetrics
+from .metrics._traffic import Traffic
 from .quotas import told_ms
 
 if TYPE_CHECKING:
@@ -56,6 +59,10 @@ class Peer:
     principal: str = ANONYMOUS
     #: How long its connection takes nothing more once the answer has left, in ms.
     delay_ms: int = 0
+    #: How long the request that is being taken up has waited, in seconds, and what measured the last.
+    queue_s: float = 0.0
+    meter: ApiMeter | None = None
+    traffic: Traffic = field(default_factory=Traffic)
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
     _header: bytes = b""
     _header_context: RequestContext | None = None
@@ -73,6 +80,11 @@ class Peer:
             self._header = header
             self._header_context = self.context(str(header[2 : 2 + size], "utf-8") if size > 0 else None)
         return self._header_context
+
+    @property
+    def client_id(self) -> str:
+        """As of the last request."""
+        return next(iter(self._contexts), "")
 
     @property
     def last_context(self) -> RequestContext | None:
@@ -100,17 +112,22 @@ class Router:
     ``handlers`` is called at the first frame.
     """
 
-    __slots__ = ("_handlers", "_load", "_node")
+    __slots__ = ("_handlers", "_hot", "_load", "_node")
 
     def __init__(self, node: Node, handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
         self._node = node
         self._load = handlers
         self._handlers: Mapping[int, Handler] = {}
+        self._hot: dict[bytes, tuple[HotCodec, ApiMeter]] = {}
 
     @property
     def metered(self) -> bool:
         """Whether there are quotas: the time that is spent on requests is to be measured."""
         return self._node.quotas.active
+
+    @property
+    def metrics(self) -> BrokerMetrics:
+        return self._node.metrics
 
     def charge(self, peer: Peer, spent_s: float) -> None:
         """Count time that was spent on reading a connection and writing to it: its next request pays."""
@@ -123,9 +140,14 @@ class Router:
 
         False for any other request, and for one that is not allowed whole: ``answer`` is for those.
         """
-        codec = hot_codec(frame)
-        if codec is None or (codec.parks and calls):
+        known = self._hot.get(frame[:4]) or self._learn(frame)
+        if known is None:
             return False
+        codec, meter = known
+        if (codec.parks and calls) or len(frame) > MAX_HOT_BYTES:
+            return False
+        timed = not meter.count & SAMPLED
+        begun_s = clock() if timed else 0.0
         try:
             correlation_id, at = hot_header(frame, codec)
             context = peer.context_of(frame[8:at])
@@ -135,10 +157,15 @@ class Router:
         gate = self._node.gate
         if gate is not None and not gate.is_open(codec.api_key, body, context, self._node.topics):
             return False
-        if self._node.quotas.active:
-            call = self._metered(connection, codec, correlation_id, context)
+        meter.count += 1
+        peer.traffic.requests += 1
+        call: HotCall
+        if timed:
+            call = TimedCall(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
         else:
-            call = HotCall(connection, codec, correlation_id)
+            call = HotCall(connection, codec, correlation_id, meter)
+        if self._node.quotas.active:
+            call = self._metered(call, connection, codec, correlation_id, meter, context)
         calls.append(call)
         try:
             self._node.coordinator.submit(codec.api_key, codec.version, body, context, call)
@@ -147,7 +174,17 @@ class Router:
             if call.response is None:
                 request = Request(api_for(codec.api_key), codec.version, body, context, peer.endpoint)
                 call.set(error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        if timed and isinstance(call, TimedCall):
+            call.submitted()
         return True
+
+    def _learn(self, frame: bytes) -> tuple[HotCodec, ApiMeter] | None:
+        """The codec and the meter of an API that is read by hand."""
+        codec = hot_codec(frame)
+        if codec is None:
+            return None
+        known = self._hot[frame[:4]] = codec, self._node.metrics.requests.of(codec.api_key)
+        return known
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
         """The response frame to a request frame, maybe in parts; None where the request asked for none.
@@ -170,14 +207,34 @@ class Router:
         request = Request(
             api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
         )
+        meter = self._begin(header, peer)
         stopwatch = Stopwatch(self._handled(handler, request))
         read_s = clock() - begun_s
         response = await stopwatch
+        handled_s = clock()
+        if response is not None:
+            meter.see_all(response)
         if self._node.quotas.active:
-            return self._within_quotas(
-                header, request, response, peer, len(frame), read_s + stopwatch.running_s
-            )
-        return _encoded(header, response)
+            spent_s = read_s + stopwatch.running_s
+            answer = self._within_quotas(header, request, response, peer, len(frame), spent_s)
+            meter.throttle.record(peer.delay_ms / 1000)
+        else:
+            answer = _encoded(header, response)
+        now = clock()
+        local_s = read_s + stopwatch.running_s + now - handled_s
+        meter.took(peer.queue_s, local_s, now - begun_s - local_s)
+        if header.api_key == ApiKey.PRODUCE:
+            peer.traffic.produced_bytes += len(frame)
+        elif header.api_key == ApiKey.FETCH:
+            peer.traffic.fetched_bytes += _size(answer)
+        return answer
+
+    def _begin(self, header: RequestHeader, peer: Peer) -> ApiMeter:
+        """Count a request."""
+        meter = peer.meter = self._node.metrics.requests.of(header.api_key)
+        meter.count += 1
+        peer.traffic.requests += 1
+        return meter
 
     def _within_quotas(
         self, header: RequestHeader, request: Request, response: Any, peer: Peer, size: int, spent_s: float
@@ -202,17 +259,25 @@ class Router:
         return answer
 
     def _metered(
-        self, connection: Connection, codec: HotCodec, correlation_id: int, context: RequestContext
+        self,
+        call: HotCall,
+        connection: Connection,
+        codec: HotCodec,
+        correlation_id: int,
+        meter: ApiMeter,
+        context: RequestContext,
     ) -> HotCall:
-        node = self._node
-        use = node.throttle.use_of(context, clock())
+        """The call, or where its client's time is limited one that is answered with the delay."""
+        throttle = self._node.throttle
+        use = throttle.use_of(context, clock())
         if use.request is None:
-            return HotCall(connection, codec, correlation_id)
-        return MeteredCall(connection, codec, correlation_id, node.throttle, use)
+            return call
+        return MeteredCall(connection, codec, correlation_id, meter, throttle, use)
 
     def _api_versions(self, header: RequestHeader, frame: bytes, peer: Peer, begun_s: float) -> bytes:
         from .handlers import api_versions
 
+        self._begin(header, peer).took(peer.queue_s, clock() - begun_s, 0.0)
         if self._node.quotas.active:
             now, context = clock(), peer.context(header.client_id)
             use = self._node.throttle.use_of(context, now)

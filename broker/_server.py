@@ -47,6 +47,7 @@ class Server:
         #: Of connections that are closed.
         self.complaints = Seldom()
         self._held_bytes = 0
+        self.connections_made = 0
         self._favoured: Connection | None = None
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,11 +99,21 @@ class Server:
     def _connected(self, acceptor: Acceptor, seat: Seat) -> Connection:
         return Connection(self, acceptor, seat)
 
+    def peers(self) -> list[Peer]:
+        """The other ends of all connections."""
+        return [connection.peer for connection in self._connections]
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of requests that wait."""
+        return self._held_bytes
+
     # for connections
 
     def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
         """Take a new connection in; gives its peer and the peer's name for logs."""
         self._connections.add(connection)
+        self.connections_made += 1
         link = connection.transport.get_extra_info("socket")
         if link is not None:
             # a client that vanished without a word is noticed by the system
@@ -114,7 +125,9 @@ class Server:
         return Peer(remote[0], endpoint, acceptor.listener.name), f"{remote[0]}:{remote[1]}"
 
     def forget(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self.router.metrics.clients.left(connection.peer)
         self._unread.pop(connection, None)
         if connection is self._favoured:
             self._favoured = None

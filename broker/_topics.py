@@ -17,6 +17,8 @@ from ._settings import BrokerSettings
 from ._topic_config import TopicConfig, topic_defaults
 from ._topics_file import TopicEntry, TopicsFile
 from ._validation import read_settings
+from .metrics import Histogram
+from .metrics._traffic import TopicTraffic
 
 log = logging.getLogger("kohort.broker")
 
@@ -33,6 +35,8 @@ class Topic:
     configs: dict[str, Any]
     config: TopicConfig
     partitions: list[Partition] = field(default_factory=list)
+    traffic: TopicTraffic = field(default_factory=TopicTraffic)
+    flush_times: Histogram = field(default_factory=Histogram)
 
     def __repr__(self) -> str:
         return f"Topic({self.name}, {len(self.partitions)} partitions)"
@@ -55,7 +59,14 @@ class TopicPlan:
 class Topics:
     """All topics by name and by id."""
 
-    def __init__(self, folder: DataFolder, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        folder: DataFolder,
+        settings: BrokerSettings,
+        now_ms: Callable[[], int],
+        flush_times: Histogram | None = None,
+    ) -> None:
+        self._flush_times = flush_times or Histogram()
         self._folder = folder
         self._settings = settings
         self._now_ms = now_ms
@@ -283,7 +294,8 @@ class Topics:
         return TopicConfig(**{**topic_defaults(self._settings), **configs})
 
     def _open_topic(self, name: str, entry: TopicEntry) -> Topic:
-        topic = Topic(name, entry.id, entry.configs, self._config(entry.configs))
+        config = self._config(entry.configs)
+        topic = Topic(name, entry.id, entry.configs, config, flush_times=self._flush_times)
         self._open_partitions(topic, entry.partitions)
         self._by_name[name] = topic
         self._by_id[topic.id] = topic

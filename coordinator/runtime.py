@@ -9,12 +9,14 @@ from __future__ import annotations
 import gc
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from ..offsets_topic import partition_for
 from ..protocol import ApiKey, ErrorCode, KafkaError, RequestContext
+from ..statemachine import GroupState
 from .admin import list_request
 from .commits import resolve_commit
 from .effects import Note, Request
@@ -180,6 +182,19 @@ class GroupCoordinator:
         if not runner.shard.knows(group_id):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
         return self._listeners.history.of(group_id, limit, after)
+
+    def group_counts(self) -> tuple[dict[str, int], int]:
+        """How many groups are in each state, by Kafka's name of it, and how many members all have."""
+        states: Counter[str] = Counter()
+        members = 0
+        for runner in self._runners.values():
+            live = runner.shard.groups
+            states.update(group.state.value for group in live.values())
+            members += sum(len(group.members) for group in live.values())
+            sleeping = len(runner.shard.durable.group_ids().keys() - live.keys())
+            if sleeping:
+                states[GroupState.EMPTY.value] += sleeping
+        return dict(states), members
 
     def open_transactions(self) -> list[OpenTransaction]:
         """Transactions that hold offsets of groups here, the oldest first."""

@@ -84,6 +84,11 @@ class PartitionLog(CleanableLog):
         return log
 
     @property
+    def size_bytes(self) -> int:
+        """Bytes of records on disk and on the way there."""
+        return self._segments.size_bytes
+
+    @property
     def flush_is_due(self) -> bool:
         """Whether ``flush.messages`` records or more are not on the disk."""
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages

@@ -31,7 +31,7 @@ from ._errors import (
 )
 from ._fetch_answers import Part, Sendable, fetch_answer
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
-from ._hot import HotCodec, hot_codec, hot_header
+from ._hot import MAX_HOT_BYTES, HotCodec, hot_codec, hot_header
 from ._hot_fields import UNREADABLE
 from ._hot_requests import CommitBodyPartition
 from ._messages import (
@@ -65,6 +65,7 @@ __all__ = [
     "GROUP_HISTORY_FEATURE",
     "LENGTH_PREFIX",
     "MAX_FRAME_BYTES",
+    "MAX_HOT_BYTES",
     "SUBSCRIPTION_VERSION",
     "UNREADABLE",
     "Api",

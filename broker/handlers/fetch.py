@@ -40,6 +40,7 @@ class _Found:
     aborted: list[tuple[int, int]] | None = None
     diverging: tuple[int, int] | None = None
     records: bytes | FileRange = b""
+    partition: Partition | None = None
 
 
 @dataclass(slots=True)
@@ -134,6 +135,7 @@ def _read(node: Node, request: Request, topic: Any, wanted: Any, left: int, foun
             last_stable_offset=partition.last_stable_offset,
             log_start_offset=partition.log_start_offset,
             diverging=diverging,
+            partition=partition,
         )
     allowed = max(0, min(wanted.partition_max_bytes, left))
     # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
@@ -151,6 +153,7 @@ def _read(node: Node, request: Request, topic: Any, wanted: Any, left: int, foun
         log_start_offset=info.log_start_offset,
         aborted=list(info.aborted) if committed else None,
         records=info.range or info.records,
+        partition=partition,
     )
 
 
@@ -178,7 +181,18 @@ def _answer(request: Request, found: _Round) -> Any:
         )
         for topic, results in found.topics
     ]
+    _count(found)
     return request.answer(session_id=_NO_SESSION, responses=responses)
+
+
+def _count(found: _Round) -> None:
+    """What the topics give. Partitions with an error are not among them."""
+    for _, results in found.topics:
+        for result in results:
+            if result.partition is not None:
+                traffic = result.partition.topic.traffic
+                traffic.fetch_requests += 1
+                traffic.bytes_out += len(result.records)
 
 
 def _partition(request: Request, make: Any, result: _Found) -> Any:

@@ -116,6 +116,7 @@ def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone"
             )
+        partition.topic.traffic.produce_requests += 1
         _check(request, data.records)
     except KafkaError as error:
         return _Outcome(error=error)
@@ -124,6 +125,9 @@ def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
         return _Outcome(log_start_offset=start, error=error)
+    traffic = partition.topic.traffic
+    traffic.messages_in += info.last_offset - info.base_offset + 1
+    traffic.bytes_in += len(data.records)
     flush = partition.flush_before_answer(
         info.last_offset + 1, all_replicas=request.body.acks == _ALL_REPLICAS
     )

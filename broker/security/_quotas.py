@@ -82,6 +82,10 @@ class ConnectionQuotas:
         now = self._now()
         return max((pace.wait_s(now) for pace in self._paces(listener)), default=0.0)
 
+    def by_listener(self) -> dict[str, int]:
+        """Connections of each listener."""
+        return {listener.name: self._by_listener[listener.name] for listener in self._listeners}
+
     def admit(self, listener: Listener, address: str) -> Seat | None:
         """A place for a connection that has come; None if it is to be closed."""
         now = self._now()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kohort.broker._flusher import Flusher
+from kohort.broker.metrics import Histogram
 from kohort.log import LogConfig, PartitionLog
 from kohort.log._files import OsFile
 from kohort.protocol import ErrorCode, KafkaError
@@ -69,7 +70,7 @@ def flusher(log: PartitionLog, told: Told) -> Flusher:
     def flushed() -> None:
         told.flushed += 1
 
-    return Flusher(log, flushed, told.errors.append)
+    return Flusher(log, flushed, told.errors.append, Histogram())
 
 
 def append(log: PartitionLog) -> int:

@@ -13,6 +13,7 @@ import pytest
 from kohort.broker._node import Node
 from kohort.broker._requests import Request
 from kohort.broker._router import Peer, Router
+from kohort.broker.metrics import BrokerMetrics
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.protocol import (
     ApiKey,
@@ -36,7 +37,7 @@ def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> by
 
 
 def routed(handler: Any, *, gate: Any = None) -> Router:
-    node = cast(Node, SimpleNamespace(gate=gate, quotas=ClientQuotas(QuotaTable())))
+    node = cast(Node, SimpleNamespace(gate=gate, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())))
     handlers = {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler}
     return Router(node, lambda: handlers)
 

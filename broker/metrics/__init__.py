@@ -1,0 +1,36 @@
+"""Metrics: what the broker does, counted where it happens and worked out when somebody looks.
+
+A counter is one addition; a time is one more in a list of buckets. Of the hot requests all are counted and
+one in sixteen is timed. Rates, averages, maxima and percentiles are those of the newest 30 to 60 seconds.
+"""
+
+from ._broker_metrics import BrokerMetrics
+from ._requests import SAMPLED, ApiMeter, RequestMeters
+from ._sensors import Counter, Histogram
+from ._snapshot import (
+    ApiFigures,
+    BrokerSnapshot,
+    ClientFigures,
+    GroupFigures,
+    PartitionFigures,
+    QuotaFigures,
+    TimeFigures,
+    TopicFigures,
+)
+
+__all__ = [
+    "SAMPLED",
+    "ApiFigures",
+    "ApiMeter",
+    "BrokerMetrics",
+    "BrokerSnapshot",
+    "ClientFigures",
+    "Counter",
+    "GroupFigures",
+    "Histogram",
+    "PartitionFigures",
+    "QuotaFigures",
+    "RequestMeters",
+    "TimeFigures",
+    "TopicFigures",
+]

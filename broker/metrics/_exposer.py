@@ -1,0 +1,120 @@
+"""GET /metrics: the snapshot as Prometheus reads it. The text is made in a thread, beside the event loop.
+
+prometheus-client comes with the extra "service"; without it /metrics says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from ._families import FAMILIES, Family
+from ._snapshot import BrokerSnapshot, TimeFigures
+
+#: Most bytes of a request, how long it may take, and how many are answered at once.
+MAX_REQUEST_BYTES: Final = 8_192
+REQUEST_TIMEOUT_S: Final = 5.0
+MAX_AT_ONCE: Final = 8
+
+_PLAIN: Final = "text/plain; charset=utf-8"
+
+
+def exposition(snapshot: BrokerSnapshot) -> tuple[bytes, str]:
+    """The text and its content type. Raises ImportError without prometheus-client."""
+    import prometheus_client as prometheus
+
+    registry = prometheus.CollectorRegistry()
+    registry.register(_Collector(snapshot))
+    prometheus.ProcessCollector(registry=registry)
+    prometheus.GCCollector(registry=registry)
+    return prometheus.generate_latest(registry), prometheus.CONTENT_TYPE_LATEST
+
+
+class MetricsListener:
+    """Serves /metrics on ``host:port``; port 0 picks a free one, see ``port``."""
+
+    def __init__(self, snapshot: Callable[[], BrokerSnapshot], host: str, port: int) -> None:
+        self._snapshot = snapshot
+        self._host = host
+        self.port = port
+        self._server: asyncio.Server | None = None
+        self._places = asyncio.Semaphore(MAX_AT_ONCE)
+
+    async def start(self) -> None:
+        """Listen. Raises OSError."""
+        self._server = await asyncio.start_server(
+            self._serve, self._host or None, self.port, limit=MAX_REQUEST_BYTES
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                async with self._places:
+                    writer.write(await self._answer(head))
+                await writer.drain()
+        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+            pass  # who asks nothing is told nothing
+        finally:
+            writer.close()
+
+    async def _answer(self, head: bytes) -> bytes:
+        method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
+        path = rest.split(b" ", 1)[0].split(b"?", 1)[0]
+        if method not in (b"GET", b"HEAD"):
+            return _framed("405 Method Not Allowed", b"only GET and HEAD\n", _PLAIN)
+        if path != b"/metrics":
+            return _framed("404 Not Found", b"there is /metrics\n", _PLAIN)
+        try:
+            body, content_type = await asyncio.to_thread(exposition, self._snapshot())
+        except ImportError:
+            hint = b"metrics need prometheus-client: pip install 'kohort[service]'\n"
+            return _framed("503 Service Unavailable", hint, _PLAIN)
+        return _framed("200 OK", body, content_type, head_only=method == b"HEAD")
+
+
+class _Collector:
+    """Gives a snapshot to prometheus-client."""
+
+    def __init__(self, snapshot: BrokerSnapshot) -> None:
+        self._snapshot = snapshot
+
+    def describe(self) -> Iterable[Any]:
+        """Nothing beforehand: the families are known when they are collected."""
+        return ()
+
+    def collect(self) -> Iterator[Any]:
+        """The metric families of the snapshot."""
+        from prometheus_client.metrics_core import Metric
+
+        for family in FAMILIES:
+            metric = Metric(family.name, family.help, family.kind)
+            for values, value in family.samples(self._snapshot):
+                _add(metric, family, dict(zip(family.labels, values, strict=True)), value)
+            yield metric
+
+
+def _add(metric: Any, family: Family, labels: dict[str, str], value: float | TimeFigures) -> None:
+    if isinstance(value, TimeFigures):
+        for share, time_ms in value.quantiles_ms.items():
+            metric.add_sample(family.name, {**labels, "quantile": f"{share:g}"}, time_ms)
+        metric.add_sample(f"{family.name}_count", labels, value.count)
+        metric.add_sample(f"{family.name}_sum", labels, value.total_s * 1000)
+    else:
+        name = f"{family.name}_total" if family.kind == "counter" else family.name
+        metric.add_sample(name, labels, value)
+
+
+def _framed(status: str, body: bytes, content_type: str, *, head_only: bool = False) -> bytes:
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (b"" if head_only else body)

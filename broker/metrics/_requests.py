@@ -1,0 +1,154 @@
+"""Requests by API: how many, which errors, and how long each phase took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from ...protocol import ApiKey, ErrorCode, api_for, response_class
+from ._sensors import Counter, Histogram
+from ._snapshot import ApiFigures
+
+#: One in so many hot requests is timed (less one: the bits of the count that are 0 then).
+SAMPLED: Final = 15
+
+PHASES: Final = ("queue", "local", "remote", "throttle", "send", "total")
+
+#: An error in an answer, or an array on the way to one.
+_Path = tuple[str, ...]
+
+
+class ApiMeter(Counter):
+    """One API. ``count`` is raised by the router, the errors by whoever makes the answer."""
+
+    __slots__ = ("errors", "items", "key", "local", "queue", "remote", "send", "throttle", "total")
+
+    def __init__(self, key: int, now: float) -> None:
+        super().__init__(now)
+        self.key = key
+        self.errors: dict[int, int] = {}
+        #: Partitions that were answered without an error, where the answer has partitions.
+        self.items = 0
+        self.queue = Histogram()
+        self.local = Histogram()
+        self.remote = Histogram()
+        self.throttle = Histogram()
+        self.send = Histogram()
+        self.total = Histogram()
+
+    def see(self, body: Any) -> None:
+        """An answer with one error at its top, 0 for none."""
+        if body.error_code:
+            self.fail(body.error_code)
+
+    def see_all(self, body: Any) -> None:
+        """Any answer."""
+        for code in _codes(body, _paths(self.key)):
+            if code:
+                self.fail(code)
+            else:
+                self.items += 1
+
+    def fail(self, code: int) -> None:
+        """Count an error."""
+        self.errors[code] = self.errors.get(code, 0) + 1
+
+    def took(self, queue_s: float, local_s: float, remote_s: float) -> None:
+        """Record the phases of a request up to its answer."""
+        self.queue.record(queue_s)
+        self.local.record(local_s)
+        self.remote.record(remote_s)
+        self.total.record(queue_s + local_s + remote_s)
+
+    def rotate(self, now: float) -> None:
+        super().rotate(now)
+        for phase in PHASES:
+            getattr(self, phase).rotate()
+
+    def figures(self, now: float) -> ApiFigures:
+        """What is known of it."""
+        return ApiFigures(
+            self.count,
+            self.rate(now),
+            {_error_name(code): count for code, count in sorted(self.errors.items())},
+            {phase: getattr(self, phase).figures() for phase in PHASES},
+        )
+
+
+class CommitMeter(ApiMeter):
+    """OffsetCommit: an error for each partition, read without a look at the schema."""
+
+    __slots__ = ()
+
+    def see(self, body: Any) -> None:
+        for topic in body.topics:
+            for partition in topic.partitions:
+                if partition.error_code:
+                    self.fail(partition.error_code)
+                else:
+                    self.items += 1
+
+
+class RequestMeters:
+    """The meters of all APIs that were asked for."""
+
+    __slots__ = ("_by_key", "_now")
+
+    def __init__(self, now: float) -> None:
+        self._now = now
+        self._by_key: dict[int, ApiMeter] = {}
+
+    def of(self, key: int) -> ApiMeter:
+        """That of an API."""
+        meter = self._by_key.get(key)
+        if meter is None:
+            made = CommitMeter if key == ApiKey.OFFSET_COMMIT else ApiMeter
+            meter = self._by_key[key] = made(key, self._now)
+        return meter
+
+    @property
+    def offsets_committed(self) -> int:
+        """Offsets in OffsetCommit requests that were taken."""
+        meter = self._by_key.get(ApiKey.OFFSET_COMMIT)
+        return 0 if meter is None else meter.items
+
+    def rotate(self, now: float) -> None:
+        """A window ends."""
+        self._now = now
+        for meter in self._by_key.values():
+            meter.rotate(now)
+
+    def figures(self, now: float) -> dict[str, ApiFigures]:
+        """By name of API."""
+        return {api_for(key).name: meter.figures(now) for key, meter in sorted(self._by_key.items())}
+
+
+def _codes(body: Any, paths: tuple[_Path, ...]) -> Iterator[int]:
+    for path in paths:
+        elements = [body]
+        for name in path:
+            elements = [one for element in elements for one in getattr(element, name, None) or ()]
+        for element in elements:
+            yield getattr(element, "error_code", 0)
+
+
+@cache
+def _paths(key: int) -> tuple[_Path, ...]:
+    """Where the answer of an API has errors."""
+    return tuple(_found(response_class(key), ()))
+
+
+def _found(message: Any, path: _Path) -> Iterator[_Path]:
+    for field in message._struct._fields:
+        if field.name == "error_code":
+            yield path
+        elif (nested := getattr(field, "data_class", None)) is not None and field.is_struct_array():
+            yield from _found(nested, (*path, field.name))
+
+
+def _error_name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)

@@ -1,0 +1,118 @@
+"""What the broker knows of itself at one moment, as plain typed data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFigures:
+    """How long something took: totals since the start; mean, maximum and quantiles of the last windows, in
+    ms.
+    """
+
+    count: int = 0
+    total_s: float = 0.0
+    mean_ms: float = 0.0
+    max_ms: float = 0.0
+    quantiles_ms: Mapping[float, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiFigures:
+    """Requests of one API: how many, by the second, errors by name, and times by phase.
+
+    The phases: ``queue`` until it is taken up, ``local`` while the broker works on it, ``remote`` while it
+    waits (for other members, for records, for a disk), ``total`` of these; ``send`` until its answer is with
+    the system; ``throttle`` is what its clients were told to wait.
+    """
+
+    requests: int
+    rate: float
+    errors: Mapping[str, int]
+    times: Mapping[str, TimeFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFigures:
+    """What the connections of one user and client id did, closed ones included."""
+
+    user: str
+    client_id: str
+    connections: int
+    requests: int
+    produced_bytes: int
+    fetched_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFigures:
+    """What clients wrote and read of a topic since the start."""
+
+    messages_in: int
+    bytes_in: int
+    bytes_out: int
+    produce_requests: int
+    fetch_requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFigures:
+    """The log of a partition."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    log_start_offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """Groups: how many by state, and what happened to them since the start."""
+
+    by_state: Mapping[str, int]
+    members: int
+    rebalances: Mapping[str, int]
+    abandoned: int
+    rebalance_times: TimeFigures
+    expired_members: int
+    offsets_committed: int
+    offsets_removed: int
+    refusals: int
+    records_skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaFigures:
+    """A client quota that is measured: who shares it (None: everybody), the limit and what is used of it, and
+    the delays it has caused, in seconds. ``used`` of controller_mutation_rate is what is left, as in Kafka.
+    """
+
+    key: str
+    user: str | None
+    client_id: str | None
+    limit: float
+    used: float
+    throttled_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSnapshot:
+    """All of it. ``timestamp_ms`` is the wall clock's."""
+
+    timestamp_ms: int
+    node_id: int
+    apis: Mapping[str, ApiFigures]
+    clients: list[ClientFigures]
+    topics: Mapping[str, TopicFigures]
+    partitions: list[PartitionFigures]
+    groups: GroupFigures
+    quotas: list[QuotaFigures]
+    connections: Mapping[str, int]
+    connections_made: int
+    connections_refused: Mapping[str, int]
+    request_bytes_held: int
+    flush_times: TimeFigures
+    offline_partitions: int
