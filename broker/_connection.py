@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
                 at_once = at_once and self._take(frame)
                 if not at_once:
                     self._waiting.append(frame)
-                    self._arrivals.append(now)
+                    self._arrivals.append(clock())
                     self._waiting_bytes += len(frame)
                 elif self._server.now() - now > TURN_S:
                     at_once = False
@@ -318,7 +318,7 @@ class Connection(asyncio.Protocol):
             self._turn_ends = self._server.now() + TURN_S
         self._busy = True
         if self._arrivals:
-            self.peer.queue_s = max(0.0, self._server.now() - self._arrivals.popleft())
+            self.peer.queue_s = clock() - self._arrivals.popleft()
         return self._waiting.popleft()
 
     async def _all_answered(self) -> None:
