@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "serve-check": _serve_check,
         "spark": _spark,
         "users": _users,
+        "top": _top,
     }
     return run[options.command](options)
 
@@ -133,6 +134,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         from .spark import commands as spark_commands
 
         spark_commands.add_arguments(spark)
+    top = commands.add_parser(
+        "top",
+        help="a live look at a broker: rates, groups, the busiest clients and topics",
+        description="Look at the metrics of a broker that was started with --metrics-port.",
+    )
+    if "top" in words:
+        from .admin import top_commands
+
+        top_commands.add_arguments(top)
     if "groups" in words:
         from .admin.commands import add_arguments
 
@@ -260,6 +270,12 @@ def _run(options: argparse.Namespace) -> int:
 
 def _spark(options: argparse.Namespace) -> int:
     from .spark.commands import run
+
+    return run(options)
+
+
+def _top(options: argparse.Namespace) -> int:
+    from .admin.top_commands import run
 
     return run(options)
 

@@ -344,11 +344,9 @@ class Connection(asyncio.Protocol):
             self._flush()
             await self._login.end()
         if self.peer.delay_ms:
-            delay_ms, self.peer.delay_ms = self.peer.delay_ms, 0
-            self.mute(delay_ms / 1000)
+            self.mute(self.peer.take_delay_s())
         await self._sender.drained()
-        if self.peer.meter is not None:
-            self.peer.meter.send.record(clock() - sending_s)
+        self.peer.sent(clock() - sending_s)
 
     async def _response(self, frame: bytes) -> bytes | bytearray | Sequence[Part] | None:
         self._handling = True

@@ -81,6 +81,16 @@ class Peer:
             self._header_context = self.context(str(header[2 : 2 + size], "utf-8") if size > 0 else None)
         return self._header_context
 
+    def take_delay_s(self) -> float:
+        """How long the connection has to wait for its last answer: told once."""
+        delay_ms, self.delay_ms = self.delay_ms, 0
+        return delay_ms / 1000
+
+    def sent(self, seconds: float) -> None:
+        """The last answer is with the system, after so long."""
+        if self.meter is not None:
+            self.meter.send.record(seconds)
+
     @property
     def client_id(self) -> str:
         """As of the last request."""

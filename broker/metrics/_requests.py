@@ -136,15 +136,15 @@ def _codes(body: Any, paths: tuple[_Path, ...]) -> Iterator[int]:
 @cache
 def _paths(key: int) -> tuple[_Path, ...]:
     """Where the answer of an API has errors."""
-    return tuple(_found(response_class(key), ()))
+    return tuple(_found(response_class(key)._struct, ()))
 
 
-def _found(message: Any, path: _Path) -> Iterator[_Path]:
-    for field in message._struct._fields:
+def _found(struct: Any, path: _Path) -> Iterator[_Path]:
+    for field in struct._fields:
         if field.name == "error_code":
             yield path
-        elif (nested := getattr(field, "data_class", None)) is not None and field.is_struct_array():
-            yield from _found(nested, (*path, field.name))
+        elif field.is_struct_array():
+            yield from _found(field.array_of, (*path, field.name))
 
 
 def _error_name(code: int) -> str:

@@ -1,0 +1,179 @@
+"""What ``kohort top`` shows: two looks at a broker's metrics, and what was between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+#: Label values of a sample, in the order in which they were asked for.
+Key = tuple[str, ...]
+
+_REQUESTS = "kafka_network_requestmetrics_"
+_TOPICS = "kafka_server_brokertopicmetrics_"
+_STATES = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All samples at one moment: name, then (labels, value) of each."""
+
+    at_s: float
+    samples: dict[str, list[tuple[dict[str, str], float]]]
+
+    def by(self, name: str, *labels: str, **fixed: str) -> dict[Key, float]:
+        """Sums of a metric by these labels, of the samples that have the fixed ones."""
+        found: dict[Key, float] = {}
+        for own, value in self.samples.get(name, ()):
+            if all(own.get(label) == wanted for label, wanted in fixed.items()):
+                key = tuple(own.get(label, "") for label in labels)
+                found[key] = found.get(key, 0.0) + value
+        return found
+
+    def total(self, name: str) -> float:
+        """The sum of a metric; 0 for one that is not there."""
+        return sum(self.by(name).values())
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A line, and tables: title, columns, rows of text."""
+
+    headline: str
+    tables: list[tuple[str, list[str], list[list[str]]]]
+
+
+def look_at(text: str, at_s: float) -> Look:
+    """The samples of an answer to GET /metrics. Raises ValueError for what is none of a broker's."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    samples: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+    if f"{_REQUESTS}requests_total" not in samples and _STATES not in samples:
+        raise ValueError("these are no metrics of a broker")
+    return Look(at_s, samples)
+
+
+def rows_of(before: Look, now: Look, limit: int) -> Shown:
+    """The tables, at most ``limit`` rows each, the busiest first."""
+
+    def rates(name: str, *labels: str) -> dict[Key, float]:
+        return _rates(before, now, name, *labels)
+
+    requests = rates(f"{_REQUESTS}requests_total", "request")
+    headline = (
+        f"{_number(sum(requests.values()))} requests/s  "
+        f"{now.total('kafka_server_socket_server_metrics_connection_count'):.0f} connections  "
+        f"{now.total(_STATES):.0f} groups  {now.total('kohort_group_members'):.0f} members"
+    )
+    return Shown(
+        headline,
+        [
+            ("APIs", *_apis(before, now, requests, limit)),
+            ("Groups", *_groups(before, now)),
+            ("Clients", *_clients(rates, now, limit)),
+            ("Topics", *_topics(rates, limit)),
+            ("Quotas", *_quotas(before, now, limit)),
+        ],
+    )
+
+
+_Rates = Callable[..., dict[Key, float]]
+_Table = tuple[list[str], list[list[str]]]
+
+
+def _rates(before: Look, now: Look, name: str, *labels: str) -> dict[Key, float]:
+    """How much a counter grew by the second. After a restart of the broker it is all that there is."""
+    seconds = max(now.at_s - before.at_s, 0.001)
+    then = before.by(name, *labels)
+    return {
+        key: (value - then.get(key, 0.0) if value >= then.get(key, 0.0) else value) / seconds
+        for key, value in now.by(name, *labels).items()
+    }
+
+
+def _apis(before: Look, now: Look, requests: dict[Key, float], limit: int) -> _Table:
+    errors = _rates(before, now, f"{_REQUESTS}errors_total", "request")
+    slow = now.by(f"{_REQUESTS}totaltimems", "request", quantile="0.99")
+    local = now.by(f"{_REQUESTS}localtimems", "request", quantile="0.99")
+    rows = [
+        [key[0], _number(rate), _number(errors.get(key, 0.0)), _ms(slow.get(key)), _ms(local.get(key))]
+        for key, rate in _busiest(requests, limit)
+    ]
+    return ["request", "per s", "errors/s", "p99 ms", "local p99 ms"], rows
+
+
+def _groups(before: Look, now: Look) -> _Table:
+    states = [
+        [name.removeprefix(_STATES), f"{now.total(name):.0f}", ""]
+        for name in sorted(now.samples)
+        if name.startswith(_STATES) and name != _STATES and now.total(name)
+    ]
+    causes = _rates(before, now, "kohort_group_rebalances_total", "cause")
+    totals = now.by("kohort_group_rebalances_total", "cause")
+    rows = [[f"rebalances: {key[0]}", f"{totals[key]:.0f}", _number(rate)] for key, rate in causes.items()]
+    return ["", "now", "per s"], states + rows
+
+
+def _clients(rates: _Rates, now: Look, limit: int) -> _Table:
+    labels = ("user", "client_id")
+    requests = rates("kohort_client_requests_total", *labels)
+    produced = rates("kohort_client_produced_bytes_total", *labels)
+    fetched = rates("kohort_client_fetched_bytes_total", *labels)
+    connections = now.by("kohort_client_connections", *labels)
+    rows = [
+        [
+            " ".join(key),
+            f"{connections.get(key, 0):.0f}",
+            _number(rate),
+            _number(produced.get(key, 0.0)),
+            _number(fetched.get(key, 0.0)),
+        ]
+        for key, rate in _busiest(requests, limit)
+    ]
+    return ["user, client id", "connections", "requests/s", "produced B/s", "fetched B/s"], rows
+
+
+def _topics(rates: _Rates, limit: int) -> _Table:
+    records = rates(f"{_TOPICS}messagesin_total", "topic")
+    bytes_in = rates(f"{_TOPICS}bytesin_total", "topic")
+    bytes_out = rates(f"{_TOPICS}bytesout_total", "topic")
+    both = {key: value + bytes_out.get(key, 0.0) for key, value in bytes_in.items()}
+    rows = [
+        [key[0], _number(records.get(key, 0.0)), _number(bytes_in[key]), _number(bytes_out.get(key, 0.0))]
+        for key, _ in _busiest(both, limit)
+    ]
+    return ["topic", "records/s", "in B/s", "out B/s"], rows
+
+
+def _quotas(before: Look, now: Look, limit: int) -> _Table:
+    labels = ("quota", "user", "client_id")
+    limits = now.by("kohort_quota_limit", *labels)
+    waits = _rates(before, now, "kohort_quota_throttled_seconds_total", *labels)
+    rows = [
+        [" ".join(part or "*" for part in key), _number(limits.get(key, 0.0)), f"{rate:.2f}"]
+        for key, rate in _busiest(waits, limit)
+    ]
+    return ["quota, user, client id", "limit", "s of delay per s"], rows
+
+
+def _busiest(rates: dict[Key, float], limit: int) -> list[tuple[Key, float]]:
+    busy = [item for item in rates.items() if item[1] > 0]
+    return sorted(busy, key=lambda item: (-item[1], item[0]))[:limit]
+
+
+def _number(value: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= size:
+            return f"{value / (1e3 if unit == 'k' else size):,.1f} {unit}"
+    return f"{value:,.1f}"
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:,.2f}"
+
+
+def escaped(text: str) -> str:
+    """Text of a client's making that steers no terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -1,0 +1,97 @@
+"""``kohort top``: what is shown of two looks, and of a broker that runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from kohort.admin.top import escaped, look_at, rows_of
+from kohort.cli import main
+
+FIRST = """
+kafka_network_requestmetrics_requests_total{request="Fetch"} 100
+kafka_network_requestmetrics_requests_total{request="Produce"} 100
+kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 0
+kafka_server_brokertopicmetrics_bytesin_total{topic="b"} 0
+kohort_client_requests_total{user="ANONYMOUS",client_id="x"} 1000
+kohort_group_rebalances_total{cause="join"} 1
+"""
+SECOND = """
+kafka_network_requestmetrics_requests_total{request="Fetch"} 120
+kafka_network_requestmetrics_requests_total{request="Produce"} 50100
+kafka_network_requestmetrics_errors_total{request="Produce",error="NOT_LEADER_OR_FOLLOWER"} 20
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 4.5
+kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.5"} 1.5
+kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 10
+kafka_server_brokertopicmetrics_bytesin_total{topic="b"} 2000
+kafka_coordinator_group_groupmetadatamanager_numgroups 3
+kafka_coordinator_group_groupmetadatamanager_numgroupsstable 2
+kohort_client_requests_total{user="ANONYMOUS",client_id="x"} 30
+kohort_group_rebalances_total{cause="join"} 5
+"""
+
+
+def tables(first: str = FIRST, second: str = SECOND, limit: int = 10) -> dict[str, list[list[str]]]:
+    shown = rows_of(look_at(first, 10.0), look_at(second, 20.0), limit)
+    return {title: rows for title, _, rows in shown.tables}
+
+
+def test_rates_are_what_was_between_two_looks_the_busiest_first() -> None:
+    assert tables()["APIs"] == [["Produce", "5,000.0", "2.0", "4.50", ""], ["Fetch", "2.0", "0.0", "", ""]]
+    assert [row[0] for row in tables()["Topics"]] == ["b", "a"]
+    assert [row[0] for row in tables(limit=1)["Topics"]] == ["b"]
+
+
+def test_groups_are_shown_by_state_and_rebalances_by_cause() -> None:
+    assert tables()["Groups"] == [["stable", "2", ""], ["rebalances: join", "5", "0.4"]]
+
+
+def test_a_broker_that_was_started_anew_has_no_negative_rates() -> None:
+    assert tables()["Clients"] == [["ANONYMOUS x", "0", "3.0", "0.0", "0.0"]]
+
+
+def test_what_is_no_metrics_of_a_broker_is_refused() -> None:
+    with pytest.raises(ValueError, match="no metrics of a broker"):
+        look_at("python_info 1\n", 0.0)
+
+
+def test_names_steer_no_terminal() -> None:
+    assert escaped("a\x1b[2Jb") == "a\\x1b[2Jb"
+
+
+@pytest.fixture
+def metrics_address() -> Iterator[str]:
+    """The metrics of a broker of its own, in a thread."""
+    import asyncio
+
+    from kohort.broker import Broker
+
+    started, stop = threading.Event(), threading.Event()
+    found: list[str] = []
+
+    async def serve() -> None:
+        async with Broker(metrics_port=0) as broker:
+            found.append(f"127.0.0.1:{broker.metrics_port}")
+            started.set()
+            await asyncio.to_thread(stop.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert started.wait(60)
+        yield found[0]
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_one_look_is_printed(metrics_address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", metrics_address, "--once", "--interval", "0.1"]) == 0
+    assert "requests/s" in capsys.readouterr().out
+
+
+def test_a_broker_without_metrics_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", "127.0.0.1:1", "--once"]) == 1
+    assert "start the broker with --metrics-port" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""What a broker says of itself, as data and as Prometheus reads it."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kohort.broker import Broker
+from kohort.broker._router import Peer
+from kohort.broker.metrics._families import FAMILIES
+from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
+from kohort.protocol import ApiKey, encode_request, request_class
+from tests.broker.handlers.test_client_quotas import alter
+from tests.broker.test_hot_requests import COMMIT, HEARTBEAT, commit, heartbeat
+from tests.broker.test_throttling import WIRE, fetched, produced
+from tests.broker.wire import Wire, create_topic
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    async with Broker(metrics_port=0) as running:
+        yield running
+
+
+async def asking(broker: Broker, work: Any) -> None:
+    """Run ``work`` with a connection, beside the event loop."""
+
+    def run() -> None:
+        with Wire(broker.bootstrap) as wire:
+            work(wire)
+
+    await asyncio.to_thread(run)
+
+
+async def scraped(broker: Broker) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Values by name and labels, as Prometheus reads them."""
+
+    def read() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{broker.metrics_port}/metrics", timeout=30) as answer:
+            return str(answer.read(), "utf-8")
+
+    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(await asyncio.to_thread(read)):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
+
+async def test_what_clients_do_is_counted_by_api_client_and_topic(broker: Broker) -> None:
+    def work(wire: Wire) -> None:
+        create_topic(wire, "t")
+        for _ in range(3):
+            wire.call(ApiKey.PRODUCE, 9, **produced(1_000))
+        wire.call(ApiKey.FETCH, 11, **fetched())
+        wire.call(ApiKey.FETCH, 11, **fetched(offset=99))
+        for number in range(40):
+            wire.call(HEARTBEAT, 3, **heartbeat("g"), group_instance_id=None)
+            wire.call(COMMIT, 8, **commit("g", "t", number))
+
+    await asking(broker, work)
+    now = broker.metrics()
+    assert now.apis["Produce"].requests == 3
+    assert now.apis["Heartbeat"].requests == 40
+    assert now.apis["Heartbeat"].errors == {"UNKNOWN_MEMBER_ID": 40}
+    assert now.apis["Fetch"].errors == {"OFFSET_OUT_OF_RANGE": 1}
+    assert now.apis["OffsetCommit"].errors == {}
+    assert now.groups.offsets_committed == 40
+    assert now.groups.by_state == {"Empty": 1}
+    assert now.groups.refusals == 40
+    topic = now.topics["t"]
+    assert (topic.messages_in, topic.produce_requests, topic.fetch_requests) == (3, 3, 1)
+    assert topic.bytes_in == topic.bytes_out > 3_000
+    (client,) = (one for one in now.clients if one.client_id == "wire")
+    assert client.user == "ANONYMOUS"
+    assert client.requests >= 86
+    assert client.produced_bytes > 3_000
+    for api in ("Produce", "Fetch"):
+        times = now.apis[api].times
+        assert times["total"].count == now.apis[api].requests
+        assert times["total"].max_ms >= times["local"].max_ms > 0
+    # of hot requests one in sixteen is timed
+    assert now.apis["Heartbeat"].times["local"].count == 3
+    assert now.apis["OffsetCommit"].times["total"].count == 3
+
+
+async def test_prometheus_reads_the_same(broker: Broker) -> None:
+    def work(wire: Wire) -> None:
+        create_topic(wire, "t")
+        alter(wire, (WIRE, {"producer_byte_rate": 1_000_000.0}))
+        wire.call(ApiKey.PRODUCE, 9, **produced(500))
+
+    await asking(broker, work)
+    found = await scraped(broker)
+    assert found["kafka_server_brokertopicmetrics_messagesin_total"][(("topic", "t"),)] == 1
+    assert found["kafka_network_requestmetrics_requests_total"][(("request", "Produce"),)] == 1
+    assert found["kafka_network_requestmetrics_totaltimems_count"][(("request", "Produce"),)] == 1
+    produce_p99 = (("quantile", "0.99"), ("request", "Produce"))
+    assert found["kafka_network_requestmetrics_totaltimems"][produce_p99] > 0
+    quota = (("client_id", "wire"), ("quota", "producer_byte_rate"), ("user", ""))
+    assert found["kohort_quota_limit"][quota] == 1_000_000
+    assert found["kafka_server_produce_byte_rate"][(("client_id", "wire"), ("user", ""))] > 0
+    assert found["kafka_log_log_size"][(("partition", "0"), ("topic", "t"))] > 500
+    assert set(found) >= {
+        "kafka_server_socket_server_metrics_connection_count",
+        "kafka_coordinator_group_groupmetadatamanager_numgroups",
+        "process_cpu_seconds_total",
+    }
+
+
+async def test_names_of_a_clients_making_break_no_line(broker: Broker) -> None:
+    odd = 'a"b\nc\\d'
+
+    def work(wire: Wire) -> None:
+        body = request_class(HEARTBEAT)(version=3, **heartbeat("g"), group_instance_id=None)
+        wire.socket.sendall(encode_request(3, 1, odd, body))
+        wire.receive(HEARTBEAT, 3, 1)
+
+    await asking(broker, work)
+    found = await scraped(broker)
+    assert odd in {dict(labels)["client_id"] for labels in found["kohort_client_requests_total"]}
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics/x"])
+async def test_other_paths_are_not_there(broker: Broker, path: str) -> None:
+    def read() -> None:
+        urllib.request.urlopen(f"http://127.0.0.1:{broker.metrics_port}{path}", timeout=30)
+
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        await asyncio.to_thread(read)
+    assert caught.value.code == 404
+
+
+async def test_without_a_port_nothing_is_served() -> None:
+    async with Broker() as quiet:
+        assert quiet.metrics_port is None
+        assert quiet.metrics().node_id == 1
+
+
+def test_clients_beyond_the_limit_are_one_line() -> None:
+    clients = Clients()
+    for number in range(MAX_CLIENTS + 50):
+        peer = Peer("127.0.0.1", ("127.0.0.1", 1))
+        peer.context(f"c{number}")
+        peer.traffic.requests = 1
+        clients.left(peer)
+    figures = clients.figures([])
+    assert len(figures) == MAX_CLIENTS + 1
+    assert [one.requests for one in figures if one.client_id == OTHERS] == [50]
+
+
+def test_every_family_has_a_name_of_its_own_and_says_what_it_is() -> None:
+    names = [family.name for family in FAMILIES]
+    assert len(names) == len(set(names))
+    assert all(family.help and (family.kafka or family.name.startswith("kohort_")) for family in FAMILIES)
