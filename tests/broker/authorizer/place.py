@@ -15,17 +15,21 @@ from tests.broker.security.certificates import Certificates
 from tests.broker.wire import Wire
 from tests.conftest import ROOT
 
-#: Whoever comes by the plain listener may do everything; by the other, users are known by certificates.
+#: Whoever comes by the plain listener may do everything; by the others, users are known by their
+#: certificates or passwords.
 _SETTINGS = {
-    "listener.security.protocol.map": "PLAIN:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAIN:PLAINTEXT,TLS:SSL,SCRAM:SASL_SSL,CONTROLLER:PLAINTEXT",
     "inter.broker.listener.name": "PLAIN",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
     "ssl.keystore.type": "PEM",
     "ssl.truststore.type": "PEM",
     "ssl.client.auth": "required",
     "ssl.principal.mapping.rules": "RULE:^CN=(.*?),OU=billing,.*$/$1/,DEFAULT",
 }
+
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 #: How long Apache Kafka may take to carry out what it has answered.
 _SETTLE_S = 2.0
@@ -33,10 +37,13 @@ _SETTLE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """``admin`` is an address that gives everyone all rights, ``tls`` one that asks for a certificate."""
+    """``admin`` is an address that gives everyone all rights, ``tls`` one that asks for a certificate,
+    ``scram`` one with TLS that asks for a password.
+    """
 
     admin: str
     tls: str
+    scram: str
     certificates: Certificates
     settle_s: float
 
@@ -59,27 +66,30 @@ class Place:
 @contextmanager
 def our_place(certificates: Certificates) -> Iterator[Place]:
     settings: dict[str, Any] = _settings(certificates) | {
-        "listeners": "PLAIN://127.0.0.1:0,TLS://127.0.0.1:0"
+        "listeners": "PLAIN://127.0.0.1:0,TLS://127.0.0.1:0,SCRAM://127.0.0.1:0"
     }
     with running_broker(**settings) as broker:
-        yield Place(broker.endpoints["PLAIN"], broker.endpoints["TLS"], certificates, settle_s=0)
+        at = broker.endpoints
+        yield Place(at["PLAIN"], at["TLS"], at["SCRAM"], certificates, settle_s=0)
 
 
 @contextmanager
 def apache_place(certificates: Certificates) -> Iterator[Place]:
     """An Apache Kafka, for as long as the block lasts."""
     port = _free_ports()
-    listeners = f"PLAIN://127.0.0.1:{port},TLS://127.0.0.1:{port + 2}"
+    listeners = f"PLAIN://127.0.0.1:{port},TLS://127.0.0.1:{port + 2},SCRAM://127.0.0.1:{port + 3}"
     settings = {
         **_settings(certificates),
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{port + 1}",
         "advertised.listeners": listeners,
+        "listener.name.scram.scram-sha-256.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
     }
     script = str(ROOT / "scripts" / "apache-kafka")
     given = [f"{name}={value}" for name, value in settings.items()]
     subprocess.run([script, "start", str(port), *given], check=True, timeout=120)
     try:
-        yield Place(f"127.0.0.1:{port}", f"127.0.0.1:{port + 2}", certificates, _SETTLE_S)
+        admin, tls, scram = (f"127.0.0.1:{port + more}" for more in (0, 2, 3))
+        yield Place(admin, tls, scram, certificates, _SETTLE_S)
     finally:
         subprocess.run([script, "stop", str(port)], check=True, timeout=60)
 
@@ -93,13 +103,13 @@ def _settings(certificates: Certificates) -> dict[str, str]:
 
 
 def _free_ports() -> int:
-    """The first of three ports in a row that nobody has."""
-    for first in range(22_192, 23_000, 3):
+    """The first of four ports in a row that nobody has."""
+    for first in range(22_192, 23_000, 4):
         try:
-            for port in range(first, first + 3):
+            for port in range(first, first + 4):
                 with socket.create_server(("127.0.0.1", port)):
                     pass
         except OSError:
             continue
         return first
-    raise AssertionError("no three free ports in a row")
+    raise AssertionError("no four free ports in a row")

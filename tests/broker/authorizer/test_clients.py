@@ -1,4 +1,7 @@
-"""Other clients and Kafka's own tools with access rules: making them, and being refused by them."""
+"""Other clients and Kafka's own tools with access rules: making them, and being refused by them.
+
+Users come over TLS and prove who they are by SCRAM.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import (
@@ -45,7 +51,8 @@ from tests.clients.java import ToolServer
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
-WAIT_S = 30.0
+WAIT_S = 60.0
+PASSWORD = "correct horse"
 ACL_COMMAND = "org.apache.kafka.tools.AclCommand"
 TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
 
@@ -57,14 +64,30 @@ def name() -> str:
 
 
 @pytest.fixture
-def user(name: str) -> str:
-    """A user that no other test has."""
-    return f"user-{name}"
+def admin(place: Place) -> AdminClient:
+    return AdminClient({"bootstrap.servers": place.admin})
 
 
 @pytest.fixture
-def admin(place: Place) -> AdminClient:
-    return AdminClient({"bootstrap.servers": place.admin})
+def user(admin: AdminClient, name: str) -> str:
+    """A user that no other test has, with a password."""
+    user = f"user-{name}"
+    password = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    upsertion = UserScramCredentialUpsertion(user, password, PASSWORD.encode())
+    for done in admin.alter_user_scram_credentials([upsertion]).values():
+        done.result(WAIT_S)
+    eventually("the user is known", lambda: _knows(admin, user))
+    return user
+
+
+def _knows(admin: AdminClient, user: str) -> bool:
+    [described] = admin.describe_user_scram_credentials([user]).values()
+    try:
+        return bool(described.result(WAIT_S).scram_credential_infos)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.RESOURCE_NOT_FOUND:
+            raise
+        return False
 
 
 def eventually(what: str, done: Callable[[], Any]) -> Any:
@@ -111,22 +134,25 @@ def rule(user: str, resource: ResourceType, name: str, operation: AclOperation, 
 
 def as_user(place: Place, user: str) -> dict[str, str]:
     """How confluent-kafka connects as a user."""
-    keystore = place.certificates.client(user)
     return {
-        "bootstrap.servers": place.tls,
-        "security.protocol": "ssl",
+        "bootstrap.servers": place.scram,
+        "security.protocol": "sasl_ssl",
         "ssl.ca.location": place.certificates.cafile,
-        "ssl.certificate.location": keystore,
-        "ssl.key.location": keystore,
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": user,
+        "sasl.password": PASSWORD,
     }
 
 
 def python_as_user(place: Place, user: str) -> dict[str, Any]:
     """How kafka-python connects as a user."""
     return {
-        "bootstrap_servers": place.tls,
-        "security_protocol": "SSL",
-        "ssl_context": place.certificates.trusting(place.certificates.client(user)),
+        "bootstrap_servers": place.scram,
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": place.certificates.cafile,
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": user,
+        "sasl_plain_password": PASSWORD,
     }
 
 
@@ -358,23 +384,23 @@ def test_kafkas_own_tool_makes_lists_and_removes_rules(run_tool: ToolServer, nam
 def test_kafkas_own_tools_are_refused_until_rules_allow(
     run_tool: ToolServer, place: Place, name: str, user: str, tmp_path: Path
 ) -> None:
-    keystore = place.certificates.client(user)
     config = tmp_path / "client.properties"
     config.write_text(
-        "security.protocol=SSL\nssl.keystore.type=PEM\nssl.truststore.type=PEM\n"
-        f"ssl.keystore.location={keystore}\nssl.truststore.location={place.certificates.cafile}\n"
+        "security.protocol=SASL_SSL\nssl.truststore.type=PEM\n"
+        f"ssl.truststore.location={place.certificates.cafile}\nsasl.mechanism=SCRAM-SHA-256\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{user}" password="{PASSWORD}";\n'
     )
-    # the last address counts
     secured = ("--command-config", str(config))
     create = ("--create", "--topic", name, "--partitions", "1")
     for tool, *arguments, error in (
         (TOPIC_COMMAND, *create, "TopicAuthorizationException"),
         (ACL_COMMAND, "--list", "ClusterAuthorizationException"),
     ):
-        denied = run_tool.run(tool, *secured, *arguments, bootstrap=place.tls)
+        denied = run_tool.run(tool, *secured, *arguments, bootstrap=place.scram)
         assert error in denied.out + denied.errors
     operations = ("--operation", "Create", "--operation", "Describe")
     run_tool(ACL_COMMAND, "--add", "--allow-principal", f"User:{user}", *operations, "--topic", name)
     eventually("it may", lambda: user in run_tool(ACL_COMMAND, "--list", "--topic", name))
-    run_tool(TOPIC_COMMAND, *secured, *create, bootstrap=place.tls)
-    assert name in run_tool(TOPIC_COMMAND, *secured, "--list", bootstrap=place.tls).split()
+    run_tool(TOPIC_COMMAND, *secured, *create, bootstrap=place.scram)
+    assert name in run_tool(TOPIC_COMMAND, *secured, "--list", bootstrap=place.scram).split()

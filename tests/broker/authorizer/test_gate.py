@@ -1,0 +1,161 @@
+"""The gate of a broker that runs: rules that last, requests read by hand, and what is told of nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker._requests import Request
+from kohort.broker._state_file import StateFileError
+from kohort.broker.authorizer import (
+    ACCESS,
+    STANDARD_AUTHORIZER,
+    Authorizer,
+    Operation,
+    Permission,
+    ResourceType,
+    _gate,
+)
+from kohort.broker.authorizer._gate import Gate
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, api_for
+from kohort.testing import running_broker
+from tests.broker.authorizer.other_requests import acl_filter
+from tests.broker.authorizer.place import Place
+from tests.broker.authorizer.world import Right, World, commit_fields
+from tests.broker.wire import Wire, batch, part, produce, produce_fields
+
+READ_GROUP = Right(Operation.READ, ResourceType.GROUP, "g/seen")
+READ_TOPIC = Right(Operation.READ, ResourceType.TOPIC, "t/seen")
+
+
+@pytest.fixture
+def world(place: Place) -> Iterator[World]:
+    with place.world() as made:
+        yield made
+
+
+def creation(principal: str = "User:ANONYMOUS", operation: Operation = Operation.DESCRIBE) -> Any:
+    return part(
+        ApiKey.CREATE_ACLS,
+        3,
+        "AclCreation",
+        resource_type=ResourceType.CLUSTER,
+        resource_name="kafka-cluster",
+        resource_pattern_type=3,
+        principal=principal,
+        host="*",
+        operation=operation,
+        permission_type=Permission.ALLOW,
+    )
+
+
+def rules(wire: Wire) -> Any:
+    wanted = acl_filter(resource_type_filter=ResourceType.CLUSTER, resource_name_filter=None)
+    return wire.call(ApiKey.DESCRIBE_ACLS, 3, **wanted)
+
+
+def test_rules_outlive_a_restart(tmp_path: Path) -> None:
+    rights: dict[str, Any] = {"data": tmp_path, "authorizer_class_name": STANDARD_AUTHORIZER}
+    with running_broker(**rights, super_users="User:ANONYMOUS") as broker, Wire(broker.bootstrap) as wire:
+        wire.call(ApiKey.CREATE_ACLS, 3, creations=[creation()])
+    with running_broker(**rights) as broker, Wire(broker.bootstrap) as wire:
+        (resource,) = rules(wire).resources
+        assert [acl.principal for acl in resource.acls] == ["User:ANONYMOUS"]
+        answer = wire.call(ApiKey.CREATE_ACLS, 3, creations=[creation()])
+        assert answer.results[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_a_broker_does_not_start_with_rules_that_it_cannot_read(tmp_path: Path) -> None:
+    (tmp_path / "kohort-acls.json").write_text("{")
+    with (
+        pytest.raises(StateFileError, match=r"kohort-acls\.json"),
+        running_broker(data=tmp_path, authorizer_class_name=STANDARD_AUTHORIZER),
+    ):
+        raise AssertionError("it has started")
+    with running_broker(data=tmp_path):
+        pass  # who wants no rules does not read them, and the folder was given back
+
+
+def test_without_an_authorizer_there_are_no_rules_to_ask_for(wire: Wire) -> None:
+    disabled = ErrorCode.SECURITY_DISABLED
+    assert rules(wire).error_code == disabled
+    assert wire.call(ApiKey.CREATE_ACLS, 3, creations=[creation()]).results[0].error_code == disabled
+    wanted = part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", **acl_filter())
+    assert wire.call(ApiKey.DELETE_ACLS, 3, filters=[wanted]).filter_results[0].error_code == disabled
+
+
+def test_what_is_read_by_hand_asks_for_what_the_table_says() -> None:
+    hot = (ApiKey.HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT)
+    asked = {key: [(access.operation, access.resource) for access in ACCESS[key]] for key in hot}
+    member = [(Operation.READ, ResourceType.GROUP)]
+    assert asked == {
+        **dict.fromkeys(hot, member),
+        ApiKey.OFFSET_COMMIT: [*member, (Operation.READ, ResourceType.TOPIC)],
+    }
+
+
+def test_answers_keep_their_order_where_some_are_not_allowed(world: World) -> None:
+    world.allow([READ_GROUP])
+    heartbeats = [
+        {"group_id": world[group], "generation_id": 1, "member_id": "nobody", "group_instance_id": None}
+        for group in ("g/seen", "g/hidden", "g/seen", "g/hidden", "g/hidden", "g/seen")
+    ]
+    last = world.alice.send_together(ApiKey.HEARTBEAT, 4, heartbeats)
+    told = [
+        world.alice.receive(ApiKey.HEARTBEAT, 4, number).error_code
+        for number in range(last - len(heartbeats) + 1, last + 1)
+    ]
+    unknown, refused = ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert told == [unknown, refused, unknown, refused, refused, unknown]
+
+
+def test_rules_count_for_connections_that_are_there(world: World) -> None:
+    fields = commit_fields(world, "g/seen", 9)
+
+    def told() -> set[int]:
+        answer = world.alice.call(ApiKey.OFFSET_COMMIT, 9, **fields)
+        return {partition.error_code for topic in answer.topics for partition in topic.partitions}
+
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert told() == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    world.allow([READ_GROUP])
+    assert told() == {refused}
+    world.allow([READ_GROUP, READ_TOPIC])
+    assert told() == {0, refused}
+    world.allow([READ_GROUP, READ_TOPIC], Permission.DENY)
+    assert told() == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+def test_a_produce_without_acks_that_is_not_allowed_closes_the_connection(world: World) -> None:
+    topic = world["t/seen"]
+    before = produce(world.admin, topic, batch()).base_offset
+    world.alice.send(ApiKey.PRODUCE, 9, **produce_fields(topic, batch(), acks=0))
+    assert world.alice.closed_by_broker()
+    assert produce(world.admin, topic, batch()).base_offset == before + 1
+
+
+def test_the_history_of_a_group_is_told_to_who_may_describe_it(world: World) -> None:
+    def told() -> int:
+        key = ApiKey.DESCRIBE_GROUP_HISTORY
+        return int(world.alice.call(key, 0, group_id=world["g/seen"], limit=-1, after=-1).error_code)
+
+    assert told() == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    world.allow([Right(Operation.DESCRIBE, ResourceType.GROUP, "g/seen")])
+    assert told() == 0
+
+
+def test_an_api_without_rights_in_the_table_is_refused_to_everyone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(_gate.GUARDS, ApiKey.LIST_GROUPS)
+
+    async def handler(_node: Any, _request: Request) -> Any:
+        raise AssertionError("not to be called")
+
+    request = Request(api_for(ApiKey.LIST_GROUPS), 5, None, RequestContext(), ("h", 1))
+    gate = Gate(Authorizer(super_users=["User:ANONYMOUS"]))
+    with pytest.raises(KafkaError) as caught:
+        asyncio.run(gate.admit(handler, None, request))  # type: ignore[arg-type]
+    assert caught.value.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
