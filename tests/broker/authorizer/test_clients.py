@@ -5,11 +5,8 @@ Users come over TLS and prove who they are by SCRAM.
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +20,6 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import (
@@ -46,57 +40,10 @@ from kafka.errors import (
     KafkaError as PythonKafkaError,
 )
 
+from tests.broker.authorizer.conftest import PASSWORD, WAIT_S, eventually
 from tests.broker.authorizer.place import Place
-from tests.clients.java import ToolServer
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
-
-WAIT_S = 60.0
-PASSWORD = "correct horse"
-ACL_COMMAND = "org.apache.kafka.tools.AclCommand"
-TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
-
-
-@pytest.fixture
-def name() -> str:
-    """A topic, a group and a prefix that no other test has."""
-    return f"rules-{uuid.uuid4().hex[:10]}"
-
-
-@pytest.fixture
-def admin(place: Place) -> AdminClient:
-    return AdminClient({"bootstrap.servers": place.admin})
-
-
-@pytest.fixture
-def user(admin: AdminClient, name: str) -> str:
-    """A user that no other test has, with a password."""
-    user = f"user-{name}"
-    password = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-    upsertion = UserScramCredentialUpsertion(user, password, PASSWORD.encode())
-    for done in admin.alter_user_scram_credentials([upsertion]).values():
-        done.result(WAIT_S)
-    eventually("the user is known", lambda: _knows(admin, user))
-    return user
-
-
-def _knows(admin: AdminClient, user: str) -> bool:
-    [described] = admin.describe_user_scram_credentials([user]).values()
-    try:
-        return bool(described.result(WAIT_S).scram_credential_infos)
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError.RESOURCE_NOT_FOUND:
-            raise
-        return False
-
-
-def eventually(what: str, done: Callable[[], Any]) -> Any:
-    """Apache Kafka answers before all of it knows."""
-    deadline = time.monotonic() + WAIT_S
-    while not (found := done()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-    return found
 
 
 def allowed(admin: AdminClient, *bindings: AclBinding) -> None:
@@ -327,80 +274,3 @@ def test_what_may_not_be_seen_is_not_in_lists(place: Place, admin: AdminClient, 
     allowed(admin, rule(user, ResourceType.TOPIC, f"{name}-a", AclOperation.DESCRIBE))
     seen = AdminClient(as_user(place, user)).list_topics(timeout=WAIT_S).topics
     assert set(seen) == {f"{name}-a"}
-
-
-@pytest.fixture(scope="module")
-def run_tool(place: Place) -> Iterator[ToolServer]:
-    server = ToolServer(place.admin)
-    try:
-        yield server
-    finally:
-        server.close()
-
-
-def test_kafkas_own_tool_makes_lists_and_removes_rules(run_tool: ToolServer, name: str, user: str) -> None:
-    run_tool(
-        ACL_COMMAND,
-        "--add",
-        "--allow-principal",
-        f"User:{user}",
-        "--consumer",
-        "--topic",
-        name,
-        "--group",
-        name,
-    )
-    listed = eventually(
-        "they are listed",
-        lambda: user in (printed := run_tool(ACL_COMMAND, "--list", "--topic", name)) and printed,
-    )
-    assert "operation=READ, permissionType=ALLOW" in listed
-    assert "operation=DESCRIBE, permissionType=ALLOW" in listed
-    assert user in run_tool(ACL_COMMAND, "--list", "--group", name)
-    run_tool(
-        ACL_COMMAND,
-        "--add",
-        "--deny-principal",
-        f"User:{user}",
-        "--deny-host",
-        "10.0.0.1",
-        "--operation",
-        "Write",
-        "--topic",
-        name[:-2],
-        "--resource-pattern-type",
-        "prefixed",
-    )
-    matching = ("--list", "--topic", name, "--resource-pattern-type", "match")
-    eventually(
-        "the prefix matches",
-        lambda: "host=10.0.0.1, operation=WRITE, permissionType=DENY" in run_tool(ACL_COMMAND, *matching),
-    )
-    for resource in ("--topic", "--group"):
-        run_tool(ACL_COMMAND, "--remove", "--force", resource, name)
-    eventually("they are gone", lambda: user not in run_tool(ACL_COMMAND, "--list", "--topic", name))
-
-
-def test_kafkas_own_tools_are_refused_until_rules_allow(
-    run_tool: ToolServer, place: Place, name: str, user: str, tmp_path: Path
-) -> None:
-    config = tmp_path / "client.properties"
-    config.write_text(
-        "security.protocol=SASL_SSL\nssl.truststore.type=PEM\n"
-        f"ssl.truststore.location={place.certificates.cafile}\nsasl.mechanism=SCRAM-SHA-256\n"
-        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
-        f'username="{user}" password="{PASSWORD}";\n'
-    )
-    secured = ("--command-config", str(config))
-    create = ("--create", "--topic", name, "--partitions", "1")
-    for tool, *arguments, error in (
-        (TOPIC_COMMAND, *create, "TopicAuthorizationException"),
-        (ACL_COMMAND, "--list", "ClusterAuthorizationException"),
-    ):
-        denied = run_tool.run(tool, *secured, *arguments, bootstrap=place.scram)
-        assert error in denied.out + denied.errors
-    operations = ("--operation", "Create", "--operation", "Describe")
-    run_tool(ACL_COMMAND, "--add", "--allow-principal", f"User:{user}", *operations, "--topic", name)
-    eventually("it may", lambda: user in run_tool(ACL_COMMAND, "--list", "--topic", name))
-    run_tool(TOPIC_COMMAND, *secured, *create, bootstrap=place.scram)
-    assert name in run_tool(TOPIC_COMMAND, *secured, "--list", bootstrap=place.scram).split()
