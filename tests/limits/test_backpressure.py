@@ -1,0 +1,148 @@
+"""Bytes under way are bounded, in all and per connection: reading stops, and nothing is dropped."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kohort.broker import BrokerSettings
+from kohort.broker._connection import MAX_WAITING_BYTES
+from kohort.broker._server import Server
+from kohort.protocol import ApiKey, decode_response, encode_request, request_class
+from kohort.testing import running_broker
+from kohort.testing._running_broker import RunningBroker
+from tests.broker.wire import Wire, batch, create_topic, fetch_fields, part
+
+#: What one read of a socket brings at most, in bytes.
+ONE_READ = 262_144
+
+
+def server_of(broker: RunningBroker) -> Server:
+    return broker._broker._running().server
+
+
+class Peak:
+    """The largest value that was seen; looked at all the time by a thread."""
+
+    def __init__(self, look: Callable[[], int]) -> None:
+        self.value = 0
+        self._look = look
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.002):
+            self.value = max(self.value, self._look())
+
+    def end(self) -> int:
+        self._stop.set()
+        self._thread.join()
+        return self.value
+
+
+@contextmanager
+def peak_of(look: Callable[[], int]) -> Iterator[Peak]:
+    peak = Peak(look)
+    try:
+        yield peak
+    finally:
+        peak.end()
+
+
+def produce_frames(topic: str, count: int, size: int) -> bytes:
+    """``count`` Produce requests of one record each; the record's key has ``size`` bytes."""
+    key = ApiKey.PRODUCE
+    data = part(
+        key, 9, "TopicProduceData", "PartitionProduceData", index=0, records=batch(1, key=bytes(size))
+    )
+    topics = [part(key, 9, "TopicProduceData", name=topic, partition_data=[data])]
+    body = request_class(key)(version=9, transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=topics)
+    return b"".join(bytes(encode_request(9, number, "many", body)) for number in range(count))
+
+
+def answered(wire: Wire, count: int) -> list[tuple[int, int]]:
+    """Correlation id and base offset of the next answers."""
+    found = []
+    for _ in range(count):
+        number, body = decode_response(ApiKey.PRODUCE, 9, wire.frame())
+        row = body.responses[0].partition_responses[0]
+        assert row.error_code == 0
+        found.append((number, row.base_offset))
+    return found
+
+
+def test_268_435_456_bytes_may_be_under_way() -> None:
+    assert BrokerSettings().queued_max_request_bytes == 268_435_456
+
+
+def test_over_the_limit_of_all_connections_reading_stops_and_every_request_is_answered() -> None:
+    """24 connections have sent all but the end of a request of 900 KB each; 1 MB may be under way."""
+    limit, count, size = 1_000_000, 24, 900_000
+    with running_broker(queued_max_request_bytes=limit) as broker, Wire(broker.bootstrap) as first:
+        create_topic(first, "orders")
+        server = server_of(broker)
+        frame = produce_frames("orders", 1, size)
+        wires = [Wire(broker.bootstrap, timeout_s=60) for _ in range(count)]
+        with peak_of(lambda: server._held_bytes) as peak:
+            senders = [threading.Thread(target=wire.socket.sendall, args=(frame[:-1],)) for wire in wires]
+            for sender in senders:
+                sender.start()
+            deadline = time.monotonic() + 30
+            while server._held_bytes <= limit and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert server._held_bytes > limit
+            for wire, sender in zip(wires, senders, strict=True):
+                threading.Thread(target=_send_end, args=(wire, sender, frame[-1:])).start()
+            offsets = sorted(offset for wire in wires for _, offset in answered(wire, 1))
+        assert offsets == list(range(count))
+        # the one that is let on until it is complete, and a last read of each of the others
+        assert limit < peak.value <= limit + size + count * ONE_READ
+        for wire in wires:
+            wire.close()
+
+
+def _send_end(wire: Wire, sender: threading.Thread, end: bytes) -> None:
+    sender.join()
+    wire.socket.sendall(end)
+
+
+def test_over_the_limit_of_one_connection_its_reading_stops_and_every_request_is_answered_in_order() -> None:
+    """A Fetch waits, behind it come 16 MB of requests; 1 MiB of them may wait."""
+    count, size = 256, 65_536
+    with running_broker() as broker, Wire(broker.bootstrap, timeout_s=60) as wire:
+        create_topic(wire, "orders")
+        create_topic(wire, "silent")
+        (connection,) = server_of(broker)._connections
+        number = wire.send(ApiKey.FETCH, 12, **fetch_fields("silent", 0, max_wait_ms=1_500))
+        with peak_of(lambda: connection.held_bytes) as peak:
+            frames = produce_frames("orders", count, size)
+            sender = threading.Thread(target=wire.socket.sendall, args=(frames,))
+            sender.start()
+            wire.receive(ApiKey.FETCH, 12, number)
+            assert answered(wire, count) == [(at, at) for at in range(count)]
+            sender.join()
+        assert len(frames) > 16_000_000
+        assert MAX_WAITING_BYTES <= peak.value <= MAX_WAITING_BYTES + ONE_READ + size * 2
+
+
+def test_a_connection_that_waits_for_memory_is_not_closed_for_being_slow() -> None:
+    """Its request is incomplete since the broker does not read, and that is not its fault."""
+    settings = {"queued_max_request_bytes": 100_000, "kohort_request_complete_timeout_ms": 1_000}
+    with running_broker(**settings) as broker:
+        frame = produce_frames("orders", 1, 400_000)
+        with Wire(broker.bootstrap) as greedy, Wire(broker.bootstrap, timeout_s=60) as patient:
+            create_topic(greedy, "orders")
+            greedy.socket.sendall(frame[:300_000])
+            server = server_of(broker)
+            while server._held_bytes <= 100_000:
+                time.sleep(0.01)
+            patient.socket.sendall(struct.pack(">i", len(frame) - 4))
+            sender = threading.Thread(target=patient.socket.sendall, args=(frame[4:],))
+            sender.start()
+            # the first is favoured, does not go on, and is closed for it; then it is the other's turn
+            assert answered(patient, 1)
+            sender.join()
