@@ -18,8 +18,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..protocol import FrameReader, Part, ProtocolError
+from ._connection_limits import (
+    MAX_AHEAD,
+    MAX_JOINED_BYTES,
+    MAX_WAITING_BYTES,
+    MAX_WAITING_REQUESTS,
+    TURN_S,
+)
 from ._pause import Pause, wake
-from ._requests import ONLY_ANSWERED
+from ._requests import MAY_PARK, ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
 from ._text import printable
@@ -34,22 +41,6 @@ if TYPE_CHECKING:
     from .security._quotas import Seat
 
 log = logging.getLogger("kohort.broker")
-
-#: Requests of one connection that may wait; over it its reading pauses.
-MAX_WAITING_REQUESTS = 32
-
-#: Bytes of one connection's waiting requests; over it its reading pauses.
-MAX_WAITING_BYTES = 1_048_576
-
-#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write, unless
-#: they have MAX_WAITING_BYTES before.
-MAX_AHEAD = 1_024
-
-#: Bytes of answers that leave together; more than that are written at once.
-MAX_JOINED_BYTES = 65_536
-
-#: A connection whose requests are all answered at once lets others go on after this long, in seconds.
-TURN_S = 0.005
 
 
 class Connection(asyncio.Protocol):
@@ -73,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._wakeup: asyncio.Future[None] | None = None
         self._settled: asyncio.Future[None] | None = None
         self._takes = True
+        self._frame = b""
         self._pause = Pause(server.loop, self._unmuted)
         self._lap_s = 0.0
         self._reading = True
@@ -288,11 +280,17 @@ class Connection(asyncio.Protocol):
                     self._lap_s = clock()
                 taken = self._take(frame)
                 self._lap_s = 0.0
+                size = len(frame)
                 if not taken:
-                    await self._answer(frame)
+                    if frame[:2] in MAY_PARK:
+                        # it may wait for minutes, and all that others wait for meanwhile is its frame
+                        self._release(size)
+                        size = 0
+                    self._frame, frame = frame, b""
+                    await self._answer()
                 self._busy = False
                 self.peer.queue_s = 0.0
-                self._release(frame)
+                self._release(size)
                 if self._server.now() > self._turn_ends:
                     # answering need not wait for anything: thousands of requests would be one step
                     await asyncio.sleep(0)
@@ -327,10 +325,10 @@ class Connection(asyncio.Protocol):
             self._settled = self._server.loop.create_future()
             await self._settled
 
-    async def _answer(self, frame: bytes) -> None:
+    async def _answer(self) -> None:
         """Answer a request that none may overtake, and that overtakes none."""
         await self._all_answered()
-        response = await self._response(frame)
+        response = await self._response()
         sending_s = clock()
         if response is not None:
             self.last_active = self._server.now()
@@ -348,21 +346,21 @@ class Connection(asyncio.Protocol):
         await self._sender.drained()
         self.peer.sent(clock() - sending_s)
 
-    async def _response(self, frame: bytes) -> bytes | bytearray | Sequence[Part] | None:
+    async def _response(self) -> bytes | bytearray | Sequence[Part] | None:
         self._handling = True
         try:
             if self._login is not None:
-                answer = await self._login.answer(frame)
+                answer = await self._login.answer(self._frame)
                 if not isinstance(answer, Pass):
                     return answer
             if self._gone:
-                if int.from_bytes(frame[:2], "big", signed=True) in ONLY_ANSWERED:
+                if int.from_bytes(self._frame[:2], "big", signed=True) in ONLY_ANSWERED:
                     return None
                 # time for its first step, which is where a request takes effect; none to wait for an answer
                 async with asyncio.timeout(0):
-                    await self._server.router.answer(frame, self.peer)
+                    await self._server.router.answer(self._handed(), self.peer)
                 return None
-            return await self._server.router.answer(frame, self.peer)
+            return await self._server.router.answer(self._handed(), self.peer)
         except TimeoutError:
             return None
         except asyncio.CancelledError:
@@ -392,8 +390,13 @@ class Connection(asyncio.Protocol):
             if not self.transport.is_closing():
                 self.transport.write(unsent)
 
-    def _release(self, frame: bytes) -> None:
-        self._waiting_bytes -= len(frame)
-        self._server.hold(self, -len(frame))
+    def _handed(self) -> bytes:
+        """The frame that is to be answered; it is not kept here."""
+        frame, self._frame = self._frame, b""
+        return frame
+
+    def _release(self, size: int) -> None:
+        self._waiting_bytes -= size
+        self._server.hold(self, -size)
         if not self._reading:
             self.regulate()

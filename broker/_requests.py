@@ -59,6 +59,9 @@ def _fields(key: int, version: int, names: tuple[str, ...]) -> tuple[frozenset[s
     return known, {field.name: field.default for field in fields if field.for_version_q(version)}
 
 
+#: How frames begin of requests that may be answered in minutes.
+MAY_PARK = frozenset(key.to_bytes(2, "big") for key in (ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
+
 #: Requests that change nothing: without a reader for the answer there is nothing to do.
 ONLY_ANSWERED = frozenset(
     {

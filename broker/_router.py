@@ -218,6 +218,9 @@ class Router:
             api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
         )
         meter = self._begin(header, peer)
+        size = len(frame)
+        # a request that waits does so without its bytes
+        del frame
         stopwatch = Stopwatch(self._handled(handler, request))
         read_s = clock() - begun_s
         response = await stopwatch
@@ -226,7 +229,7 @@ class Router:
             meter.see_all(response)
         if self._node.quotas.active:
             spent_s = read_s + stopwatch.running_s
-            answer = self._within_quotas(header, request, response, peer, len(frame), spent_s)
+            answer = self._within_quotas(header, request, response, peer, size, spent_s)
             meter.throttle.record(peer.delay_ms / 1000)
         else:
             answer = _encoded(header, response)
@@ -234,7 +237,7 @@ class Router:
         local_s = read_s + stopwatch.running_s + now - handled_s
         meter.took(peer.queue_s, local_s, now - begun_s - local_s)
         if header.api_key == ApiKey.PRODUCE:
-            peer.traffic.produced_bytes += len(frame)
+            peer.traffic.produced_bytes += size
         elif header.api_key == ApiKey.FETCH:
             peer.traffic.fetched_bytes += _size(answer)
         return answer

@@ -23,6 +23,12 @@ log = logging.getLogger("kohort.broker")
 #: A client that has to say who it is has said it this long after it connected, in seconds.
 STRANGER_S = 30.0
 
+#: A connection that holds no more than this may read on while others, who hold more, have to wait.
+SMALL_BYTES = 16_384
+
+#: How much the connections together hold of what they may: little, more than half, more than all.
+_NONE, _SOME, _FULL = range(3)
+
 #: Time between two looks for slow and idle connections, in seconds.
 SWEEP_S = 5.0
 
@@ -48,6 +54,7 @@ class Server:
         self.complaints = Seldom()
         self._held_bytes = 0
         self.connections_made = 0
+        self._pressure = 0
         self._favoured: Connection | None = None
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,31 +148,40 @@ class Server:
 
     def hold(self, connection: Connection, change: int) -> None:
         """Count request bytes that arrived (or, negative, are done with)."""
-        over = self._over()
         self._held_bytes += change
-        eased = over and not self._over()
-        if eased or (connection is self._favoured and not connection.held_bytes):
+        before, self._pressure = self._pressure, self._pressure_now()
+        if self._pressure > before:
+            # at once: each of the others could bring a whole read before it is its turn
+            self._favoured = self._favoured or connection
+            self._regulate()
+        elif self._pressure < before or (connection is self._favoured and not connection.held_bytes):
             self._favoured = None
             self.loop.call_soon(self._regulate)
 
     def must_wait(self, connection: Connection) -> bool:
-        """Whether this connection may not read on, because all of them together hold too much.
-
-        One may always go on, or a broker full of incomplete requests would stand still.
+        """Whether this connection may not read on, because all of them together hold too much: above half of
+        what they may hold those that hold much wait, so that small requests still come through, above all of
+        it everybody. One may always go on, or a broker full of incomplete requests would stand still.
         """
-        if not self._over() or connection.control:
+        if not self._pressure or connection.control:
             return False
-        if self._favoured is None:
+        if self._pressure == _SOME and connection.held_bytes <= SMALL_BYTES:
+            return False
+        if self._favoured is None and connection.held_bytes:
             self._favoured = connection
         return connection is not self._favoured
 
-    def _over(self) -> bool:
-        return self._held_bytes > self._settings.queued_max_request_bytes
+    def _pressure_now(self) -> int:
+        """A level is left an eighth below where it begins, or it would be left and entered all the time."""
+        eighths = self._held_bytes * 8
+        most = self._settings.queued_max_request_bytes
+        if eighths > most * (7 if self._pressure == _FULL else 8):
+            return _FULL
+        return _SOME if eighths > most * (3 if self._pressure else 4) else _NONE
 
     def _regulate(self) -> None:
         for connection in list(self._connections):
-            if not connection.reading:
-                connection.regulate()
+            connection.regulate()
 
     # slow and idle ones
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from kohort.broker._connection import MAX_JOINED_BYTES, MAX_WAITING_REQUESTS
+from kohort.broker._connection_limits import MAX_JOINED_BYTES, MAX_WAITING_REQUESTS
 from kohort.broker._text import MAX_LOGGED_TEXT, printable
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker

@@ -1,0 +1,19 @@
+"""How much one connection may have under way, and how long its turn is."""
+
+from __future__ import annotations
+
+#: Requests of one connection that may wait; over it its reading pauses.
+MAX_WAITING_REQUESTS = 32
+
+#: Bytes of one connection's waiting requests; over it its reading pauses.
+MAX_WAITING_BYTES = 1_048_576
+
+#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write, unless
+#: they have MAX_WAITING_BYTES before.
+MAX_AHEAD = 1_024
+
+#: Bytes of answers that leave together; more than that are written at once.
+MAX_JOINED_BYTES = 65_536
+
+#: A connection whose requests are all answered at once lets others go on after this long, in seconds.
+TURN_S = 0.005
