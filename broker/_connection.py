@@ -18,18 +18,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..protocol import FrameReader, Part, ProtocolError
-from ._connection_limits import (
-    MAX_AHEAD,
-    MAX_JOINED_BYTES,
-    MAX_WAITING_BYTES,
-    MAX_WAITING_REQUESTS,
-    TURN_S,
-)
 from ._pause import Pause, wake
 from ._requests import MAY_PARK, ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
 from ._text import printable
+from ._turns import MAX_AHEAD, MAX_JOINED_BYTES, MAX_WAITING_BYTES, MAX_WAITING_REQUESTS, TURN_S
 from .security._errors import CertificateError
 from .security._login import Login, Pass
 

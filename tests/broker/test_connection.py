@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from kohort.broker._connection_limits import MAX_JOINED_BYTES, MAX_WAITING_REQUESTS
 from kohort.broker._text import MAX_LOGGED_TEXT, printable
+from kohort.broker._turns import MAX_JOINED_BYTES, MAX_WAITING_REQUESTS
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, offset_at, part, produce_fields
