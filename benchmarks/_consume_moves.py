@@ -24,7 +24,7 @@ from ._rows import Figures
 Job = dict[str, Any]
 MEMBERS = 10
 #: How often the tenth joins and leaves again.
-TIMES = 3
+TIMES = 2
 #: A partition gets a record this often.
 PACE_S = 0.02
 HEARTBEAT_MS = 1_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,38 @@ def test_committable_is_the_first_offset_that_is_not_done_whatever_the_order(
         assert stay.committable == (left[0] if left else offsets[-1] + 1)
         assert stay.first_undone == (left[0] if left else None)
         assert stay.undone == len(left)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5)), max_size=12), st.randoms(use_true_random=False)
+)
+def test_records_in_any_order_are_counted_as_by_a_plain_list(
+    runs: list[tuple[int, int]], order: random.Random
+) -> None:
+    """Holes and runs delivered as wholes or one by one, done one by one or in runs: what is left is the same."""
+    tracker = Tracker()
+    stay = tracker.begin(ORDERS, 0)
+    left: list[int] = []
+    for hole, length in runs:
+        first = stay.position + hole
+        offsets = list(range(first, first + length))
+        if order.random() < 0.5:
+            stay.delivered_all(offsets)
+        else:
+            for offset in offsets:
+                stay.delivered(offset)
+        left += offsets
+        while left and order.random() < 0.6:
+            some = 1 if order.random() < 0.5 else order.randint(1, len(left))
+            at = 0 if order.random() < 0.5 else order.randint(0, len(left) - some)
+            chosen, left = left[at : at + some], left[:at] + left[at + some :]
+            if some == 1:
+                tracker.done(_record(chosen[0], stay.epoch))
+            else:
+                tracker.done_run([_record(offset, stay.epoch) for offset in chosen])
+            assert stay.undone == len(left)
+            assert stay.committable == (left[0] if left else stay.position)
+            assert stay.first_undone == (left[0] if left else None)
 
 
 @given(st.lists(st.sampled_from(["deliver", "done", "pass", "before"]), max_size=80), st.data())
