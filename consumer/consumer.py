@@ -131,11 +131,14 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         if self._parts is not None or self._closed:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         parts = self._built
+        # loading aiokafka takes a quarter of a second, which connecting need not wait for
+        loading = asyncio.create_task(off_the_loop(prepare))
         try:
-            # loading aiokafka takes a quarter of a second, which connecting need not wait for
-            await asyncio.gather(parts.cluster.connect(), off_the_loop(prepare))
+            await parts.cluster.connect()
+            await loading
         except BaseException:
             self._closed = True
+            await asyncio.gather(loading, return_exceptions=True)
             await parts.cluster.close()
             raise
         self._parts = parts

@@ -52,12 +52,12 @@ class Marking(ABC):
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""
         parts = self._parts or self._running(closing=True)
-        records = list(records)
-        runs: Iterable[Iterable[Record]] = (records,)
+        records = records if isinstance(records, list) else list(records)
+        runs = [records]
         if len(set(map(_epoch_of, records))) != 1:
-            runs = (run for _, run in groupby(records, _epoch_of))
+            runs = [list(run) for _, run in groupby(records, _epoch_of)]
         for run in runs:
-            self._was_done(parts, parts.tracker.done_run(list(run)))
+            self._was_done(parts, parts.tracker.done_run(run))
 
     async def commit(
         self,

@@ -56,7 +56,7 @@ def test_committable_is_the_first_offset_that_is_not_done_whatever_the_order(
 def test_records_in_any_order_are_counted_as_by_a_plain_list(
     runs: list[tuple[int, int]], order: random.Random
 ) -> None:
-    """Holes and runs delivered as wholes or one by one, done one by one or in runs: what is left is the same."""
+    """With holes, delivered in runs or one by one, and done in runs or one by one."""
     tracker = Tracker()
     stay = tracker.begin(ORDERS, 0)
     left: list[int] = []
