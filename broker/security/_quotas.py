@@ -74,6 +74,9 @@ class ConnectionQuotas:
                 own = settings_for(settings, listener.name)
                 rates[listener.name] = own.max_connection_creation_rate
         self._pace = {name: _Pace(rate, self._now()) for name, rate in rates.items() if rate < MAX_INT}
+        # there may be room for who waits
+        for tell in self.on_free:
+            tell()
 
     def wait_s(self, listener: Listener) -> float:
         """How long this listener's acceptor has to wait: infinite is until a connection ends."""

@@ -55,6 +55,17 @@ def test_at_the_limit_one_waits_until_a_place_is_free() -> None:
     assert scene.quotas.wait_s(scene.data) == 0
 
 
+def test_limits_may_be_raised_while_somebody_waits() -> None:
+    scene = Scene(max_connections=1)
+    told: list[bool] = []
+    scene.quotas.on_free.append(lambda: told.append(True))
+    assert scene.quotas.admit(scene.data, "a")
+    assert scene.quotas.wait_s(scene.data) == math.inf
+    scene.quotas.reconfigure(broker_settings({**TWO, "max.connections": 2}))
+    assert told == [True]
+    assert scene.quotas.wait_s(scene.data) == 0
+
+
 def test_the_control_listener_waits_for_nobody_but_itself() -> None:
     scene = Scene(max_connections=1, **{"listener.name.ssl.max.connections": "2"})
     assert scene.quotas.admit(scene.data, "a")
