@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from .._validation import SettingsError
 from ._errors import AuthenticationError
@@ -32,6 +33,9 @@ ALGORITHMS = frozenset(
 MAX_KEYS_BYTES, FETCH_S = 1_048_576, 10.0
 
 _SCHEMES = ("file", "http", "https")
+
+#: Tokens that end later than this, in seconds since 1970, end then.
+_FAR_S = 2**40
 
 
 class Tokens:
@@ -69,10 +73,12 @@ class Tokens:
             raise
         except Exception as error:
             raise AuthenticationError(f"the token cannot be read: {type(error).__name__}") from None
-        user = claims.get(self._settings.sasl_oauthbearer_sub_claim_name)
+        user, end = claims.get(self._settings.sasl_oauthbearer_sub_claim_name), claims["exp"]
         if not isinstance(user, str) or not user:
             raise AuthenticationError("the token names nobody")
-        return user, int(claims["exp"] * 1000)
+        if not isinstance(end, int | float):
+            raise AuthenticationError("the token does not say in numbers when it ends")
+        return user, int(min(end, _FAR_S) * 1000)
 
     def _claims(self, token: str, key: Any, algorithm: str) -> dict[str, Any]:
         settings = self._settings
@@ -99,7 +105,7 @@ class _Keys:
                 f"sasl.oauthbearer.jwks.endpoint.url={self._url} is not allowed: tokens are checked by keys "
                 "that are at an https: or file: address"
             )
-        self._path = urlsplit(self._url).path if scheme == "file" else None
+        self._path = url2pathname(urlsplit(self._url).path) if scheme == "file" else None
         self._refresh_s = settings.sasl_oauthbearer_jwks_endpoint_refresh_ms / 1000
         self._backoff_s = settings.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms / 1000
         self._now = now
@@ -113,7 +119,8 @@ class _Keys:
         await self._renew(due=self._due())
         found = self._among(name, algorithm)
         if found is None:
-            await self._renew(due=True)
+            # a file is read when it changes, and has been
+            await self._renew(due=self._path is None)
             found = self._among(name, algorithm)
         if found is None:
             raise AuthenticationError("the token is signed with a key that is not known")

@@ -25,7 +25,7 @@ from tests.broker.security.issuer import Issuer, message
 
 @pytest.fixture
 def issuer(tmp_path: Path) -> Issuer:
-    return Issuer(tmp_path / "keys.json")
+    return Issuer(tmp_path / "the keys.json")
 
 
 def tokens(url: str, **more: Any) -> Tokens:
@@ -58,6 +58,7 @@ async def test_a_signed_token_names_its_user_until_it_ends(issuer: Issuer) -> No
         {"sub": None},
         {"sub": ""},
         {"nbf": 4_000_000_000},
+        {"exp": "4000000000"},
         {"headers": {"kid": "unknown"}},
     ],
     ids=str,
