@@ -195,7 +195,7 @@ def _broker(options: argparse.Namespace) -> int:
     import asyncio
     import logging
 
-    from .broker import Broker, LogHandler, loop_factory
+    from .broker import Broker, LogHandler, allow_open_files, loop_factory
     from .protocol import KohortError
 
     handler = LogHandler(options.log_format)
@@ -217,6 +217,7 @@ def _broker(options: argparse.Namespace) -> int:
             settings=settings,
             metrics_port=options.metrics_port,
         )
+        allow_open_files()
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(broker, handler))
     except KohortError as error:

@@ -3,7 +3,7 @@
 from ._broker import Broker
 from ._collector import settle_collector
 from ._log_handler import LogHandler
-from ._loop import loop_factory
+from ._loop import allow_open_files, loop_factory
 from ._settings import BrokerSettings
 from ._validation import SettingsError
 from .metrics import BrokerSnapshot
@@ -14,6 +14,7 @@ __all__ = [
     "BrokerSnapshot",
     "LogHandler",
     "SettingsError",
+    "allow_open_files",
     "loop_factory",
     "settle_collector",
 ]

@@ -171,7 +171,8 @@ def _open_files() -> int | None:
         import resource
     except ImportError:
         return None
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return None if most == resource.RLIM_INFINITY else most
 
 
 def _is_local(listener: Listener) -> bool:
