@@ -11,7 +11,7 @@ JOBS ?= 2
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect soak docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-spark
+.PHONY: help demo test lint unit test-kafka test-connect soak soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
@@ -22,6 +22,7 @@ help:
 	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker that is killed, stopped,"
 	@echo "                 cut off and out of disk under load; counts go into docs/reliability-report.md"
 	@echo "make fuzz        inputs that nobody would send, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
+	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours"
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
@@ -77,6 +78,9 @@ FUZZ_SECONDS ?= 60
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet atheris || echo "atheris has no wheel for this Python: inputs are damaged by chance"
 	PYTHONPATH=.src $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --report docs/reliability-report.md
+
+soak-simulation: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/simulation/test_schedules.py -s --soak 1 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py

@@ -181,6 +181,9 @@ class Tree:
 
     def make_file(self, path: str) -> FileNode:
         """The file, made if it is not there."""
+        node = self.find(path)
+        if isinstance(node, FileNode):
+            return node
         parent, name = self.parent(path)
         if name not in parent.names:
             parent.change((name, FileNode(self.page_bytes)))

@@ -5,9 +5,9 @@ See docs/simulation.md.
 """
 
 from ._consumers import Application, MakeApplication
-from ._plan import MakeAssignors
+from ._plan import MakeAssignors, faults_table
 from ._simulate import SimulationFailed, SimulationReport, replay_command, simulate, trace
-from ._violation import INVARIANTS, Violation
+from ._violation import INVARIANTS, Violation, invariants_table
 from ._world import Stats
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "SimulationReport",
     "Stats",
     "Violation",
+    "faults_table",
+    "invariants_table",
     "replay_command",
     "simulate",
     "trace",

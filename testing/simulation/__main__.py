@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="run this schedule alone, and show what happens in it")
     parser.add_argument("--seeds", type=int, default=500, help="run so many schedules (default: 500)")
     parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
+    parser.add_argument("--crashes", type=int, default=0, help="so many more crashes in each (default: 0)")
     parser.add_argument("--without", default="", help="faults, incidents and members to leave out: a,b,c")
     parser.add_argument(
         "--go-on", action="store_true", help="count failures instead of stopping at the first"
@@ -24,14 +25,14 @@ def main() -> int:
     given = parser.parse_args()
     left_out = [name for name in given.without.split(",") if name]
     if given.seed is not None:
-        lines, violation = trace(given.seed, left_out=left_out)
+        lines, violation = trace(given.seed, left_out=left_out, crashes=given.crashes)
         print("\n".join(lines))
         print("every invariant holds" if violation is None else violation)
         return 0 if violation is None else 1
     began = time.process_time()
     try:
         seeds = range(given.first, given.first + given.seeds)
-        report = simulate(seeds, left_out=left_out, go_on=given.go_on)
+        report = simulate(seeds, left_out=left_out, crashes=given.crashes, go_on=given.go_on)
     except SimulationFailed as failure:
         print(failure)
         return 1

@@ -96,6 +96,8 @@ class Broker:
             file_delete_delay_ms=100,
         )
         self._cleaning: Cleaning | None = None
+        #: Requests about many groups that are not answered yet.
+        self._fanned_out: set[Coroutine[Any, Any, Any]] = set()
 
     # --- what others ask ----------------------------------------------------------------------------------
 
@@ -111,8 +113,9 @@ class Broker:
         self._world.checks.asked(call)
         if call.api_key in FAN_OUT:
             answer = coordinator.handle(call.api_key, call.version, call.body, call.client.context)
+            self._fanned_out.add(answer)
             task = self._loop.create_task(answer)
-            task.add_done_callback(lambda done: self._fanned(call, done))
+            task.add_done_callback(lambda done: self._fanned(call, answer, done))
         else:
             coordinator.submit(call.api_key, call.version, call.body, call.client.context, call)
 
@@ -175,7 +178,8 @@ class Broker:
         )
         self._coordinator.open()
         self.reachable = True
-        loop.call_later(world.rng.choice((0, 0, 5, 100)) / 1_000, self._load)
+        loading_ms = (0, 0, 5) if world.plan.crashes else (0, 0, 5, 100)
+        loop.call_later(world.rng.choice(loading_ms) / 1_000, self._load)
 
     def crash(self, *, power: bool) -> None:
         """The process, or with ``power`` its machine, stops here; it starts again a little later."""
@@ -185,23 +189,19 @@ class Broker:
         self.crashes += 1
         doubtful = self.log is None or self.log.offline
         self._go_down()
-        self._fs = (
-            self._fs.after_crash(world.rng.getrandbits(32), flips=world.plan.flips)
-            if power
-            else self._fs.after_kill()
-        )
+        self._fs = self._what_is_left(power=power)
         world.checks.crashed(torn=doubtful)
-        world.heap.at(world.heap.now + world.rng.choice((1, 10, 300)), self.start)
+        self._start_again()
 
     def crashed(self) -> None:
         """The file system has stopped the process in the middle of an operation."""
         world = self._world
         self.crashes += 1
-        world.say("the process is killed in the middle of a write")
+        world.say("everything stops in the middle of a write")
         self._go_down()
-        self._fs = self._fs.after_kill()
+        self._fs = self._what_is_left(power=world.plan.fsync)
         world.checks.crashed(torn=True)
-        world.heap.at(world.heap.now + world.rng.choice((1, 10, 300)), self.start)
+        self._start_again()
 
     def stop(self) -> None:
         """Stop in good order, and start again."""
@@ -218,7 +218,7 @@ class Broker:
             world.say(f"the stop is not clean: {error}")
         self._go_down()
         world.checks.crashed(torn=not self._clean)
-        world.heap.at(world.heap.now + world.rng.choice((1, 10, 300)), self.start)
+        self._start_again()
 
     def move(self) -> None:
         """Give the partition up, and take it on again."""
@@ -244,7 +244,8 @@ class Broker:
 
     def torn_write(self, draw: float) -> None:
         """The process dies in the next write to the log."""
-        self._fs.crash_at(1, byte=int(draw * 300), path=".log")
+        # of the log's file: the next write, or the sync that follows it
+        self._fs.crash_at(1 + int(draw * 20) % 2, byte=int(draw * 300), path=".log")
 
     def fsync_error(self) -> None:
         self._fs.fail_at(1, errno.EIO, kinds=("sync",))
@@ -282,9 +283,23 @@ class Broker:
 
     # --- inside -------------------------------------------------------------------------------------------
 
+    def _start_again(self) -> None:
+        world = self._world
+        down_ms = (1, 5, 20) if world.plan.crashes else (1, 10, 300)
+        world.heap.at(world.heap.now + world.rng.choice(down_ms), self.start)
+
+    def _what_is_left(self, *, power: bool) -> FaultyFileSystem:
+        if not power:
+            return self._fs.after_kill()
+        return self._fs.after_crash(self._world.rng.getrandbits(32), flips=self._world.plan.flips)
+
     def _go_down(self) -> None:
         self.reachable = False
         self._loop.alive = False
+        self._world.checks.gone()
+        for answer in self._fanned_out:
+            answer.close()
+        self._fanned_out.clear()
         self.shard = self.log = self._coordinator = self._cleaning = None
         self._world.connections_broke()
 
@@ -311,7 +326,8 @@ class Broker:
     def _on_note(self, note: Note) -> None:
         self._world.checks.noted(note)
 
-    def _fanned(self, call: Call, done: asyncio.Task[Any]) -> None:
+    def _fanned(self, call: Call, answer: Coroutine[Any, Any, Any], done: asyncio.Task[Any]) -> None:
+        self._fanned_out.discard(answer)
         call.set(done.result())
 
     def _clean_on(self, log: PartitionLog, stages: Iterator[Any]) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
 _ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
+_HELD: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 _HEARD_BY: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
 
 
@@ -37,16 +38,20 @@ class Checks:
         self._generations: dict[str, int] = {}
         self._handed_out: dict[str, int] = {}
         self._heard: dict[tuple[str, str], int] = {}
-        self._settled: dict[str, int] = {}
+        self._settled: dict[str, tuple[int, dict[TopicPartition, str]]] = {}
         # when a group was last seen with members, on the coordinator's clock
         self._peopled: dict[str, int] = {}
         self._before: Durable | None = None
+        self._known: Durable | None = None
+        # requests that the coordinator has not answered
+        self._open: set[Call] = set()
 
     # --- requests and answers -----------------------------------------------------------------------------
 
     def asked(self, call: Call) -> None:
         """A request is about to be taken in."""
         self.touched = True
+        self._open.add(call)
         body, key = call.body, call.api_key
         now_ms = self._world.broker.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
@@ -66,6 +71,7 @@ class Checks:
     def answered(self, call: Call, reply: Any) -> None:
         """A request is answered."""
         self.touched = True
+        self._open.discard(call)
         key = call.api_key
         if self._world.trace is not None:
             self._world.say(f"{call}: {_told(reply)}")
@@ -189,11 +195,14 @@ class Checks:
                 self._peopled[group_id] = stored.state_timestamp_ms
         self._known = None
         self._seen.clear()
+        self._settled.clear()
         self._states.clear()
         self._generations.clear()
         self._heard.clear()
 
-    _known: Durable | None = None
+    def gone(self) -> None:
+        """The process is gone, and with it the requests that it had."""
+        self._open.clear()
 
     def loaded(self, skipped: int) -> None:
         """The log was read back."""
@@ -245,9 +254,13 @@ class Checks:
     def look(self) -> None:
         """After an event that reached the coordinator."""
         self.touched = False
-        shard = self._world.broker.shard
-        if not self.enabled or shard is None:
-            return
+        broker = self._world.broker
+        shard = broker.shard
+        if self.enabled and shard is not None:
+            self._shard(shard)
+        broker.look()
+
+    def _shard(self, shard: Shard) -> None:
         self._known = shard.durable
         self.book.check(shard.durable, "the coordinator has")
         for group in shard.groups.values():
@@ -274,9 +287,9 @@ class Checks:
         if len(set(instances)) < len(instances):
             self.fail("S9", f"{group_id} has members {list(group.members)} for {instances}")
         self._limits(group)
+        self._parked(shard, group)
         self._timers(shard, group)
-        if state is GroupState.STABLE and self._settled.get(group_id) != group.generation:
-            self._settled[group_id] = group.generation
+        if state is GroupState.STABLE and (known is not group or before is not state):
             self._shares(group)
 
     def _limits(self, group: Group) -> None:
@@ -287,6 +300,19 @@ class Checks:
             self.fail("S10", f"{len(group.members)} members, {len(parked)} parked, {most} allowed")
         if len(parked) != group.awaiting_join_count:
             self.fail("S10", f"{len(parked)} joins are parked, counted {group.awaiting_join_count}")
+
+    def _parked(self, shard: Shard, group: Group) -> None:
+        if not self._open or shard.is_busy(group.group_id):
+            return
+        slots = [slot for m in group.members.values() for slot in (m.parked_join, m.parked_sync)]
+        held = {slot.handle for slot in slots if slot is not None}
+        for call in self._open:
+            if call.api_key in _HELD and call.body.group_id == group.group_id and call not in held:
+                self.fail("S6", f"{call} is neither answered nor held for an answer")
+
+    def unanswered(self) -> list[Call]:
+        """Requests that wait in the coordinator."""
+        return list(self._open)
 
     def _timers(self, shard: Shard, group: Group) -> None:
         group_id, timers = group.group_id, shard.timers
@@ -309,7 +335,11 @@ class Checks:
                 if partition in owner:
                     both = f"{owner[partition]} and {member.member_id}"
                     self.fail("S4", f"{partition} belongs to {both} in generation {group.generation}")
-                owner[partition] = member.member_id
+                owner[partition] = member.instance_id or member.member_id
+        generation, owned = self._settled.get(group.group_id, (-1, owner))
+        if generation == group.generation and owned != owner:
+            self.fail("S4", f"generation {generation} was handed out twice: {owned}, then {owner}")
+        self._settled[group.group_id] = group.generation, owner
         if plan.eager and group.subscribed_topics is not None:
             topics = self._world.plan.topics
             every = {TopicPartition(t, n) for t in group.subscribed_topics for n in range(topics[t])}

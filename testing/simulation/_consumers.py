@@ -124,9 +124,14 @@ class Consumers:
         generation = member.membership.generation
         if generation < 0:
             return
+        shard = self._world.broker.shard
+        group = None if shard is None else shard.groups.get(member.plan.group)
+        if group is None or group.generation != generation:
+            return
         mine = _has(member)
         for other in self._world.members.values():
-            if other is member or not other.alive or other.plan.group != member.plan.group:
+            # after a crash a number that was never durable is used again, for other members
+            if other is member or not other.alive or other.membership.member_id not in group.members:
                 continue
             if other.membership.generation == generation and not self._is_behind(other):
                 both = mine & _has(other)

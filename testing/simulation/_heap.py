@@ -10,7 +10,15 @@ from collections.abc import Callable, Coroutine
 from heapq import heappop, heappush
 from math import ceil
 from random import Random
-from typing import Any
+from typing import Any, Protocol
+
+
+class Watch(Protocol):
+    """Who looks at what happened."""
+
+    touched: bool
+
+    def look(self) -> None: ...
 
 
 class Heap:
@@ -31,17 +39,18 @@ class Heap:
         """``action(*args)`` at a time that is not over."""
         heappush(self._heap, (time, self._tie(), action, args))
 
-    def step(self, end: int) -> bool:
-        """Let the next thing happen, if it is due by ``end``; else the time is ``end``."""
+    def run(self, end: int, watch: Watch) -> None:
+        """Let happen what is due by ``end``, and have each looked at that touched what is watched; then the
+        time is ``end``.
+        """
         heap = self._heap
-        if not heap or heap[0][0] > end:
-            self.now = max(self.now, end)
-            return False
-        time, _, action, args = heappop(heap)
-        self.now = time
-        self.events += 1
-        action(*args)
-        return True
+        while heap and heap[0][0] <= end:
+            self.now, _, action, args = heappop(heap)
+            self.events += 1
+            action(*args)
+            if watch.touched:
+                watch.look()
+        self.now = max(self.now, end)
 
 
 class _Handle:

@@ -112,14 +112,12 @@ class Incidents:
                 if incident.draw < 0.6:
                     world.heap.at(at_ms, world.start_member, member.name)
             case "poll-stop":
-                member.do(member.stop_polling)
-                world.heap.at(at_ms, member.do, member.poll_again)
+                member.do(member.stop_polling, at_ms)
             case "rejoin":
                 member.do(member.rejoin)
             case "resubscribe":
                 topics = world.plan.groups[member.plan.group].topics
-                member.do(member.subscribe, topics[:1])
-                world.heap.at(at_ms, member.do, member.subscribe, topics)
+                member.do(member.subscribe, topics[:1], topics, at_ms)
 
     def _arrive(self, incident: Incident) -> None:
         gone = [name for name, member in self._world.members.items() if not member.alive]
@@ -146,5 +144,6 @@ class Incidents:
                 topic = _bodies.DeleteTopic(ASIDE, [_bodies.DeletePartition(0)])
                 tool.send(ApiKey.OFFSET_DELETE, _bodies.OffsetDelete(SIMPLE_GROUP, [topic]))
             case _:
-                world.checks.book.gone(SIMPLE_GROUP, ASIDE)
+                for name in groups:
+                    world.checks.book.gone(name, ASIDE)
                 world.broker.delete_topic(ASIDE)

@@ -18,10 +18,11 @@ from ...consumer.pool import Channel
 from ...consumer.record import Record
 from ...consumer.tracker import Stay, Tracker
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
+from ...statemachine import MemberState
 from . import _bodies
 from ._handover import Giving, Handover
 from ._network import Call, Connection
-from ._plan import MemberPlan
+from ._plan import ASIDE, MemberPlan
 
 if TYPE_CHECKING:
     from ._world import World
@@ -62,6 +63,7 @@ class Member:
         )
         self.membership = Membership(settings, group.make_assignors(), world.rng)
         self._world = world
+        self._heap = world.heap
         self._halted = False
         self._wake_ms = -1
         self._seeking: dict[TopicPartition, int] = {}
@@ -73,7 +75,7 @@ class Member:
         }
         self.membership.subscribe(group.topics, world.heap.now)
         self.later(plan.poll_ms, self._poll)
-        self.later(plan.commit_ms, self._commit_regularly)
+        self._commit_due_ms = self.now + plan.commit_ms
         self.carry_out()
 
     def __repr__(self) -> str:
@@ -81,7 +83,7 @@ class Member:
 
     @property
     def now(self) -> int:
-        return self._world.heap.now
+        return self._heap.now
 
     @property
     def connections(self) -> Iterable[Connection]:
@@ -112,20 +114,24 @@ class Member:
         rest = tuple(sorted(self.reading.keys() | self._seeking.keys()))
         self._handover.give(Giving(rest, self.now + self._world.plan.heartbeat_ms, asked=False, last=True))
 
-    def stop_polling(self) -> None:
+    def stop_polling(self, until_ms: int) -> None:
         """The application hangs longer than it may between polls."""
         self.paused = True
         self.membership.pause("it does not poll")
         self.carry_out()
+        self.later(max(until_ms - self.now, 0), self.poll_again)
 
     def poll_again(self) -> None:
         self.paused = False
         self.membership.resume(self.now)
         self.carry_out()
 
-    def subscribe(self, topics: Iterable[str]) -> None:
+    def subscribe(self, topics: Iterable[str], then: Iterable[str] = (), at_ms: int = 0) -> None:
+        """Subscribe to these topics, and at a later time to others."""
         self.membership.subscribe(topics, self.now)
         self.carry_out()
+        if then:
+            self.later(max(at_ms - self.now, 0), self.subscribe, then)
 
     def rejoin(self) -> None:
         self.membership.rejoin("asked for", self.now)
@@ -141,14 +147,15 @@ class Member:
 
     def later(self, delay_ms: int, action: Callable[..., None], *args: Any) -> None:
         """Do something in a while, if the process lives then."""
-        self._world.heap.at(self.now + delay_ms, self.do, action, *args)
+        heap = self._heap
+        heap.at(heap.now + delay_ms, self.do, action, *args)
 
     def do(self, action: Callable[..., None], *args: Any) -> None:
         """Do something now, or when the process goes on."""
         if not self.alive:
             return
-        if self.now < self.frozen_until:
-            self._world.heap.at(self.frozen_until, self.do, action, *args)
+        if self._heap.now < self.frozen_until:
+            self._heap.at(self.frozen_until, self.do, action, *args)
         else:
             action(*args)
 
@@ -162,10 +169,11 @@ class Member:
                 self._carry_out(effect)
         deadline = membership.next_deadline()
         if deadline is not None:
-            wake_ms = max(ceil(deadline), self.now)
-            if self._wake_ms < self.now or wake_ms < self._wake_ms:
+            now = self._heap.now
+            wake_ms = max(ceil(deadline), now)
+            if self._wake_ms < now or wake_ms < self._wake_ms:
                 self._wake_ms = wake_ms
-                self._world.heap.at(wake_ms, self.do, self._wake, wake_ms)
+                self._heap.at(wake_ms, self.do, self._wake, wake_ms)
 
     def _carry_out(self, effect: Effect) -> None:
         kind = type(effect)
@@ -235,6 +243,8 @@ class Member:
             self.membership.answered(memo, body, self.now)
             if call.api_key == ApiKey.JOIN_GROUP:
                 self._world.consumers.joined(self)
+                if "early-commit" in self._world.plan.network and not self._world.healed:
+                    self._commit_early()
             self.carry_out()
         elif call.api_key == ApiKey.OFFSET_COMMIT:
             self._committed(memo, call.body, body)
@@ -274,6 +284,10 @@ class Member:
 
     def _poll(self) -> None:
         self.later(self.plan.poll_ms, self._poll)
+        if self.now >= self._commit_due_ms:
+            self._commit_due_ms = self.now + self.plan.commit_ms
+            if not self._committing:
+                self.commit(None, None)
         if self._halted or self.paused:
             return
         for partition, stay in self.reading.items():
@@ -336,10 +350,20 @@ class Member:
         self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, giving), _REQUEST_TIMEOUT_MS)
         return True
 
-    def _commit_regularly(self) -> None:
-        self.later(self.plan.commit_ms, self._commit_regularly)
-        if not self._committing:
-            self.commit(None, None)
+    def _commit_early(self) -> None:
+        """As no client of ours does it: with the new generation, before the share is known."""
+        membership = self.membership
+        if membership.state is not MemberState.COMPLETING:
+            return
+        offsets = {TopicPartition(ASIDE, 0): CommittedOffset(membership.generation)}
+        body = _bodies.commit(
+            self.plan.group,
+            offsets,
+            generation=membership.generation,
+            member_id=membership.member_id,
+            instance_id=self.plan.instance_id,
+        )
+        self.send(Channel.CONTROL, ApiKey.OFFSET_COMMIT, body, (offsets, None), _REQUEST_TIMEOUT_MS)
 
     def _committed(
         self,

@@ -24,17 +24,18 @@ NETWORK: Final[dict[str, tuple[str, float]]] = {
     "delay": ("a request is late by up to a session timeout; what is behind it waits", 0.05),
     "duplicate": ("a request arrives once more, up to three session timeouts later", 0.08),
     "reset": ("a connection breaks, before or after the request has arrived; what was in it is cut", 0.03),
+    "early-commit": ("a member commits between its JoinGroup and its SyncGroup", 0.0),
     "lost-answer": ("a request is carried out, and the connection breaks before its answer", 0.03),
 }
 
 #: What happens at moments that are drawn: (what it is, how often at most in one schedule).
 INCIDENTS: Final[dict[str, tuple[str, int]]] = {
-    "kill": ("the coordinator's process is killed and reads its log back", 3),
-    "power-loss": ("its machine loses power: unsynced pages are lost, torn or kept (only with fsync)", 3),
+    "kill": ("the coordinator's process is killed and reads its log back", 1),
+    "power-loss": ("its machine loses power: unsynced pages are lost, torn or kept (only with fsync)", 2),
     "stop": ("the coordinator stops in good order and starts again", 1),
     "move": ("the partition of the offsets topic is given up and taken on again", 1),
     "clock-jump": ("the coordinator starts with a wall clock that is off by up to an hour", 1),
-    "torn-write": ("the process is killed in the middle of a write, at any byte of it", 1),
+    "torn-write": ("everything stops in a write, at any byte of it, or in the sync behind it", 1),
     "fsync-error": ("a sync fails: what was to be synced is lost to the disk", 1),
     "disk-full": ("there is no room for the next bytes, for a while", 1),
     "short-write": ("a write leaves half of its bytes and fails", 1),
@@ -50,12 +51,15 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "poll-stop": ("a member's application does not poll any more; it leaves, and comes back later", 1),
     "resubscribe": ("a member subscribes to other topics", 1),
     "rejoin": ("a member asks for a rebalance", 1),
-    "simple-commit": ("somebody who is no member commits for a group without members", 2),
+    "simple-commit": ("somebody who is no member commits for a group without members", 1),
     "read": ("a tool reads all offsets of a group", 1),
     "delete-group": ("a tool deletes a group", 1),
     "delete-offsets": ("a tool deletes offsets of a topic", 1),
     "delete-topic": ("a topic is deleted, and with it its offsets", 1),
 }
+
+#: Time between crashes where more are asked for.
+_CRASH_EVERY_MS: Final = 60
 
 #: On in every schedule.
 _ALWAYS: Final = frozenset({"kill", "simple-commit", "read", "checkpoint"})
@@ -146,7 +150,7 @@ class Plan:
     rebalance_ms: int
     initial_delay_ms: int
     retention_ms: int
-    quiet_sessions: int
+    quiet_ms: int
     max_size: int
     fsync: bool
     flips: int
@@ -156,6 +160,7 @@ class Plan:
     members: list[MemberPlan]
     network: dict[str, float]
     incidents: list[Incident]
+    crashes: int = 0
     left_out: frozenset[str] = field(default_factory=frozenset)
 
     def names(self) -> list[str]:
@@ -181,43 +186,69 @@ class Plan:
         return self
 
 
-def draw_plan(seed: int, make_assignors: MakeAssignors | None = None) -> Plan:
-    """The plan of a seed; ``make_assignors`` takes the place of those that are drawn."""
+def faults_table() -> str:
+    """What may go wrong, as a Markdown table."""
+    lines = ["| fault | what happens |", "| --- | --- |"]
+    lines += [f"| `{name}` | {what} |" for name, (what, _) in (*NETWORK.items(), *INCIDENTS.items())]
+    return "\n".join(lines) + "\n"
+
+
+def draw_plan(seed: int, make_assignors: MakeAssignors | None = None, crashes: int = 0) -> Plan:
+    """The plan of a seed; ``make_assignors`` takes the place of those that are drawn, and the coordinator
+    crashes so many times more.
+    """
     rng = Random(seed)
     session_ms = rng.choice((900, 1_200, 1_800))
-    faults_ms = rng.randint(3, 5) * session_ms // 2
+    faults_ms = rng.choice((3, 4, 4, 6, 10)) * session_ms // 4 + crashes * _CRASH_EVERY_MS
     topics = {f"t{number}": rng.randint(1, 4) for number in range(rng.randint(1, 2))}
     groups = _groups(rng, topics, make_assignors)
     fsync = rng.random() < 0.5
-    on = {name for name in (*NETWORK, *INCIDENTS, BIT_FLIPS) if rng.random() < 0.5} | _ALWAYS
-    members = _members(rng, groups, session_ms)
+    on = {name for name in (*NETWORK, *INCIDENTS) if rng.random() < 0.35} | _ALWAYS
+    members = _members(rng, groups, faults_ms)
     return Plan(
         seed=seed,
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
         session_ms=session_ms,
         heartbeat_ms=session_ms // 3,
-        rebalance_ms=rng.choice((700, 1_200, 2_000)),
+        # members hear of a rebalance by a heartbeat: it must leave them the time
+        rebalance_ms=max(rng.choice((600, 900, 1_500)), session_ms // 3 * 2),
         initial_delay_ms=rng.choice((0, 0, 300)),
         retention_ms=rng.choice((session_ms, 3 * session_ms, 100_000)),
-        quiet_sessions=10 if rng.random() < 0.05 else 1,
-        max_size=rng.choice((2, 3)) if rng.random() < 0.05 else 100,
+        quiet_ms=10 * session_ms if rng.random() < 0.03 else session_ms // 2,
+        max_size=2 if rng.random() < 0.1 else 100,
         fsync=fsync,
-        flips=rng.randint(1, 3) if BIT_FLIPS in on and fsync else 0,
-        segment_bytes=rng.choice((1_024, 2_048, 1 << 20)),
+        flips=rng.randint(1, 4) if fsync and rng.random() < 0.7 else 0,
+        segment_bytes=rng.choice((1_024, 4_096, 1 << 20)),
         topics=topics,
         groups=groups,
         members=members,
         network={name: NETWORK[name][1] for name in NETWORK if name in on},
-        incidents=_incidents(rng, on, faults_ms, fsync=fsync),
+        incidents=_incidents(rng, on, faults_ms, fsync=fsync)
+        + _crashes(rng, crashes, faults_ms, fsync=fsync),
+        crashes=crashes,
     )
+
+
+def _crashes(rng: Random, count: int, faults_ms: int, *, fsync: bool) -> list[Incident]:
+    kinds = ("kill", "power-loss", "torn-write") if fsync else ("kill", "torn-write")
+    crashes = [
+        Incident(f"c{number}", rng.randint(1, faults_ms - 1), rng.choice(kinds), 0, rng.random(), 0)
+        for number in range(count)
+    ]
+    # something that can be lost in each
+    commits = [
+        Incident(f"s{number}", rng.randint(1, faults_ms - 1), "simple-commit", 0, 0.0, 0)
+        for number in range(2 * count)
+    ]
+    return [*crashes, *commits]
 
 
 def _groups(
     rng: Random, topics: dict[str, int], make_assignors: MakeAssignors | None
 ) -> dict[str, GroupPlan]:
     groups = {}
-    for number in range(2 if rng.random() < 0.1 else 1):
+    for number in range(2 if rng.random() < 0.06 else 1):
         name = f"g{number}"
         strategy = rng.choice(_STRATEGIES)
 
@@ -230,11 +261,11 @@ def _groups(
     return groups
 
 
-def _members(rng: Random, groups: dict[str, GroupPlan], session_ms: int) -> list[MemberPlan]:
+def _members(rng: Random, groups: dict[str, GroupPlan], faults_ms: int) -> list[MemberPlan]:
     members = []
     statics = rng.random() < 0.4
     for group in groups:
-        for number in range(rng.choice((2, 3, 3, 4))):
+        for number in range(rng.choice((2, 2, 2, 2, 3, 4))):
             static = statics and rng.random() < 0.6
             name = f"{group}m{number}"
             members.append(
@@ -243,10 +274,10 @@ def _members(rng: Random, groups: dict[str, GroupPlan], session_ms: int) -> list
                     group,
                     f"i{name}" if static else None,
                     rng.choice(_VERSIONS[:_STATIC_VERSIONS] if static else _VERSIONS),
-                    0 if number < 2 else rng.randint(0, session_ms),
-                    rng.randint(150, 350),
+                    0 if number < 2 else rng.randint(0, faults_ms // 2),
+                    rng.randint(200, 500),
                     rng.choice((1, 50, 300)),
-                    rng.randint(200, 600),
+                    rng.randint(300, 700),
                     rng.random() < 0.7,
                 )
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -14,15 +15,18 @@ from ._world import Stats, World
 
 #: Lines of a failed schedule that are shown.
 _SHOWN_LINES = 60
+_COLLECT_EVERY = 10
 
 
 class SimulationFailed(AssertionError):  # noqa: N818
     """A schedule in which an invariant does not hold. ``left_out``: what it does not take to show it."""
 
-    def __init__(self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str]) -> None:
+    def __init__(
+        self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str], crashes: int = 0
+    ) -> None:
         shown = trace[-_SHOWN_LINES:]
         more = len(trace) - len(shown)
-        head = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out)}", ""]
+        head = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out, crashes)}", ""]
         cut = [f"({more} lines before)"] if more else []
         super().__init__("\n".join([*head, *cut, *shown]))
         self.seed = seed
@@ -50,6 +54,7 @@ def simulate(
     assignors: MakeAssignors | None = None,
     application: MakeApplication | None = None,
     left_out: Collection[str] = (),
+    crashes: int = 0,
     checked: bool = True,
     go_on: bool = False,
 ) -> SimulationReport:
@@ -57,12 +62,15 @@ def simulate(
 
     ``assignors`` makes the assignors of every member (each call new instances), ``application`` what the
     members of one schedule do with their records. ``left_out`` are faults, incidents or members not to take
-    part, ``checked`` False compares nothing. With ``go_on`` failures are counted instead of raised.
+    part, ``crashes`` are so many more of the coordinator in each schedule. ``checked`` False compares
+    nothing. With ``go_on`` failures are counted instead of raised.
     """
     report = SimulationReport()
     with _own_loop():
-        for seed in range(seeds) if isinstance(seeds, int) else seeds:
-            run = _Run(seed, assignors, application, checked)
+        for number, seed in enumerate(range(seeds) if isinstance(seeds, int) else seeds):
+            if number % _COLLECT_EVERY == 0:
+                gc.collect(0)
+            run = _Run(seed, assignors, application, checked, crashes)
             world, violation = run.schedule(left_out)
             report.stats.add(world.stats)
             if violation is not None:
@@ -72,10 +80,11 @@ def simulate(
     return report
 
 
-def replay_command(seed: int, left_out: Collection[str] = ()) -> str:
+def replay_command(seed: int, left_out: Collection[str] = (), crashes: int = 0) -> str:
     """The command line that runs a schedule again."""
+    more = f" --crashes {crashes}" if crashes else ""
     without = f" --without {','.join(left_out)}" if left_out else ""
-    return f"python -m kohort.testing.simulation --seed {seed}{without}"
+    return f"python -m kohort.testing.simulation --seed {seed}{more}{without}"
 
 
 def trace(
@@ -84,10 +93,11 @@ def trace(
     assignors: MakeAssignors | None = None,
     application: MakeApplication | None = None,
     left_out: Collection[str] = (),
+    crashes: int = 0,
 ) -> tuple[list[str], Violation | None]:
     """What happens in a schedule, line by line, and what it fails by."""
     with _own_loop():
-        world, violation = _Run(seed, assignors, application, True).schedule(left_out, traced=True)
+        world, violation = _Run(seed, assignors, application, True, crashes).schedule(left_out, traced=True)
     return world.trace or [], violation
 
 
@@ -99,9 +109,10 @@ class _Run:
     assignors: MakeAssignors | None
     application: MakeApplication | None
     checked: bool
+    crashes: int
 
     def plan(self, left_out: Collection[str]) -> Plan:
-        return draw_plan(self.seed, self.assignors).leave_out(left_out)
+        return draw_plan(self.seed, self.assignors, self.crashes).leave_out(left_out)
 
     def schedule(self, left_out: Collection[str], *, traced: bool = False) -> tuple[World, Violation | None]:
         application = None if self.application is None else self.application()
@@ -126,15 +137,21 @@ class _Run:
         world, found = self.schedule(out, traced=True)
         left = self.plan(left_out).names()
         kept = tuple(name for name in out if name in left or name in left_out)
-        return SimulationFailed(self.seed, found or violation, kept, world.trace or [])
+        return SimulationFailed(self.seed, found or violation, kept, world.trace or [], self.crashes)
 
 
 @contextmanager
 def _own_loop() -> Iterator[None]:
-    """Give the thread its event loop back at the end."""
+    """Give the thread its event loop back at the end; and the garbage collector, which is called between
+    schedules instead: what a schedule makes is all of one age.
+    """
     set_running: Callable[[asyncio.AbstractEventLoop | None], None] = asyncio._set_running_loop
     before = asyncio._get_running_loop()
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         set_running(before)
+        if collecting:
+            gc.enable()

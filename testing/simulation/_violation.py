@@ -31,6 +31,12 @@ INVARIANTS: Final[dict[str, str]] = {
 }
 
 
+def invariants_table() -> str:
+    """What must hold, as a Markdown table."""
+    lines = ["| | holds |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in INVARIANTS.items())]
+    return "\n".join(lines) + "\n"
+
+
 class Violation(Exception):  # noqa: N818
     """An invariant does not hold; ``name`` is its key in INVARIANTS."""
 

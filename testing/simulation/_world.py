@@ -20,8 +20,8 @@ from ._plan import Plan
 from ._violation import Violation
 
 #: How often records are produced, and how often the end is looked for.
-_PRODUCE_MS: Final = 150
-_LOOK_MS: Final = 50
+_PRODUCE_MS: Final = 250
+_LOOK_MS: Final = 100
 #: What a coordinator that has just crashed, and its members' pauses, may take on top.
 _SLACK_MS: Final = 1_500
 _TRACE_LINES: Final = 100_000
@@ -142,32 +142,28 @@ class World:
         self._heal()
         self._settle()
         rebalances = self.stats.rebalances
-        self._let_pass(self.heap.now + plan.quiet_sessions * plan.session_ms)
+        self._let_pass(self.heap.now + plan.quiet_ms)
         if self.stats.rebalances > rebalances:
             self.checks.fail("L4", "a rebalance in a group that was settled")
         self.consumers.settled()
 
     def _let_pass(self, end: int) -> None:
-        heap, checks, broker = self.heap, self.checks, self.broker
         while True:
             try:
-                if not heap.step(end):
-                    return
-                if checks.touched:
-                    checks.look()
-                    broker.look()
+                self.heap.run(end, self.checks)
+                return
             except SimulatedCrash:
-                broker.crashed()
+                self.broker.crashed()
             except Violation:
                 raise
             except Exception as error:
-                if checks.enabled:
+                if self.checks.enabled:
                     raise Violation("S0", f"{type(error).__name__}: {error}") from error
 
     def _produce(self) -> None:
         if not self.healed:
             for partition in self.ends:
-                if self.rng.random() < 0.3:
+                if self.rng.random() < 0.4:
                     self.ends[partition] += self.rng.randint(1, 3)
             self.heap.at(self.heap.now + _PRODUCE_MS, self._produce)
 
@@ -247,8 +243,8 @@ class World:
                 committed = None if entry is None else entry.offset
                 if done < end or committed != end:
                     return "L3", f"{partition} of {name} ends at {end}, done {done}, committed {committed}"
-        parked = [id_ for g in shard.groups.values() for id_, m in g.members.items() if m.waits]
-        return ("L2", f"requests of {parked} are parked") if parked else None
+        waiting = self.checks.unanswered()
+        return ("L2", f"{waiting} are not answered") if waiting else None
 
     def describe(self) -> dict[str, Any]:
         """The plan in few words, for a trace."""

@@ -1,17 +1,45 @@
-"""Groups through drawn faults: no schedule breaks an invariant, and none loses an acknowledged commit."""
+"""Groups through drawn faults: no schedule breaks an invariant, and no acknowledged commit is lost.
+
+``--soak`` (``make soak-simulation``) runs the many that take hours.
+"""
 
 from __future__ import annotations
 
+import pytest
+
 from kohort.testing import simulate
+from kohort.testing.simulation import Stats
 
-SCHEDULES = 100
+SCHEDULES, SOAKED_SCHEDULES = 500, 50_000
+CRASHES, SOAKED_CRASHES = 4_000, 400_000
+#: In one schedule of those that are about crashes.
+CRASHES_EACH = 60
 
 
-def test_no_schedule_breaks_an_invariant() -> None:
-    stats = simulate(SCHEDULES).stats
-    assert stats.schedules == SCHEDULES
-    # what they are made of, in a mean schedule
-    assert stats.crashes > SCHEDULES
-    assert stats.reloads > 2 * SCHEDULES
-    assert stats.rebalances > 2 * SCHEDULES
-    assert stats.commits > 4 * SCHEDULES
+@pytest.mark.timeout(36_000)
+def test_no_schedule_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    count = SOAKED_SCHEDULES if soaks else SCHEDULES
+    stats = Stats()
+    for first in range(0, count, SCHEDULES):
+        stats.add(simulate(range(first, first + SCHEDULES)).stats)
+        if soaks:
+            with capsys.disabled():
+                print(f"\n{stats}", flush=True)
+    # a mean schedule has some of everything
+    assert stats.schedules == count
+    assert stats.crashes > count
+    assert stats.rebalances > 2 * count
+    assert stats.commits > 5 * count
+    assert min(stats.compactions, stats.removals, stats.network_faults) > count // 10
+
+
+@pytest.mark.timeout(36_000)
+def test_no_crash_loses_an_acknowledged_commit(soaks: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    stats, seed = Stats(), 0
+    while min(stats.crashes, stats.reloads) < (SOAKED_CRASHES if soaks else CRASHES):
+        stats.add(simulate([seed], crashes=CRASHES_EACH).stats)
+        seed += 1
+        if soaks and seed % 500 == 0:
+            with capsys.disabled():
+                print(f"\n{stats}", flush=True)
+    assert stats.commits > stats.schedules

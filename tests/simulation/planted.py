@@ -1,0 +1,332 @@
+"""Bugs planted in the code under simulation, each a small patch in memory: does the simulator find them?
+
+``python -m tests.simulation.planted`` looks for the first seed that finds each, and writes the table of
+docs/simulation.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+
+from kohort.testing.simulation import simulate
+
+#: Seeds within which each bug has to be found.
+MOST_SEEDS = 500
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "simulation.md"
+_TABLE = re.compile(r"(?<=<!-- planted bugs -->\n).*?(?=<!-- end of planted bugs -->)", re.S)
+_ROW = re.compile(r"^\| (?P<what>.+?) \| `.+?` \| (?P<name>\w+) \| (?P<seeds>\d+) \|$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """``old`` is replaced by ``new`` in the function ``where``, as in "coordinator.join:_add"."""
+
+    what: str
+    where: str
+    old: str
+    new: str
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The bug is there in the block."""
+        function = self._function()
+        sound = function.__code__
+        source = textwrap.dedent(inspect.getsource(function))
+        assert source.count(self.old) == 1, f"{self.where} has {source.count(self.old)} times {self.old!r}"
+        namespace = dict(function.__globals__)
+        code = compile(
+            f"from __future__ import annotations\n{source.replace(self.old, self.new)}", self.where, "exec"
+        )
+        exec(code, namespace)
+        function.__code__ = _plain(namespace[function.__name__]).__code__
+        try:
+            yield
+        finally:
+            function.__code__ = sound
+
+    def _function(self) -> FunctionType:
+        return _plain(pkgutil.resolve_name(f"kohort.{self.where}"))
+
+
+def _plain(found: object) -> FunctionType:
+    if isinstance(found, property):
+        found = found.fget
+    assert isinstance(found, FunctionType)
+    return found
+
+
+def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True) -> tuple[int, str] | None:
+    """The first seed that finds a bug, and the invariant that it breaks."""
+    with bug.planted():
+        for seed in seeds:
+            failed = simulate([seed], checked=checked, go_on=True).failed
+            if failed:
+                return seed, failed[seed]
+    return None
+
+
+_REPLY_FIRST = """from kohort.coordinator.expiry import AfterExpiry
+        shard.append(tuple(records), AfterExpiry(commit.group_id, 0, ""))
+        shard.reply(request, commit_reply(commit))"""
+
+BUGS = (
+    Bug(
+        "a commit is acknowledged before it is written",
+        "coordinator.commits:handle_commit",
+        "shard.append(tuple(records), AfterCommit(commit.group_id, request))",
+        _REPLY_FIRST,
+    ),
+    Bug(
+        "a commit is acknowledged though the log refused it",
+        "coordinator.commits:AfterCommit.failed",
+        "refusal(self.request, append_error(error))",
+        "commit_reply(self.request.body)",
+    ),
+    Bug(
+        "a commit that the log refused is never answered",
+        "coordinator.commits:AfterCommit.failed",
+        "shard.reply(self.request, refusal(self.request, append_error(error)))",
+        "pass",
+    ),
+    Bug(
+        "answers go out before the sync they wait for",
+        "coordinator.runner:ShardRunner._write",
+        "if self.fsync:",
+        "if False:",
+    ),
+    Bug(
+        "no checksum is looked at",
+        "protocol:verify_batch",
+        "if crc != header.crc:",
+        "if False:",
+    ),
+    Bug(
+        "a torn tail stays in the log",
+        "log._recovery:_Opening._cut",
+        "segment.truncate(damage.position)",
+        "pass",
+    ),
+    Bug(
+        "what a failed append has written stays in the log",
+        "log._segment:Segment._undo",
+        "self.truncate(size)",
+        "self.size = size",
+    ),
+    Bug(
+        "compaction keeps the oldest record of a key",
+        "log._clean_keys:KeyMap._take",
+        "newest[records[position:key_end]] = base_offset + delta",
+        "newest.setdefault(records[position:key_end], base_offset + delta)",
+    ),
+    Bug(
+        "a load keeps the first commit of a partition",
+        "coordinator.durable:Durable.apply_encoded",
+        "offsets[key] = value",
+        "offsets.setdefault(key, value)",
+    ),
+    Bug(
+        "a load brings deleted offsets back",
+        "coordinator.load:Loader._record",
+        "self._shard.replay(record, offset, producer_id)",
+        "type(record).__name__ == 'OffsetDeleted' or self._shard.replay(record, offset, producer_id)",
+    ),
+    Bug(
+        "the generation is not in the record",
+        "coordinator.model:Group.to_record",
+        "self.generation,",
+        "0,",
+    ),
+    Bug(
+        "the shares are not in the record",
+        "coordinator.sync:_store",
+        "group.to_record(chosen)",
+        "group.to_record(dict.fromkeys(chosen, empty))",
+    ),
+    Bug(
+        "shares are handed out before they are written",
+        "coordinator.sync:_store",
+        "shard.append((",
+        "from kohort.coordinator.rebalance import set_assignment\n"
+        "    set_assignment(shard, group, chosen, group.state_timestamp_ms)\n"
+        "    shard.append((",
+    ),
+    Bug(
+        "a commit of an older generation is taken",
+        "coordinator.commits:_unacceptable",
+        "if generation != group.generation:",
+        "if False:",
+    ),
+    Bug(
+        "a commit is taken between join and sync",
+        "coordinator.commits:_unacceptable",
+        "if group.state is GroupState.COMPLETING_REBALANCE:",
+        "if False:",
+    ),
+    Bug(
+        "a round ends with the generation it began with",
+        "coordinator.rebalance:complete_join",
+        "group.generation += 1",
+        "group.generation = max(group.generation, 1)",
+    ),
+    Bug(
+        "sessions do not run again after a load",
+        "coordinator.shard:Shard.activate",
+        "restart_session(self, group, member, now_ms)",
+        "pass",
+    ),
+    Bug(
+        "a session is half as long as it was asked for",
+        "coordinator.members:restart_session",
+        "timeout_ms = member.session_timeout_ms",
+        "timeout_ms = member.session_timeout_ms // 2",
+    ),
+    Bug(
+        "a heartbeat does not restart the session",
+        "coordinator.heartbeat:_heartbeat",
+        "shard.timers.start((SESSION, body.group_id, body.member_id), now_ms + timeout_ms)",
+        "pass",
+    ),
+    Bug(
+        "a member whose session is over stays",
+        "coordinator.sessions:on_session_timer",
+        "if member.waits:",
+        "if True:",
+    ),
+    Bug(
+        "the session of a removed member runs on",
+        "coordinator.members:remove_member",
+        "shard.timers.cancel((SESSION, group.group_id, member.member_id))",
+        "pass",
+    ),
+    Bug(
+        "a parked sync is forgotten when its member goes",
+        "coordinator.members:remove_member",
+        "answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))",
+        "pass",
+    ),
+    Bug(
+        "a parked sync is forgotten when a rebalance begins",
+        "coordinator.rebalance:_abandon_assignment",
+        "if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):",
+        "if member.parked_sync is not None:\n            member.parked_sync = None",
+    ),
+    Bug(
+        "a second join overwrites the one that is parked",
+        "coordinator.members:park_join",
+        "answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)",
+        "group.awaiting_join_count -= member.parked_join is not None",
+    ),
+    Bug(
+        "a static member that comes back does not fence who was there",
+        "coordinator.static:replace_static_member",
+        "answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)",
+        "group.awaiting_join_count -= member.parked_join is not None",
+    ),
+    Bug(
+        "those who wait are forgotten when the shard goes",
+        "coordinator.shard:Shard.unload",
+        "answer_join_error(self, group, member, error, member.member_id)",
+        "pass",
+    ),
+    Bug(
+        "offsets of a group with members expire",
+        "coordinator.expiry:_is_expired",
+        "return False",
+        "pass",
+    ),
+    Bug(
+        "no time to expire at is read as the past",
+        "coordinator.expiry:_is_expired",
+        "if entry.expire_timestamp_ms != NONE:",
+        "if True:",
+    ),
+    Bug(
+        "an offset's age counts from its commit, not from the end of its group",
+        "coordinator.expiry:_is_expired",
+        "base_ms = max(base_ms, group.state_timestamp_ms)",
+        "pass",
+    ),
+    Bug(
+        "a group takes one member too many",
+        "coordinator.join:_has_seat",
+        "group.awaiting_join_count < limit or",
+        "True or",
+    ),
+    Bug(
+        "a cooperative leader gives away what another still reads",
+        "assignors._book:ListBook.withhold",
+        "if claimant not in (UNCLAIMED, m):",
+        "if False:",
+    ),
+    Bug(
+        "an eager member keeps what it has while it joins",
+        "consumer.membership:Membership._given_up_before_joining",
+        "return tuple(sorted(self.owned))",
+        "return ()",
+    ),
+    Bug(
+        "a member goes on with what was taken from it",
+        "consumer.membership:Membership._adopt",
+        "if revoked:",
+        "if False:",
+    ),
+    Bug(
+        "a member that the group does not know goes on",
+        "consumer.membership_core:MembershipCore._lose",
+        "self._release(lost, lost=True, reason=reason)",
+        "pass",
+    ),
+    Bug(
+        "a member commits what is delivered, done or not",
+        "consumer.tracker:Stay.committable",
+        "return self._open[0] if self._open else self.position",
+        "return self.position",
+    ),
+    Bug(
+        "a member says that all behind a gap is done",
+        "consumer.tracker:Stay._done_beyond",
+        "if offset in self._done_early:",
+        "if self._done_early:",
+    ),
+)
+
+
+def table(found: dict[Bug, tuple[int, str]]) -> str:
+    """The rows of the page."""
+    lines = ["", "| planted | in | broken | seeds |", "| --- | --- | --- | --- |"]
+    lines += [f"| {bug.what} | `{bug.where}` | {name} | {seed + 1} |" for bug, (seed, name) in found.items()]
+    return "\n".join([*lines, "", ""])
+
+
+def rows() -> dict[str, tuple[str, int]]:
+    """What the page says: what is planted to (the invariant that it breaks, how many seeds it takes)."""
+    (text,) = _TABLE.findall(PAGE.read_text())
+    return {row["what"]: (row["name"], int(row["seeds"])) for row in _ROW.finditer(text)}
+
+
+def main() -> int:
+    found: dict[Bug, tuple[int, str]] = {}
+    for bug in BUGS:
+        first = found_by(bug)
+        print(
+            f"{bug.what}: {'not found' if first is None else f'{first[1]}, {first[0] + 1} seeds'}", flush=True
+        )
+        if first is not None:
+            found[bug] = first
+    if len(found) == len(BUGS) and PAGE.exists():
+        PAGE.write_text(_TABLE.sub(lambda _: table(found), PAGE.read_text()))
+    return 0 if len(found) == len(BUGS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
