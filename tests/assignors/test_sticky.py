@@ -133,7 +133,7 @@ def test_what_an_idle_member_still_claims_is_withheld_for_a_round() -> None:
     assert cooperative({"t": 3}, group({"a": "t", "idle": ""}, {"idle": "t0 t1"})) == {"a": "t2", "idle": ""}
 
 
-def test_a_stale_claimant_gets_nothing_its_newest_owner_still_reads() -> None:
+def test_a_stale_claimant_gets_nothing_its_newest_owner_still_reads_kafka_12984() -> None:
     wanted = {"a": "t", "b": "u", "c": "t u"}
     owned = {"a": "t0 t1", "b": "t0 u0"}
     answer = cooperative({"t": 2, "u": 2}, group(wanted, owned, a=3, b=5))
