@@ -289,7 +289,7 @@ BUGS = (
     Bug(
         "a member commits what is delivered, done or not",
         "consumer.tracker:Stay.committable",
-        "return self._open[0] if self._open else self.position",
+        "return self.first if self.first < self.end else self.position",
         "return self.position",
     ),
     Bug(
