@@ -191,9 +191,8 @@ def main() -> int:
             contenders = [OURS] if row.alone or not job["jars"] else [BUILT_IN, OURS]
             for contender in contenders[:: 1 if number % 2 == 0 else -1]:
                 figures = measure(spark, row, contender, job)
-                if number >= 0:
-                    line = {"row": row.name, "contender": contender, "round": number, "figures": figures}
-                    print(json.dumps(line), flush=True)
+                line = {"row": row.name, "contender": contender, "round": number, "figures": figures}
+                print(json.dumps(line), flush=True)
     if spark is not None:
         spark.stop()
     return 0

@@ -120,9 +120,11 @@ def _measured(job: dict[str, Any]) -> Measured:
         assert worker.stdout is not None
         for line in worker.stdout:
             found = json.loads(line)
-            measured[found["contender"]][found["row"]].append(found["figures"])
+            if found["round"] >= 0:
+                measured[found["contender"]][found["row"]].append(found["figures"])
+            turn = f"round {found['round'] + 1}" if found["round"] >= 0 else "warming"
             shown = "  ".join(f"{key} {value:,.2f}" for key, value in found["figures"].items())
-            say(f"round {found['round'] + 1}  {found['row']:12} {found['contender']:16} {shown}")
+            say(f"{turn}  {found['row']:12} {found['contender']:16} {shown}")
     if worker.returncode:
         raise SystemExit(f"the measuring process ended with {worker.returncode}: see above")
     return measured

@@ -91,7 +91,13 @@ def __getattr__(name: str) -> Any:
     """Names are loaded when first asked for, so that a worker or a test pays only for what it uses."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
+    try:
+        module = import_module(f".{_HOME_OF[name]}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark.sql.datasource":
+            raise
+        raise ImportError(f"{name} needs PySpark 4.0 or newer; GroupBatches works from 3.5 on") from error
+    value = getattr(module, name)
     globals()[name] = value
     return value
 
