@@ -37,6 +37,8 @@ class ApiKey(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    END_TXN = 26
     DESCRIBE_ACLS = 29
     CREATE_ACLS = 30
     DELETE_ACLS = 31
@@ -117,6 +119,8 @@ _ROWS = (
     Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, 2, _ADMIN),
     Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, 2, _PRODUCER),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 4, _CONSUMER),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 0, 3, 3, _PRODUCER),
+    Api(ApiKey.END_TXN, "EndTxn", 0, 4, 3, _PRODUCER),
     Api(ApiKey.DESCRIBE_ACLS, "DescribeAcls", 1, 3, 2, _ADMIN),
     Api(ApiKey.CREATE_ACLS, "CreateAcls", 1, 3, 2, _ADMIN),
     Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, 2, _ADMIN),

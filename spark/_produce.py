@@ -28,6 +28,7 @@ from ..protocol import (
 )
 from ._client import Client
 from ._group import UnknownTopicError
+from ._transaction import Transaction, TransactionRules, add_partition, begin
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -38,6 +39,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LOG_OVERHEAD = 12
 _CRC_AT, _COVERED_FROM = 17, 21
 _LAST_SEQUENCE = 2**31
+_TRANSACTIONAL = 0x10
 
 
 @dataclass(slots=True)
@@ -56,17 +58,30 @@ class RecordWriter:
     """Buffers rows by partition and sends them; ``close`` returns when all are acknowledged.
 
     A row without a partition goes where Java's producers send its key; without a key, with its neighbours.
-    Raises UnknownTopicError, KafkaError and BrokerConnectionError.
+    With ``rules`` all goes into one transaction, which whoever has ``transaction`` must end. Raises
+    UnknownTopicError, KafkaError, BrokerConnectionError, and NoTransactionsError when it is made.
     """
 
-    def __init__(self, client: Client, codec: Codec = Codec.NONE) -> None:
+    def __init__(
+        self, client: Client, codec: Codec = Codec.NONE, rules: TransactionRules | None = None
+    ) -> None:
         self._client = client
         self._codec = codec
-        self._producer = client.run(_producer_id)
+        self._transaction = None if rules is None else begin(client, rules)
+        if self._transaction is None:
+            self._producer = client.run(_producer_id)
+        else:
+            self._producer = self._transaction.producer_id, self._transaction.producer_epoch
         self._pending: dict[TopicPartition, _Pending] = {}
         self._partitions: dict[str, int] = {}
         self._keyless: dict[str, int] = {}
         self.records = 0
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The transaction with what was sent so far; None without one, and while it is empty."""
+        sent = any(pending.under_way is not None for pending in self._pending.values())
+        return self._transaction if sent else None
 
     def add(
         self,
@@ -114,18 +129,22 @@ class RecordWriter:
         return int((murmur2(key) & 0x7FFFFFFF) % count)
 
     def _send(self, place: TopicPartition, pending: _Pending) -> None:
+        transaction = self._transaction
         if pending.under_way is not None:
             # one after the other: their sequence numbers must arrive in order
             pending.under_way.result()
-        batch = _batch(pending, self._producer, self._codec)
+        elif transaction is not None:
+            self._client.run(lambda cluster: add_partition(cluster, transaction, place))
+        batch = _batch(pending, self._producer, self._codec, transactional=transaction is not None)
         pending.sequence = (pending.sequence + pending.count) % _LAST_SEQUENCE
         pending.records, pending.count = bytearray(), 0
-        pending.under_way = self._client.submit(lambda cluster: _delivered(cluster, place, batch))
+        name = None if transaction is None else transaction.name
+        pending.under_way = self._client.submit(lambda cluster: _delivered(cluster, place, batch, name))
 
 
-async def _delivered(cluster: Cluster, place: TopicPartition, batch: bytes) -> int:
+async def _delivered(cluster: Cluster, place: TopicPartition, batch: bytes, transaction: str | None) -> int:
     try:
-        return await cluster.retrying(lambda: produce(cluster, place, batch))
+        return await cluster.retrying(lambda: produce(cluster, place, batch, transactional_id=transaction))
     except KafkaError as error:
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             return -1  # an earlier try was written, and only its answer was lost
@@ -174,7 +193,7 @@ def _sized(out: bytearray, part: bytes | None) -> None:
     out += part or b""
 
 
-def _batch(pending: _Pending, producer: tuple[int, int], codec: Codec) -> bytes:
+def _batch(pending: _Pending, producer: tuple[int, int], codec: Codec, *, transactional: bool) -> bytes:
     from crc32c import crc32c
 
     payload = compress(codec, bytes(pending.records))
@@ -188,7 +207,7 @@ def _batch(pending: _Pending, producer: tuple[int, int], codec: Codec) -> bytes:
         -1,
         2,
         0,
-        codec,
+        codec | (_TRANSACTIONAL if transactional else 0),
         last,
         pending.first_ms,
         pending.last_ms,

@@ -1,25 +1,31 @@
 """``df.write`` and ``writeStream.format("kohort")``: rows to topics, a batch's number at most once.
 
-The ledger is a commit of a group of its own: its offset is the number of the next batch. A batch that the
-ledger has is not written again. Spark gives a sink no moment before its tasks, so a batch that was cut off
-between its first record and the ledger's commit is written again from its beginning.
+    each task: is the batch in the ledger? -> begin a transaction -> write
+    the driver, when all tasks are done: note the transactions -> commit each -> note the number
+
+Where the broker offers no transactions, and where none are wanted, tasks write at once: what a failed batch
+has written stays to be seen, and is written again. See ``_ledger.py`` and ``_transaction.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType
 
-from ..consumer import CommittedOffset
-from ..protocol import Codec, TopicPartition
-from ._client import Client, ConnectionOptions, process_client
+from ..consumer import BrokerConnectionError
+from ..protocol import KafkaError, TopicPartition
+from ._client import Client, process_client
+from ._ledger import Ledger, transaction_name
 from ._options import OptionsError
 from ._produce import RecordWriter
+from ._sink_options import SinkOptions
+from ._transaction import NoTransactionsError, Transaction, TransactionLostError, TransactionRules, end
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,173 +38,128 @@ try:
 except ImportError:
     WRITES_STREAMS = False
 
+log = logging.getLogger(__name__)
+
 #: What Spark calls the number of a query's batch among a task's properties.
 _BATCH_ID = "streaming.sql.batchId"
-
-_TYPES: Mapping[str, tuple[str, ...]] = {
-    "topic": ("string",),
-    "key": ("binary", "string"),
-    "value": ("binary", "string"),
-    "partition": ("int",),
-    "headers": ("array<struct<key:string,value:binary>>",),
-    "timestamp": ("timestamp",),
-}
-
-
-class SinkOptions(BaseModel):
-    """What a write takes; aliases are the options' names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    bootstrap: Annotated[str, Field(alias="kafka.bootstrap.servers", min_length=1)]
-    #: For rows without a column of that name.
-    topic: str | None = None
-    compression: Annotated[Codec, Field(alias="kafka.compression.type")] = Codec.NONE
-    ledger_group: Annotated[str | None, Field(alias="ledgerGroup", min_length=1)] = None
-    ledger_topic: Annotated[str | None, Field(alias="ledgerTopic", min_length=1)] = None
-    #: The number of a batch that is no query's, such as ``Batch.number``.
-    batch_number: Annotated[int | None, Field(alias="batchNumber", ge=0)] = None
-    client_id: Annotated[str, Field(alias="kafka.client.id", min_length=1)] = "kohort-spark"
-    request_timeout_ms: Annotated[int, Field(alias="kafka.request.timeout.ms", gt=0)] = 30_000
-
-    @field_validator("compression", mode="before")
-    @classmethod
-    def _codec(cls, name: object) -> object:
-        if isinstance(name, str):
-            if name.upper() not in Codec.__members__:
-                raise ValueError(f"no codec: use {', '.join(one.lower() for one in Codec.__members__)}")
-            return Codec[name.upper()]
-        return name
-
-    @model_validator(mode="after")
-    def _ledger_has_a_place(self) -> SinkOptions:
-        if self.ledger_group and not (self.ledger_topic or self.topic):
-            raise ValueError(
-                "ledgerGroup needs ledgerTopic (or topic): the ledger is a commit on its partition 0"
-            )
-        if self.batch_number is not None and not self.ledger_group:
-            raise ValueError("batchNumber needs ledgerGroup, which remembers it")
-        return self
-
-    @property
-    def connection(self) -> ConnectionOptions:
-        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms)
-
-
-_ALIASES = {(one.alias or name).lower(): one.alias or name for name, one in SinkOptions.model_fields.items()}
-
-
-def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """The options, checked. Raises OptionsError."""
-    try:
-        return SinkOptions.model_validate({_ALIASES.get(k.lower(), k): v for k, v in given.items()})
-    except ValidationError as error:
-        words = []
-        for problem in error.errors():
-            key = ".".join(map(str, problem["loc"]))
-            if problem["type"] == "extra_forbidden":
-                words.append(
-                    f"unknown option {key!r}: the options are {', '.join(sorted(_ALIASES.values()))}"
-                )
-            else:
-                text = problem["msg"].removeprefix("Value error, ")
-                words.append(
-                    f"{key}={problem['input']!r}: {text}"
-                    if key and problem["type"] != "missing"
-                    else f"{key}: {text}"
-                    if key
-                    else text
-                )
-        raise OptionsError("; ".join(words)) from error
-
-
-def check_columns(schema: StructType, options: SinkOptions) -> None:
-    """Refuse rows that cannot be records. Raises OptionsError."""
-    problems = []
-    for column in schema.fields:
-        kind = column.dataType.simpleString()
-        wanted = _TYPES.get(column.name)
-        if wanted is None:
-            problems.append(
-                f"column {column.name!r} is none of {', '.join(_TYPES)}: drop it or put it into value"
-            )
-        elif kind not in wanted:
-            problems.append(f"column {column.name!r} is {kind}: cast it to {' or '.join(wanted)}")
-    if "value" not in schema.fieldNames():
-        problems.append("there is no column 'value'")
-    if "topic" not in schema.fieldNames() and options.topic is None:
-        problems.append("there is neither a column 'topic' nor the option topic")
-    if problems:
-        raise OptionsError("; ".join(problems))
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task has written."""
+    """What a task has written, and the transaction that it is in."""
 
     records: int
+    transaction: Transaction | None = None
 
 
-class Ledger:
-    """The number of the last batch that is in the topics, as a group's commit."""
-
-    def __init__(self, client: Client, options: SinkOptions) -> None:
-        self._client = client
-        self._group = options.ledger_group or ""
-        self._place = TopicPartition(options.ledger_topic or options.topic or "", 0)
-
-    def has(self, number: int) -> bool:
-        found = self._client.run(lambda cluster: cluster.committed(self._group, [self._place]))
-        return self._place in found and found[self._place].offset > number
-
-    def note(self, number: int) -> None:
-        entry = {self._place: CommittedOffset(number + 1)}
-        self._client.run(lambda cluster: cluster.commit(self._group, entry))
-
-
-class _Writer:
+class TopicWriter:
     """What both kinds of writers do."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
+        #: Goes to the tasks: a task's second attempt must find the transaction of the first.
+        self._prefix = options.ledger_group or f"kohort-{uuid.uuid4().hex}"
 
-    def write_rows(self, batches: Iterator[pa.RecordBatch], number: int | None) -> Written:
+    def write_rows(self, batches: Iterator[pa.RecordBatch], number: int | None, task: int) -> Written:
         """Write a task's rows, unless the ledger has their batch."""
-        options = self.options
-        client = process_client(options.connection)
-        if options.ledger_group and number is not None and Ledger(client, options).has(number):
+        ledger = self._ledger
+        if ledger is not None and number is not None and ledger.read().holds(number):
             return Written(0)
-        writer = RecordWriter(client, options.compression)
+        writer = self._record_writer(task)
+        try:
+            self._write_all(writer, batches)
+        except BaseException:
+            if writer.transaction is not None:
+                _abort(self._client, writer.transaction)
+            raise
+        return Written(writer.records, writer.transaction)
+
+    def finish(self, messages: Sequence[WriterCommitMessage | None], number: int | None) -> None:
+        """All tasks are done: readers see the batch from now on, and the ledger has it."""
+        transactions = [one.transaction for one in messages if isinstance(one, Written) and one.transaction]
+        ledger = self._ledger
+        if ledger is None or number is None:
+            for one in transactions:
+                end(self._client, one, commit=True)
+            return
+        entry = ledger.read()
+        if entry.next_number > number:
+            return
+        if entry.holds(number):
+            transactions = list(entry.prepared)
+        elif transactions:
+            ledger.prepare(number, transactions)
+        try:
+            for one in transactions:
+                end(self._client, one, commit=True)
+        except TransactionLostError:
+            # the batch is not in the topics: the next start writes it
+            ledger.cancel(number)
+            raise
+        ledger.note(number)
+
+    def give_up(self, messages: Sequence[WriterCommitMessage | None], number: int | None) -> None:
+        """A task has failed: what the others wrote is not to be seen.
+
+        Spark asks for it after a failed ``finish``, too; but a batch that the ledger has is to be seen.
+        """
+        ledger = self._ledger
+        if ledger is not None and number is not None and ledger.read().holds(number):
+            return
+        for one in messages:
+            if isinstance(one, Written) and one.transaction is not None:
+                _abort(self._client, one.transaction)
+
+    @property
+    def _client(self) -> Client:
+        return process_client(self.options.connection)
+
+    @property
+    def _ledger(self) -> Ledger | None:
+        options = self.options
+        if options.ledger_group is None:
+            return None
+        place = TopicPartition(options.ledger_topic or options.topic or "", 0)
+        return Ledger(self._client, options.ledger_group, place)
+
+    def _record_writer(self, task: int) -> RecordWriter:
+        options = self.options
+        if options.transactions != "never":
+            rules = TransactionRules(transaction_name(self._prefix, task), options.transaction_timeout_ms)
+            try:
+                return RecordWriter(self._client, options.compression, rules)
+            except NoTransactionsError as error:
+                if options.transactions == "required":
+                    raise
+                _say_once(options.bootstrap, str(error))
+        return RecordWriter(self._client, options.compression)
+
+    def _write_all(self, writer: RecordWriter, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
             for record in _records(batch):
-                topic = record.pop("topic", None) or options.topic
+                topic = record.pop("topic", None) or self.options.topic
                 if topic is None:
                     raise OptionsError("a row has no topic: fill column topic, or set option topic")
                 writer.add(topic, **record)
         writer.close()
-        return Written(writer.records)
-
-    def note(self, number: int | None) -> None:
-        """All tasks are done: the ledger has the batch from now on."""
-        if self.options.ledger_group and number is not None:
-            ledger = Ledger(process_client(self.options.connection), self.options)
-            if not ledger.has(number):
-                ledger.note(number)
 
 
-class BatchWriter(_Writer, DataSourceArrowWriter):
+class BatchWriter(TopicWriter, DataSourceArrowWriter):
     """``df.write``."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self.write_rows(iterator, self.options.batch_number)
+        return self.write_rows(iterator, self.options.batch_number, _task())
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's name
-        self.note(self.options.batch_number)
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.finish(messages, self.options.batch_number)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.give_up(messages, self.options.batch_number)
 
 
 if WRITES_STREAMS:
 
-    class StreamWriter(_Writer, DataSourceStreamArrowWriter):
+    class StreamWriter(TopicWriter, DataSourceStreamArrowWriter):
         """``df.writeStream``."""
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -206,10 +167,38 @@ if WRITES_STREAMS:
 
             context = TaskContext.get()
             number = context.getLocalProperty(_BATCH_ID) if context is not None else None
-            return self.write_rows(iterator, None if number is None else int(number))
+            return self.write_rows(iterator, None if number is None else int(number), _task())
 
-        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-            self.note(batchId)
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+            self.finish(messages, batchId)
+
+        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+            self.give_up(messages, batchId)
+
+
+def _task() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
+
+
+def _abort(client: Client, transaction: Transaction) -> None:
+    """The batch fails for another reason, which must not be lost; the broker ends the transaction in time."""
+    try:
+        end(client, transaction, commit=False)
+    except (TransactionLostError, KafkaError, BrokerConnectionError) as error:
+        log.warning("transaction %s is left to its timeout: %s", transaction.name, error)
+
+
+@cache
+def _say_once(bootstrap: str, why: str) -> None:
+    log.warning(
+        "%s: %s; readers see the records of a batch as they are written, those of a failed one too. "
+        "transactions=never says that this is meant, transactions=required makes it an error",
+        bootstrap,
+        why,
+    )
 
 
 def _records(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:

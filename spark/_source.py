@@ -86,7 +86,8 @@ class KohortDataSource(DataSource):
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from ._sink import BatchWriter, check_columns, read_sink_options
+        from ._sink import BatchWriter
+        from ._sink_options import check_columns, read_sink_options
 
         if overwrite:
             raise OptionsError("topics are only added to: use mode('append')")
@@ -96,15 +97,16 @@ class KohortDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         from . import _sink
+        from ._sink_options import check_columns, read_sink_options
 
         if not _sink.WRITES_STREAMS:
             raise OptionsError("writeStream needs PySpark 4.1 or newer: use foreachBatch and df.write")
         if overwrite:
             raise OptionsError("topics are only added to: use outputMode('append')")
-        options = _sink.read_sink_options(
+        options = read_sink_options(
             {key: value for key, value in self.options.items() if key.lower() != "checkpointlocation"}
         )
-        _sink.check_columns(schema, options)
+        check_columns(schema, options)
         return _sink.StreamWriter(options)
 
 

@@ -12,19 +12,27 @@ if TYPE_CHECKING:
 _ALL_IN_SYNC = -1
 #: Version 13 names topics by id (KIP-516); up to here they go by name.
 _LAST_BY_NAME = 12
+#: From version 12 on a broker takes partitions into a transaction by itself (KIP-890), and its end differs.
+_LAST_TO_ANNOUNCED = 11
 
 
-async def produce(cluster: Cluster, partition: TopicPartition, batch: bytes | bytearray) -> int:
+async def produce(
+    cluster: Cluster,
+    partition: TopicPartition,
+    batch: bytes | bytearray,
+    *,
+    transactional_id: str | None = None,
+) -> int:
     """Append a batch to a partition; the offset of its first record. Raises KafkaError.
 
     One attempt at the leader in the cache. After an error that tells of a move the next one finds fresh
-    metadata.
+    metadata. A transaction must have been told of the partition.
     """
     make = request_class(ApiKey.PRODUCE)
     topic = make.TopicProduceData
     data = topic.PartitionProduceData(index=partition.partition, records=batch)
     body = make(
-        transactional_id=None,
+        transactional_id=transactional_id,
         acks=_ALL_IN_SYNC,
         timeout_ms=cluster.request_timeout_ms,
         topic_data=[topic(name=partition.topic, partition_data=[data])],
@@ -35,7 +43,8 @@ async def produce(cluster: Cluster, partition: TopicPartition, batch: bytes | by
         raise KafkaError(
             ErrorCode.LEADER_NOT_AVAILABLE, f"{partition.topic}-{partition.partition} has no leader yet"
         )
-    response = await cluster.request(leader, ApiKey.PRODUCE, body, max_version=_LAST_BY_NAME)
+    newest = _LAST_BY_NAME if transactional_id is None else _LAST_TO_ANNOUNCED
+    response = await cluster.request(leader, ApiKey.PRODUCE, body, max_version=newest)
     row = response.responses[0].partition_responses[0]
     if row.error_code:
         await cluster.metadata([partition.topic])

@@ -20,7 +20,7 @@ GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "topic": "out"}
 
 
 def test_options_name_a_codec_and_a_ledger() -> None:
-    from kohort.spark._sink import read_sink_options
+    from kohort.spark._sink_options import read_sink_options
 
     options = read_sink_options(
         GIVEN | {"kafka.compression.type": "lz4", "ledgerGroup": "l", "batchNumber": "3"}
@@ -38,7 +38,7 @@ def test_options_name_a_codec_and_a_ledger() -> None:
     ],
 )
 def test_a_wrong_option_is_named(change: dict[str, str], problem: str) -> None:
-    from kohort.spark._sink import read_sink_options
+    from kohort.spark._sink_options import read_sink_options
 
     with pytest.raises(OptionsError, match=problem):
         read_sink_options(GIVEN | change)
@@ -55,7 +55,7 @@ def test_a_wrong_option_is_named(change: dict[str, str], problem: str) -> None:
 def test_rows_that_cannot_be_records_are_refused(columns: dict[str, str], problem: str) -> None:
     from pyspark.sql.types import StructType
 
-    from kohort.spark._sink import check_columns, read_sink_options
+    from kohort.spark._sink_options import check_columns, read_sink_options
 
     schema = StructType()
     for name, kind in columns.items():

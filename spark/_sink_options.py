@@ -1,0 +1,113 @@
+"""The options of ``write`` and ``writeStream.format("kohort")``, and the columns that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pyspark.sql.types import StructType
+
+from ..protocol import Codec
+from ._client import ConnectionOptions
+from ._options import OptionsError
+
+_TYPES: Mapping[str, tuple[str, ...]] = {
+    "topic": ("string",),
+    "key": ("binary", "string"),
+    "value": ("binary", "string"),
+    "partition": ("int",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "timestamp": ("timestamp",),
+}
+
+
+class SinkOptions(BaseModel):
+    """What a write takes; aliases are the options' names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    bootstrap: Annotated[str, Field(alias="kafka.bootstrap.servers", min_length=1)]
+    #: For rows without a column of that name.
+    topic: str | None = None
+    compression: Annotated[Codec, Field(alias="kafka.compression.type")] = Codec.NONE
+    ledger_group: Annotated[str | None, Field(alias="ledgerGroup", min_length=1)] = None
+    ledger_topic: Annotated[str | None, Field(alias="ledgerTopic", min_length=1)] = None
+    #: The number of a batch that is no query's, such as ``Batch.number``.
+    batch_number: Annotated[int | None, Field(alias="batchNumber", ge=0)] = None
+    #: Whether a batch is to be seen as a whole or not at all by readers with read_committed.
+    transactions: Literal["auto", "required", "never"] = "auto"
+    #: How long the broker keeps a transaction open; a batch must not take longer.
+    transaction_timeout_ms: Annotated[int, Field(alias="kafka.transaction.timeout.ms", gt=0)] = 900_000
+    client_id: Annotated[str, Field(alias="kafka.client.id", min_length=1)] = "kohort-spark"
+    request_timeout_ms: Annotated[int, Field(alias="kafka.request.timeout.ms", gt=0)] = 30_000
+
+    @field_validator("compression", mode="before")
+    @classmethod
+    def _codec(cls, name: object) -> object:
+        if isinstance(name, str):
+            if name.upper() not in Codec.__members__:
+                raise ValueError(f"no codec: use {', '.join(one.lower() for one in Codec.__members__)}")
+            return Codec[name.upper()]
+        return name
+
+    @model_validator(mode="after")
+    def _ledger_has_a_place(self) -> SinkOptions:
+        if self.ledger_group and not (self.ledger_topic or self.topic):
+            raise ValueError(
+                "ledgerGroup needs ledgerTopic (or topic): the ledger is a commit on its partition 0"
+            )
+        if self.batch_number is not None and not self.ledger_group:
+            raise ValueError("batchNumber needs ledgerGroup, which remembers it")
+        return self
+
+    @property
+    def connection(self) -> ConnectionOptions:
+        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms)
+
+
+_ALIASES = {(one.alias or name).lower(): one.alias or name for name, one in SinkOptions.model_fields.items()}
+
+
+def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
+    """The options, checked. Raises OptionsError."""
+    try:
+        return SinkOptions.model_validate({_ALIASES.get(k.lower(), k): v for k, v in given.items()})
+    except ValidationError as error:
+        words = []
+        for problem in error.errors():
+            key = ".".join(map(str, problem["loc"]))
+            if problem["type"] == "extra_forbidden":
+                words.append(
+                    f"unknown option {key!r}: the options are {', '.join(sorted(_ALIASES.values()))}"
+                )
+            else:
+                text = problem["msg"].removeprefix("Value error, ")
+                words.append(
+                    f"{key}={problem['input']!r}: {text}"
+                    if key and problem["type"] != "missing"
+                    else f"{key}: {text}"
+                    if key
+                    else text
+                )
+        raise OptionsError("; ".join(words)) from error
+
+
+def check_columns(schema: StructType, options: SinkOptions) -> None:
+    """Refuse rows that cannot be records. Raises OptionsError."""
+    problems = []
+    for column in schema.fields:
+        kind = column.dataType.simpleString()
+        wanted = _TYPES.get(column.name)
+        if wanted is None:
+            problems.append(
+                f"column {column.name!r} is none of {', '.join(_TYPES)}: drop it or put it into value"
+            )
+        elif kind not in wanted:
+            problems.append(f"column {column.name!r} is {kind}: cast it to {' or '.join(wanted)}")
+    if "value" not in schema.fieldNames():
+        problems.append("there is no column 'value'")
+    if "topic" not in schema.fieldNames() and options.topic is None:
+        problems.append("there is neither a column 'topic' nor the option topic")
+    if problems:
+        raise OptionsError("; ".join(problems))
