@@ -74,12 +74,16 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _status(cluster: Cluster, options: argparse.Namespace) -> int:
+    from ..protocol import TopicPartition
+    from ._offsets import format_offsets
     from ._status import job_status
 
     status = await job_status(cluster, options.group)
     if options.json:
         rows = [dataclasses.asdict(row) | {"lag": row.lag} for row in status.partitions]
-        print(json.dumps(dataclasses.asdict(status) | {"partitions": rows}, indent=2))
+        offsets = {TopicPartition(row.topic, row.partition): row.committed for row in status.partitions}
+        more = {"partitions": rows, "offsets": json.loads(format_offsets(offsets))}
+        print(json.dumps(dataclasses.asdict(status) | more, indent=2))
         return OK if rows else REFUSED
     if not status.partitions:
         return _say(f"group {options.group!r} has committed nothing", REFUSED)

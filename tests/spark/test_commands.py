@@ -73,6 +73,7 @@ def test_status_shows_a_batch_under_way_and_then_done(
     assert main([*ask, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["batch"], found["under_way"], found["lag"]) == (0, False, 6)
+    assert found["offsets"] == {orders: {"0": 4}}
 
 
 @pytest.mark.kafka
