@@ -65,6 +65,8 @@ class Client:
                 request_timeout_ms=options.request_timeout_ms,
                 ssl_context=options.security.ssl_context(),
                 sasl=options.security.sasl(),
+                # time for a second try after one that was not answered
+                default_api_timeout_ms=2 * options.request_timeout_ms,
             )
         return await call(self._cluster)
 

@@ -168,6 +168,9 @@ async def _count(cluster: Cluster, topic: str) -> int:
     await cluster.metadata([topic])
     count = len(cluster.known.partitions(topic))
     if not count:
+        code = cluster.known.errors.get(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise KafkaError(code, f"metadata of topic {topic!r}")
         raise UnknownTopicError(f"topic {topic!r} does not exist: create it, or check its name")
     return count
 

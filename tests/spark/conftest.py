@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: Spark starts processes for each query; on a busy machine that takes its time.
+SPARK_TIMEOUT_SECONDS = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
+
+
 class Side:
     """What producers, operators and tools do to the cluster while a driver runs."""
 
@@ -92,6 +102,8 @@ def spark() -> Iterator[SparkSession]:
         master="local[2]",
         **{
             "spark.log.level": "OFF",
+            # Spark gives its Python processes 15 seconds to begin, which a busy machine does not keep
+            "spark.python.authenticate.socketTimeout": "10m",
             "spark.sql.shuffle.partitions": "2",
             # not UTC: times must not move with the session
             "spark.sql.session.timeZone": "America/New_York",

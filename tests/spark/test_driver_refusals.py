@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from kafka import KafkaConsumer
 
-from kohort.spark import BatchCommitted, CommitRefused, CommitRefusedError, Event, GroupBatches
+from kohort.spark import CommitRefusedError, GroupBatches
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, next_of
 
@@ -47,36 +46,6 @@ def test_a_live_member_makes_commits_refused_and_that_can_be_an_error(
         batch.commit()
     batch.commit()
     assert side.committed(etl, orders) == {0: 10}
-
-
-def test_a_loop_waits_until_the_members_have_left_and_then_catches_up(
-    bootstrap: str, side: Side, driver: Driver, new_topic: NewTopic, group: Named
-) -> None:
-    orders, etl = new_topic("orders", partitions=1), group("etl")
-    side.produce(orders, {0: 10})
-    events: list[Event] = []
-    refused = threading.Event()
-
-    def note(event: Event) -> None:
-        events.append(event)
-        if isinstance(event, CommitRefused):
-            refused.set()
-
-    batches = driver(etl, orders, on_event=note)
-    done: list[int] = []
-    with member_of(bootstrap, etl, orders):
-        running = threading.Thread(
-            target=lambda: done.append(batches.run(lambda _: None, trigger="available_now"))
-        )
-        running.start()
-        assert refused.wait(10)
-        assert side.committed(etl, orders) == {}
-    running.join(20)
-    assert done == [1]
-    assert side.lag(etl, orders) == 0
-    kinds = [type(event) for event in events]
-    assert kinds[-1] is BatchCommitted
-    assert set(kinds[:-1]) == {CommitRefused}
 
 
 def test_stop_ends_the_waiting_for_a_refused_commit(

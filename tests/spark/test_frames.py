@@ -33,23 +33,6 @@ def rows(batch: Batch) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("how", [BY_TASKS, ON_DRIVER], ids=["by tasks", "on the driver"])
-def test_the_first_batch_has_exactly_the_rows_behind_the_commits(
-    how: dict[str, Any], spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
-) -> None:
-    orders, etl = new_topic("orders", partitions=2), group("etl")
-    side.produce(orders, {0: 1000, 1: 1000})
-    side.commit(etl, orders, {0: 500, 1: 700})
-    with GroupBatches(spark, bootstrap=side.bootstrap, group=etl, topics=[orders], **how) as batches:
-        batch = batches.next_batch()
-        assert batch is not None
-        batch.df.createOrReplaceTempView("orders")
-        found = spark.sql("select partition, min(offset), count(*) from orders group by 1 order by 1")
-        assert [tuple(row) for row in found.collect()] == [(0, 500, 500), (1, 700, 300)]
-        batch.commit()
-    assert side.committed(etl, orders) == {0: 1000, 1: 1000}
-
-
-@pytest.mark.parametrize("how", [BY_TASKS, ON_DRIVER], ids=["by tasks", "on the driver"])
 @pytest.mark.parametrize("include_headers", [False, True])
 def test_columns_are_those_of_the_built_in_source(
     how: dict[str, Any],

@@ -11,6 +11,7 @@ from kohort.protocol import Codec
 from kohort.spark import OptionsError, stream
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
+from tests.spark.queries import run_to_end
 from tests.spark.test_produce import read_back
 
 if TYPE_CHECKING:
@@ -84,12 +85,12 @@ def test_a_batch_of_a_number_is_written_once(
             batchNumber=str(number),
         ).save()
 
-    for number in (0, 0, 1, 1):
-        write(number)
-    assert side.committed(ledger, out) == {0: 2}
+    for _ in range(2):
+        write(0)
+    assert side.committed(ledger, out) == {0: 1}
     side.send(out, value=b"end", partition=1)
-    found: list[Any] = read_back(side.bootstrap, out, 21)
-    assert len(found) == 21
+    found: list[Any] = read_back(side.bootstrap, out, 11)
+    assert [record.value for record in found][-1] == b"end"
     assert {record.partition for record in found} == {1}
     # New York, in May
     assert (found[0].value[:1], found[0].timestamp, found[0].headers) == (b"v", 1714993689500, [("h", b"x")])
@@ -105,21 +106,22 @@ def test_a_querys_batch_that_is_replayed_writes_nothing_twice(
     checkpoint = tmp_path / "checkpoint"
 
     def run() -> None:
-        query = stream(
-            spark,
-            checkpoint=str(checkpoint),
-            write=lambda df: (
-                df.select("key", "value")
-                .writeStream.format("kohort")
-                .options(**{"kafka.bootstrap.servers": side.bootstrap, "topic": out}, ledgerGroup=ledger)
-            ),
-            trigger={"availableNow": True},
-            bootstrap=side.bootstrap,
-            group=etl,
-            topics=orders,
-            max_offsets=40,
+        run_to_end(
+            lambda: stream(
+                spark,
+                checkpoint=str(checkpoint),
+                write=lambda df: (
+                    df.select("key", "value")
+                    .writeStream.format("kohort")
+                    .options(**{"kafka.bootstrap.servers": side.bootstrap, "topic": out}, ledgerGroup=ledger)
+                ),
+                trigger={"availableNow": True},
+                bootstrap=side.bootstrap,
+                group=etl,
+                topics=orders,
+                max_offsets=40,
+            )
         )
-        assert query.awaitTermination(60)
 
     run()
     assert side.committed(ledger, out) == {0: 2}

@@ -92,7 +92,7 @@ def test_a_fallback_is_kept_in_the_group_where_no_file_keeps_it(
     assert side.committed(etl, orders) == {0: 10}
 
 
-def test_retention_is_an_error_that_leaves_the_offset_or_is_passed_over(
+def test_point_8_what_retention_took_is_named_and_500_stays_or_the_rest_is_read(
     side: Side, source: Make, new_topic: NewTopic, group: Named
 ) -> None:
     orders, etl = new_topic("orders", partitions=1), group("etl")
