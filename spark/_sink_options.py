@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pyspark.sql.types import StructType
 
 from ..protocol import Codec
 from ._client import ConnectionOptions
 from ._options import OptionsError
+from ._security_options import ALL_SPARK_NAMES, SPARK_NAME_OF, SecurityOptions, described, from_spark
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
     "topic": ("string",),
@@ -22,10 +23,8 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class SinkOptions(BaseModel):
+class SinkOptions(SecurityOptions):
     """What a write takes; aliases are the options' names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     bootstrap: Annotated[str, Field(alias="kafka.bootstrap.servers", min_length=1)]
     #: For rows without a column of that name.
@@ -63,34 +62,30 @@ class SinkOptions(BaseModel):
 
     @property
     def connection(self) -> ConnectionOptions:
-        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms)
+        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
 
 
-_ALIASES = {(one.alias or name).lower(): one.alias or name for name, one in SinkOptions.model_fields.items()}
+_OWN = {name: field.alias or name for name, field in SinkOptions.model_fields.items()}
+_NAMES = [alias for name, alias in _OWN.items() if name not in SPARK_NAME_OF]
+_ALIASES = {name.lower(): name for name in _NAMES}
 
 
 def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """The options, checked. Raises OptionsError."""
+    """The options, checked. Raises OptionsError, which names each problem."""
+    named = {_ALIASES.get(key.lower(), key): value for key, value in from_spark(given).items()}
     try:
-        return SinkOptions.model_validate({_ALIASES.get(k.lower(), k): v for k, v in given.items()})
+        return SinkOptions.model_validate(named)
     except ValidationError as error:
-        words = []
-        for problem in error.errors():
-            key = ".".join(map(str, problem["loc"]))
-            if problem["type"] == "extra_forbidden":
-                words.append(
-                    f"unknown option {key!r}: the options are {', '.join(sorted(_ALIASES.values()))}"
-                )
-            else:
-                text = problem["msg"].removeprefix("Value error, ")
-                words.append(
-                    f"{key}={problem['input']!r}: {text}"
-                    if key and problem["type"] != "missing"
-                    else f"{key}: {text}"
-                    if key
-                    else text
-                )
-        raise OptionsError("; ".join(words)) from error
+        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from None
+
+
+def _described(problem: Mapping[str, Any]) -> str:
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"unknown option {key!r}: the options are {', '.join(sorted([*_NAMES, *ALL_SPARK_NAMES]))}"
+    if problem["type"] == "missing":
+        return f"option {key} is required"
+    return described(problem)
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:

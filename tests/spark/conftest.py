@@ -21,12 +21,6 @@ if TYPE_CHECKING:
 SPARK_TIMEOUT_SECONDS = 900
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
-
-
 class Side:
     """What producers, operators and tools do to the cluster while a driver runs."""
 
@@ -131,6 +125,8 @@ def driver(bootstrap: str) -> Iterator[Driver]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """``pytest.mark.pyspark("4.2")``: skipped with an older one."""
     for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
         marked = item.get_closest_marker("pyspark")
         if marked is None:
             continue

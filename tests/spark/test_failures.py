@@ -121,6 +121,7 @@ def test_a_driver_that_died_with_its_broker_is_followed_by_one_with_the_same_bat
 
 
 @pytest.mark.spark
+@pytest.mark.pyspark("4.2")
 def test_a_query_whose_broker_goes_away_in_a_batch_ends_with_one_error_and_goes_on_where_it_was(
     spark: SparkSession, broker_process: BrokerProcess, orders: Side, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from tests.spark.test_driver_refusals import member_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.pyspark("4.2")]
 
 NOW: dict[str, Any] = {"availableNow": True}
 

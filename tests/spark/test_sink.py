@@ -29,9 +29,24 @@ def test_options_name_a_codec_and_a_ledger() -> None:
     assert (options.compression, options.ledger_group, options.batch_number) == (Codec.LZ4, "l", 3)
 
 
+def test_security_goes_into_the_connection_and_secrets_into_no_text() -> None:
+    from kohort.spark._sink_options import read_sink_options
+
+    secured = {
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "SCRAM-SHA-256",
+        "kafka.sasl.username": "etl",
+        "kafka.sasl.password": "hush",
+    }
+    options = read_sink_options(GIVEN | secured)
+    assert options.connection.security.password == "hush"
+    assert "hush" not in repr(options) + repr(options.connection)
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
+        ({"kafka.sasl.mechanism": "PLAIN"}, "the sasl options need security_protocol"),
         ({"acks": "1"}, "unknown option 'acks': the options are batchNumber"),
         ({"kafka.compression.type": "brotli"}, "no codec: use none, gzip"),
         ({"batchNumber": "3"}, "batchNumber needs ledgerGroup"),
@@ -98,6 +113,7 @@ def test_a_batch_of_a_number_is_written_once(
 
 @pytest.mark.spark
 @pytest.mark.kafka
+@pytest.mark.pyspark("4.2")
 def test_a_querys_batch_that_is_replayed_writes_nothing_twice(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named, tmp_path: Path
 ) -> None:
