@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..protocol import HotCodec
 from ._stopwatch import clock
 from .metrics import ApiMeter
-from .quotas import ClientUse, Throttle, told_ms
+from .quotas import Gauge, Throttle, told_ms
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -73,7 +73,7 @@ class TimedCall(HotCall):
 class MeteredCall(HotCall):
     """One of a client whose time is limited: answered with the delay for what it has used by now."""
 
-    __slots__ = ("_throttle", "_use")
+    __slots__ = ("_gauge", "_throttle")
 
     def __init__(
         self,
@@ -82,18 +82,19 @@ class MeteredCall(HotCall):
         correlation_id: int,
         meter: ApiMeter,
         throttle: Throttle,
-        use: ClientUse,
+        gauge: Gauge,
     ) -> None:
         super().__init__(connection, codec, correlation_id, meter)
         self._throttle = throttle
-        self._use = use
+        self._gauge = gauge
 
     def set(self, body: Any) -> None:
         """The answer. What the connection has run since its last answer is what this one cost."""
         now = clock()
-        delay_s = self._throttle.time_delay_s(self._use, self._connection.lap(now), now)
-        if delay_ms := told_ms(delay_s):
-            body.throttle_time_ms = delay_ms
-            self._meter.throttle.record(delay_s)
-            self._connection.mute(delay_ms / 1000)
+        if delay_s := self._gauge.record(self._connection.lap(now) * 100.0, now):
+            delay_s = self._throttle.told_s(self._gauge, delay_s)
+            if delay_ms := told_ms(delay_s):
+                body.throttle_time_ms = delay_ms
+                self._meter.throttle.record(delay_s)
+                self._connection.mute(delay_ms / 1000)
         super().set(body)

@@ -37,7 +37,7 @@ from ._requests import Handler, Request
 from ._stopwatch import Stopwatch, clock
 from .metrics import SAMPLED, ApiMeter, BrokerMetrics
 from .metrics._traffic import Traffic
-from .quotas import told_ms
+from .quotas import Gauge, told_ms
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -61,6 +61,9 @@ class Peer:
     delay_ms: int = 0
     #: How long the request that is being taken up has waited, in seconds, and what measured the last.
     queue_s: float = 0.0
+    #: What measures the time of its requests, for this context and state of the quotas.
+    gauge: Gauge | None = None
+    gauge_for: tuple[RequestContext, int] | None = None
     meter: ApiMeter | None = None
     traffic: Traffic = field(default_factory=Traffic)
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
@@ -170,12 +173,12 @@ class Router:
         meter.count += 1
         peer.traffic.requests += 1
         call: HotCall
-        if timed:
+        if self._node.quotas.active and (gauge := self._gauge_of(peer, context)) is not None:
+            call = MeteredCall(connection, codec, correlation_id, meter, self._node.throttle, gauge)
+        elif timed:
             call = TimedCall(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
         else:
             call = HotCall(connection, codec, correlation_id, meter)
-        if self._node.quotas.active:
-            call = self._metered(call, connection, codec, correlation_id, meter, context)
         calls.append(call)
         try:
             self._node.coordinator.submit(codec.api_key, codec.version, body, context, call)
@@ -271,21 +274,15 @@ class Router:
         throttle.charge(request.context, clock() - now, now)
         return answer
 
-    def _metered(
-        self,
-        call: HotCall,
-        connection: Connection,
-        codec: HotCodec,
-        correlation_id: int,
-        meter: ApiMeter,
-        context: RequestContext,
-    ) -> HotCall:
-        """The call, or where its client's time is limited one that is answered with the delay."""
-        throttle = self._node.throttle
-        use = throttle.use_of(context, clock())
-        if use.request is None:
-            return call
-        return MeteredCall(connection, codec, correlation_id, meter, throttle, use)
+    def _gauge_of(self, peer: Peer, context: RequestContext) -> Gauge | None:
+        """What measures the time of a client's requests; None if it is not limited."""
+        epoch = self._node.quotas.epoch
+        known = peer.gauge_for
+        if known is None or known[0] is not context or known[1] != epoch:
+            peer.gauge = self._node.throttle.use_of(context, clock()).request
+            # the look-up may have begun a new epoch itself
+            peer.gauge_for = context, self._node.quotas.epoch
+        return peer.gauge
 
     def _api_versions(self, header: RequestHeader, frame: bytes, peer: Peer, begun_s: float) -> bytes:
         from .handlers import api_versions

@@ -11,7 +11,7 @@ from ._sensors import Counter, Histogram
 from ._snapshot import ApiFigures
 
 #: One in so many hot requests is timed (less one: the bits of the count that are 0 then).
-SAMPLED: Final = 15
+SAMPLED: Final = 63
 
 PHASES: Final = ("queue", "local", "remote", "throttle", "send", "total")
 

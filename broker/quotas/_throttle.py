@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, RequestContext
-from ._client_quotas import ClientQuotas, ClientUse
+from ._client_quotas import ClientQuotas, ClientUse, Gauge
 
 if TYPE_CHECKING:
     from .._requests import Request
@@ -40,9 +40,12 @@ class Throttle:
         if gauge is None:
             return 0.0
         delay_s = gauge.record(spent_s * 100.0, now)
-        if delay_s:
-            delay_s = min(delay_s, self.quotas.max_request_delay_s)
-            gauge.throttled_s += delay_s
+        return self.told_s(gauge, delay_s) if delay_s else 0.0
+
+    def told_s(self, gauge: Gauge, delay_s: float) -> float:
+        """As much of a delay as is told at once: time used delays by one window at most."""
+        delay_s = min(delay_s, self.quotas.max_request_delay_s)
+        gauge.throttled_s += delay_s
         return delay_s
 
     def charge(self, context: RequestContext, spent_s: float, now: float) -> None:
