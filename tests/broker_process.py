@@ -23,8 +23,9 @@ QUICK_SETTINGS: Mapping[str, str] = {
 class BrokerProcess:
     """``python -m kohort broker``, started, killed and started again on the same port and data folder.
 
-    ``folder`` holds what the process prints (``stdout``, ``stderr``) and is where it runs. Without ``data``
-    the broker makes a folder of its own and forgets everything when it stops. Python runs ``program``.
+    ``folder`` holds what the process prints (``stdout``, and ``stderr`` of every start) and is where it runs.
+    Without ``data`` the broker makes a folder of its own and forgets everything when it stops. Python runs
+    ``program``.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class BrokerProcess:
             command += ["--data", str(self.data)]
         for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
-        with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
+        with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("ab") as err:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=err)
         self.port = self._await_port()
 

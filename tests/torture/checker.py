@@ -30,10 +30,11 @@ ANOMALIES = {
 
 
 class Anomaly(NamedTuple):
-    """``kind`` is one of ANOMALIES."""
+    """``kind`` is one of ANOMALIES; ``places`` are those in the log that it is about, where there are any."""
 
     kind: str
     text: str
+    places: tuple[Place, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.text}"
@@ -68,7 +69,7 @@ def _writes(history: History) -> Iterator[Anomaly]:
             last[partition] = offset
     for value, found in places.items():
         if len(found) > 1:
-            yield Anomaly("duplicate", f"{value!r} at {found}")
+            yield Anomaly("duplicate", f"{value!r} at {found}", tuple(found))
         producer, _, count = value.decode(errors="replace").rpartition(":")
         if not count.isdigit() or int(count) >= history.tried.get(producer, 0):
             yield Anomaly("phantom", f"{value!r} at {found}")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kohort.protocol import iter_batches
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.torture.broken_machine import Control
 from tests.torture.checker import Anomaly, check
@@ -108,7 +109,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         again = read_all(bootstrap, TOPIC, PARTITIONS)
         for group in (GROUP, SIMPLE_GROUP):
             crew.observer.ask_once(group)
-        anomalies = check(history)
+        anomalies = [_with_batches(anomaly, broken.disk.folder) for anomaly in check(history)]
         if again != history.final:
             anomalies.append(Anomaly("lost write", "a last SIGKILL changed what is in the log"))
         if not caught_up:
@@ -125,6 +126,18 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         replaced = sum(n for what, n in outcome.failures.items() if "replaced" in what)
         outcome.counts["times that hanging clients of other makes had to be replaced"] = replaced
     return outcome
+
+
+def _with_batches(anomaly: Anomaly, folder: Path) -> Anomaly:
+    """With the headers of the batches that it is about, to tell what the producer sent from what was stored."""
+    headers = []
+    for partition, offset in anomaly.places:
+        for path in sorted((folder / f"{TOPIC}-{partition}").glob("*.log")):
+            batches = [header for _, header in iter_batches(path.read_bytes())]
+            headers += [
+                str(header) for header in batches if header.base_offset <= offset <= header.last_offset
+            ]
+    return anomaly._replace(text="; ".join([anomaly.text, *headers]))
 
 
 class _Crew:
