@@ -18,6 +18,8 @@ from kohort.protocol import TopicPartition
 POLL_S = 0.1
 COMMIT_TIMEOUT_S = 3.0
 SESSION_MS, HEARTBEAT_MS = 3_000, 300
+#: A member that hangs holds a rebalance up for so long and no longer.
+REBALANCE_MS = 10_000
 MAX_RECORDS = 100
 
 
@@ -58,6 +60,7 @@ class ConfluentClient:
                 "partition.assignment.strategy": "range",
                 "session.timeout.ms": SESSION_MS,
                 "heartbeat.interval.ms": HEARTBEAT_MS,
+                "max.poll.interval.ms": REBALANCE_MS,
                 "reconnect.backoff.max.ms": 300,
                 "log_level": 0,
             }
@@ -107,6 +110,7 @@ class KafkaPythonClient:
             partition_assignment_strategy=(KafkaPythonRange,),
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
+            max_poll_interval_ms=REBALANCE_MS,
             reconnect_backoff_max_ms=300,
             request_timeout_ms=5_000,
         )
@@ -156,6 +160,7 @@ class AiokafkaClient:
             partition_assignment_strategy=(AiokafkaRange,),
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
             request_timeout_ms=5_000,
         )
         try:
@@ -205,6 +210,7 @@ class KohortClient:
             assignor="range",
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
         )
         self._consumer.start()
 

@@ -129,7 +129,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
 
 
 def _with_batches(anomaly: Anomaly, folder: Path) -> Anomaly:
-    """With the headers of the batches that it is about, to tell what the producer sent from what was stored."""
+    """With the headers of the batches that it is about: what the producer said of them."""
     headers = []
     for partition, offset in anomaly.places:
         for path in sorted((folder / f"{TOPIC}-{partition}").glob("*.log")):
