@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo, Salvaged
-from ..protocol import ErrorCode, KafkaError
+from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
 from ._topic_config import MAX_LONG
@@ -25,6 +26,9 @@ logger = logging.getLogger("kohort.broker")
 #: No epoch, no offset.
 _NONE = -1
 
+#: First batches remembered that came when the folder could not be made.
+_MAX_MISSED = 100
+
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
@@ -35,7 +39,17 @@ class Partition:
     are, and nothing is read or written until somebody has seen to them and started the broker again.
     """
 
-    __slots__ = ("_create", "_flusher", "_log", "damage", "index", "leader_epoch", "topic", "waiters")
+    __slots__ = (
+        "_create",
+        "_flusher",
+        "_log",
+        "_missed",
+        "damage",
+        "index",
+        "leader_epoch",
+        "topic",
+        "waiters",
+    )
 
     def __init__(
         self,
@@ -54,6 +68,8 @@ class Partition:
         self._log = log
         self._flusher: Flusher | None = None
         self._create = create
+        # first batches that were refused since the folder could not be made
+        self._missed: deque[BatchHeader] = deque(maxlen=_MAX_MISSED)
 
     def __repr__(self) -> str:
         return f"Partition({self.topic.name}-{self.index}, {self._log}, {len(self.waiters)} waiting)"
@@ -103,7 +119,7 @@ class Partition:
         """
         self.check_usable()
         if self._log is None:
-            self._log = self._create(self)
+            self._log = self._created(records, from_client=from_client)
         seen = self._log.high_watermark
         info = self._log.append(
             records,
@@ -116,6 +132,17 @@ class Partition:
             self.wake()
         self._plan_flush(self._log)
         return info
+
+    def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
+        try:
+            log = self._create(self)
+        except KafkaError:
+            if from_client:
+                self._missed.append(parse_batch_header(records))
+            raise
+        while self._missed:
+            log.missed(self._missed.popleft())
+        return log
 
     def flush_before_answer(self, end_offset: int, *, all_replicas: bool) -> Awaitable[None] | None:
         """What the answer to an append that ended at ``end_offset`` has to wait for; None: for nothing.

@@ -145,6 +145,8 @@ class PartitionLog(CleanableLog):
             self._write(data, headers, now_ms)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
+            if from_client:
+                self.missed(headers[0])
             raise storage_error(self.path, error) from error
         base_offset, self.log_end_offset = self.log_end_offset, headers[-1].next_offset
         self._show()
@@ -152,6 +154,10 @@ class PartitionLog(CleanableLog):
             self.flush()
         time_ms = -1 if stamp_ms is None else stamp_ms
         return AppendInfo(base_offset, headers[-1].last_offset, time_ms, self.log_start_offset)
+
+    def missed(self, header: BatchHeader) -> None:
+        """A client's batch was not written: those behind it wait for it, if it is its producer's first."""
+        self._producers.missed(header)
 
     def _write(self, data: bytearray, headers: Sequence[BatchHeader], now_ms: int) -> None:
         markers = markers_of(data, headers)

@@ -2,7 +2,8 @@
 
 The last five batches of a producer are remembered. A batch that is one of them is a duplicate and is answered
 as the first time; one that does not follow the last is refused. A producer that is not known here may begin
-with any sequence number: its records may have been deleted by retention. A newer epoch begins at 0.
+with any sequence number: its records may have been deleted by retention. A newer epoch begins at 0. One whose
+first batch met a disk error begins with that one, since others may be under way behind it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from ._txnindex import AbortedTransaction
 
 #: Batches remembered for each producer; clients keep at most five requests under way.
 REMEMBERED_BATCHES = 5
+
+#: Producers whose first batch could not be written that are remembered.
+MAX_MISSED = 1_000
 
 #: Producer id, epoch, offset or sequence number that is not there.
 NONE = -1
@@ -71,9 +75,11 @@ class Producer:
 class Producers:
     """All producers that wrote to a partition and have not expired."""
 
-    __slots__ = ("_open", "_producers")
+    __slots__ = ("_missed", "_open", "_producers")
 
     def __init__(self) -> None:
+        # producer id: epoch and sequence number of a first batch that could not be written
+        self._missed: dict[int, tuple[int, int]] = {}
         self._producers: dict[int, Producer] = {}
         # producer id: first offset; transactions are added in offset order, so the first is the oldest
         self._open: dict[int, int] = {}
@@ -113,6 +119,8 @@ class Producers:
         """
         producer = self._producers.get(header.producer_id)
         if producer is None:
+            if sequence and self._missed:
+                self._check_missed(header)
             return
         if header.producer_epoch < producer.epoch:
             raise KafkaError(
@@ -126,6 +134,20 @@ class Producers:
                 ErrorCode.INVALID_TXN_STATE,
                 f"producer {producer.producer_id} is in a transaction: end it before writing outside of it",
             )
+
+    def missed(self, header: BatchHeader) -> None:
+        """A client's batch could not be written. If nothing is known of its producer, those behind it would
+        be taken for its first ones, and stored in front of it, or twice once it is sent again.
+        """
+        if header.base_sequence >= 0 and header.producer_id not in self._producers:
+            if len(self._missed) >= MAX_MISSED:
+                del self._missed[next(iter(self._missed))]
+            self._missed.setdefault(header.producer_id, (header.producer_epoch, header.base_sequence))
+
+    def _check_missed(self, header: BatchHeader) -> None:
+        epoch, expected = self._missed.get(header.producer_id, (NONE, NONE))
+        if header.producer_epoch == epoch and header.base_sequence != expected:
+            raise _out_of_order(header, expected)
 
     def ended_by(self, header: BatchHeader, marker: Marker) -> AbortedTransaction | None:
         """The entry for the transaction index if ``marker``, in ``header``'s batch, aborts a transaction."""
@@ -144,6 +166,7 @@ class Producers:
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = self._producers[producer_id] = Producer(producer_id)
+            self._missed.pop(producer_id, None)
         producer.adopt_epoch(header.producer_epoch)
         producer.last_timestamp_ms = header.max_timestamp_ms
         producer.seen_ms = now_ms
@@ -175,8 +198,12 @@ def _check_sequence(producer: Producer, header: BatchHeader) -> None:
         last = producer.batches[-1].last_sequence if producer.batches else NONE
         expected = 0 if last == _LAST_SEQUENCE else last + 1
     if header.base_sequence != expected:
-        raise KafkaError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {producer.producer_id} of epoch {header.producer_epoch} sent sequence number "
-            f"{header.base_sequence}, {expected} is due: records before it are missing",
-        )
+        raise _out_of_order(header, expected)
+
+
+def _out_of_order(header: BatchHeader, expected: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {header.producer_id} of epoch {header.producer_epoch} sent sequence number "
+        f"{header.base_sequence}, {expected} is due: records before it are missing",
+    )

@@ -1,0 +1,35 @@
+"""A disk that is full when a partition is first written to."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kohort.log._files import OsFile, OsFileSystem
+from kohort.protocol import ErrorCode
+from kohort.testing import running_broker
+from tests.broker.wire import Wire, batch, create_topic, produce
+
+
+def fails(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation"), [(OsFileSystem, "make_dirs"), (OsFile, "write")], ids=["folder", "file"]
+)
+def test_a_producers_first_batch_stays_its_first_though_others_were_under_way_behind_it(
+    monkeypatch: pytest.MonkeyPatch, kind: type, operation: str
+) -> None:
+    """They would be stored in front of it, and again once the producer has sorted itself out."""
+    first = batch(3, producer_id=7, producer_epoch=0, base_sequence=0)
+    second = batch(2, producer_id=7, producer_epoch=0, base_sequence=3)
+    with running_broker() as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "orders")
+        with monkeypatch.context() as full:
+            full.setattr(kind, operation, fails)
+            assert produce(wire, "orders", first).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(wire, "orders", second).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert produce(wire, "orders", first).base_offset == 0
+        assert produce(wire, "orders", second).base_offset == 3
