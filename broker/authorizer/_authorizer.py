@@ -22,7 +22,7 @@ MAX_REMEMBERED: Final = 50_000
 _ANY_NAME: Final = "hardcode"
 
 #: Principal, host (as in RequestContext), operation, type and name of a resource.
-_Question = tuple[str, str, Operation, ResourceType, str]
+Question = tuple[str, str, Operation, ResourceType, str]
 
 
 class Authorizer:
@@ -44,8 +44,9 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_rules = allow_everyone_if_no_acl_found
         self._save = save
-        self._remembered: dict[_Question, bool] = {}
-        self._told: set[_Question] = set()
+        #: What was decided, for those who cannot wait for a call: True is allowed, all else is to be asked.
+        self.remembered: dict[Question, bool] = {}
+        self._told: set[Question] = set()
 
     def __repr__(self) -> str:
         return f"<Authorizer: {len(self._rules)} rules, {len(self._super_users)} super users>"
@@ -55,7 +56,7 @@ class Authorizer:
     ) -> bool:
         """Whether who sent a request may do this. A no is logged, once for as long as it is remembered."""
         question = (context.principal, context.client_host, operation, resource_type, name)
-        allowed = self._remembered.get(question)
+        allowed = self.remembered.get(question)
         if allowed is None:
             allowed = self._decide(question)
         if not allowed and question not in self._told:
@@ -67,7 +68,7 @@ class Authorizer:
     ) -> bool:
         """As ``allows``, for what is left out without a word: nothing was refused, so nothing is logged."""
         question = (context.principal, context.client_host, operation, resource_type, name)
-        allowed = self._remembered.get(question)
+        allowed = self.remembered.get(question)
         return self._decide(question) if allowed is None else allowed
 
     def allows_some(self, context: RequestContext, operation: Operation, resource_type: ResourceType) -> bool:
@@ -104,19 +105,19 @@ class Authorizer:
             self._rules.remove(gone)
             self._forget()
 
-    def _decide(self, question: _Question) -> bool:
+    def _decide(self, question: Question) -> bool:
         principal, host, operation, resource_type, name = question
         if principal in self._super_users:
             allowed = True
         else:
             verdict = self._rules.verdict(principal, _host(host), operation, resource_type, name)
             allowed = self._without_rules if verdict is Verdict.NO_RULES else verdict is Verdict.ALLOWED
-        if len(self._remembered) >= MAX_REMEMBERED:
+        if len(self.remembered) >= MAX_REMEMBERED:
             self._forget()
-        self._remembered[question] = allowed
+        self.remembered[question] = allowed
         return allowed
 
-    def _tell(self, question: _Question) -> None:
+    def _tell(self, question: Question) -> None:
         self._told.add(question)
         principal, host, operation, resource_type, name = question
         log.info(
@@ -129,7 +130,7 @@ class Authorizer:
         )
 
     def _forget(self) -> None:
-        self._remembered.clear()
+        self.remembered.clear()
         self._told.clear()
 
 

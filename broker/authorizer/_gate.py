@@ -44,13 +44,19 @@ class Gate:
 
         What is not allowed all has to be answered through ``admit``.
         """
-        allows = self.authorizer.allows
-        if not allows(context, _READ, _GROUP, body.group_id or ""):
+        # written out: a call costs more than the lookup, and this is asked for every heartbeat
+        remembered, allows = self.authorizer.remembered, self.authorizer.allows
+        who, host, group_id = context.principal, context.client_host, body.group_id or ""
+        if not (
+            remembered.get((who, host, _READ, _GROUP, group_id)) or allows(context, _READ, _GROUP, group_id)
+        ):
             return False
         if api_key is _COMMIT:
             for topic in body.topics:
                 name = topic.name or topics.name_of(topic.topic_id)
-                if name is not None and not allows(context, _READ, _TOPIC, name):
+                if name is not None and not (
+                    remembered.get((who, host, _READ, _TOPIC, name)) or allows(context, _READ, _TOPIC, name)
+                ):
                     return False
         return True
 
