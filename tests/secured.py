@@ -55,6 +55,8 @@ class Secured:
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SASL_SSL,CERT:SSL",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
             "connections.max.reauth.ms": "1500",
+            # for tests that are not about the end of a login
+            "listener.name.sasl.scram-sha-256.connections.max.reauth.ms": "3600000",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": self.certificates.server("broker.pem", "127.0.0.1"),
             "ssl.truststore.type": "PEM",

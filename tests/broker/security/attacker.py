@@ -154,7 +154,7 @@ async def request_before_the_login(about: dict[str, Any]) -> bool:
 
 async def garbage(about: dict[str, Any]) -> bool:
     async def work(line: Line) -> None:
-        line.send(bytes(range(256)) * 40)
+        line.send(b"\xfe" * 10_240)
         await line.ended()
 
     return await _with_line(about["plain"], work)
@@ -201,7 +201,7 @@ async def run(seconds: float, about: dict[str, Any]) -> None:
     got_in: Counter[str] = Counter()
     work = [_attack(name, about, done, got_in) for name in about["attacks"] for _ in range(AT_ONCE)]
     if about["crowd"]:
-        work.append(_crowd(about["plain"], about["crowd"], done))
+        work += [_crowd(about["plain"], about["crowd"] // AT_ONCE, done) for _ in range(AT_ONCE)]
     print("begun", flush=True)
     tasks = [asyncio.ensure_future(each) for each in work]
     await asyncio.sleep(seconds)
