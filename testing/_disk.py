@@ -33,7 +33,8 @@ class FileNode:
     def write(self, position: int, data: bytes) -> None:
         self.pending.append((position, data))
         _apply(self.content, self.pending[-1])
-        self._lost -= set(self._pages(position, position + len(data)))
+        if self._lost:
+            self._lost -= set(self._pages(position, position + len(data)))
 
     def truncate(self, size: int) -> None:
         self.pending.append((size, None))
@@ -62,6 +63,8 @@ class FileNode:
 
     def _synced(self) -> bytes:
         """What a sync makes durable."""
+        if not self._lost:
+            return bytes(self.content)
         content = bytearray(self.content)
         for page in self._lost:
             start, end = self._bounds(page)

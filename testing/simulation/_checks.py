@@ -170,6 +170,7 @@ class Checks:
         if partition is None:
             self._generations.pop(group_id, None)
             self._handed_out.pop(group_id, None)
+            self._settled.pop(group_id, None)
         elif not self.book.may_be_gone(group_id, partition):
             if self.enabled and not self._is_expired(group_id, partition, now_ms):
                 self.fail("S1", f"{partition} of {group_id} is removed, which nobody asked for, at {now_ms}")
