@@ -204,6 +204,9 @@ class GroupMember(Worker):
         except Exception as error:
             # a commit that fails is the rule while everything breaks; the member goes on
             self.failures[f"commit: {type(error).__name__}"] += 1
+            if "Timeout" in type(error).__name__:
+                # some clients go on trying behind our back, and put an old offset over a newer one
+                self.renew.set()
             return
         tick = self.history.tick()
         group.acknowledged += [Commit(tick, *pair) for pair in offsets.items()]
