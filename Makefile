@@ -17,6 +17,7 @@ help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
 	@echo "make test        ruff, mypy, import rules and every test"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
+	@echo "make test-spark-executors  kohort.spark on executors that share neither disk nor process with their driver"
 	@echo "make test-spark-matrix  kohort.spark on PySpark 3.5 to 4.3, on the system's Java and on the wheel's (2 GB)"
 	@echo "make test-connect  Kafka Connect's workers on kohort and on an Apache Kafka (Java 17+ and Maven)"
 	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker that is killed, stopped,"
@@ -65,6 +66,10 @@ test-kafka: $(VENV)/.installed
 test-connect: $(VENV)/.installed
 	$(BIN)/python -m pytest --connect tests/clients/test_connect.py $(PYTEST_ARGS)
 	$(MAKE) test-kafka PYTEST_ARGS="--connect tests/clients/test_connect.py $(PYTEST_ARGS)"
+
+.PHONY: test-spark-executors
+test-spark-executors: $(VENV)/.installed
+	$(BIN)/python -m pytest --executors tests/spark/test_executors.py $(PYTEST_ARGS)
 
 .PHONY: test-spark-matrix
 test-spark-matrix: $(VENV)/.installed

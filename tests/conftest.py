@@ -53,6 +53,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="where the long runs write what they come to (docs/reliability-report.md)",
     )
     parser.addoption(
+        "--executors",
+        action="store_true",
+        help="run the tests of Spark executors in processes of their own, too (a minute on a quiet machine)",
+    )
+    parser.addoption(
         "--connect",
         action="store_true",
         help="run the test of Kafka Connect too, whose jars scripts/apache-kafka fetches with Maven",
