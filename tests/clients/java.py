@@ -21,6 +21,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "apache-kafka"
 SERVER = Path(__file__).with_name("ToolServer.java")
 
 TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
+CONFIG_COMMAND = "kafka.admin.ConfigCommand"
 GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -9,7 +9,7 @@ import kafka
 import pytest
 
 from tests.clients.drivers import DRIVERS
-from tests.clients.java import GET_OFFSETS, GROUP_COMMAND, TOPIC_COMMAND, ToolServer, table
+from tests.clients.java import CONFIG_COMMAND, GET_OFFSETS, GROUP_COMMAND, TOPIC_COMMAND, ToolServer, table
 from tests.clients.members import Member, wait_for_records
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
@@ -32,6 +32,15 @@ def test_topic_command(run_tool: ToolServer, topic: Callable[[str], str]) -> Non
 
     run_tool(TOPIC_COMMAND, "--delete", "--topic", name)
     assert name not in run_tool(TOPIC_COMMAND, "--list").split()
+
+
+def test_config_command_sets_client_quotas(run_tool: ToolServer, topic: Callable[[str], str]) -> None:
+    client = ("--entity-type", "clients", "--entity-name", topic("quota"))
+    quota = "producer_byte_rate=12345"
+    run_tool(CONFIG_COMMAND, "--alter", *client, "--add-config", quota)
+    assert f"{quota}.0" in run_tool(CONFIG_COMMAND, "--describe", *client)
+    run_tool(CONFIG_COMMAND, "--alter", *client, "--delete-config", "producer_byte_rate")
+    assert "producer_byte_rate" not in run_tool(CONFIG_COMMAND, "--describe", *client)
 
 
 def test_get_offset_shell(run_tool: ToolServer, bootstrap: str, new_topic: Callable[..., str]) -> None:
