@@ -208,6 +208,9 @@ class World:
         shard = self.broker.shard
         if shard is None:
             return "the coordinator does not serve"
+        leaving = [member for member in self.members.values() if member.leaving and member.alive]
+        if leaving:
+            return f"{leaving} are about to leave"
         for name in self.plan.groups:
             members = self.living(name)
             group = shard.groups.get(name)
