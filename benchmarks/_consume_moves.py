@@ -7,6 +7,7 @@ record its old owner read and the first one its new owner read, while records fl
 from __future__ import annotations
 
 import asyncio
+import random
 import statistics
 import threading
 import time
@@ -24,7 +25,7 @@ from ._rows import Figures
 Job = dict[str, Any]
 MEMBERS = 10
 #: How often the tenth joins and leaves again.
-TIMES = 2
+TIMES = 4
 #: A partition gets a record this often.
 PACE_S = 0.02
 HEARTBEAT_MS = 1_000
@@ -93,6 +94,7 @@ async def _moves(job: Job, member: Member) -> Figures:
         await _until(lambda: len(set(reads.owners().values())) == MEMBERS - 1)
         await asyncio.sleep(2 * HEARTBEAT_MS / 1000)
         last, share = MEMBERS - 1, MOVING_PARTITIONS // MEMBERS
+        wait = random.Random(1)
         joins: list[float] = []
         leaves: list[float] = []
         for _ in range(TIMES):
@@ -100,17 +102,22 @@ async def _moves(job: Job, member: Member) -> Figures:
             since = time.perf_counter()
             tasks.create_task(member(job, last, reads, stops[last]))
             await _until(lambda: list(reads.owners().values()).count(last) == share)
-            await asyncio.sleep(2 * HEARTBEAT_MS / 1000)
+            await _rest(wait)
             joins += reads.pauses_ms(since)
             since = time.perf_counter()
             stops[last].set()
             await _until(lambda: last not in reads.owners().values())
-            await asyncio.sleep(2 * HEARTBEAT_MS / 1000)
+            await _rest(wait)
             leaves += reads.pauses_ms(since)
         for stop in stops:
             stop.set()
     producer.stop.set()
     return {"join_ms": statistics.median(joins), "leave_ms": statistics.median(leaves)}
+
+
+async def _rest(wait: random.Random) -> None:
+    """Until the group is quiet, and for no certain time: what comes next must not be in step with heartbeats."""
+    await asyncio.sleep((1.5 + wait.random()) * HEARTBEAT_MS / 1000)
 
 
 async def _until(reached: Callable[[], bool]) -> None:
