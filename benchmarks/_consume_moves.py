@@ -116,7 +116,7 @@ async def _moves(job: Job, member: Member) -> Figures:
 
 
 async def _rest(wait: random.Random) -> None:
-    """Until the group is quiet, and for no certain time: what comes next must not be in step with heartbeats."""
+    """Until the group is quiet, for no certain time: what follows must not be in step with heartbeats."""
     await asyncio.sleep((1.5 + wait.random()) * HEARTBEAT_MS / 1000)
 
 
