@@ -142,6 +142,9 @@ class Member:
         self.membership.leave("it stops")
         self.carry_out()
         self.alive = False
+        for channel in (Channel.GROUP, Channel.CONTROL):
+            # what says goodbye goes by the other one
+            self._connections[channel].close()
 
     # --- time ---------------------------------------------------------------------------------------------
 
