@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,8 @@ settings.load_profile("kohort")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # tests that run side by side are told the terminal's width, commands under test write to a pipe
+    os.environ.pop("COLUMNS", None)
     config.pluginmanager.register(_RootIsNoPackage(), "kohort-root-is-no-package")
 
 

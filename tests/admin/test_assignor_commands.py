@@ -239,7 +239,8 @@ async def test_a_live_group_of_ours(
     }
     async with Cluster(bootstrap) as cluster:
         found = await cluster.committed(name)
-    assert found == {}, "it only looks"
+    # a member that is a while alone with its share may have committed where it began
+    assert {committed.offset for committed in found.values()} <= {0}, "it only looks"
 
 
 @pytest.mark.kafka

@@ -129,13 +129,17 @@ def test_a_fetch_asks_for_no_more_than_the_quota_can_ever_give(wire: Wire) -> No
 
 
 def test_a_flood_of_heartbeats_is_told_to_wait_and_every_one_is_answered_in_order(wire: Wire) -> None:
-    alter(wire, (WIRE, {"request_percentage": 2.0}))
-    last = wire.send_together(HEARTBEAT, 4, [beat()] * 300)
-    before = time.monotonic()
-    answers = [wire.receive(HEARTBEAT, 4, number) for number in range(last - 299, last + 1)]
-    assert {answer.error_code for answer in answers} == {ErrorCode.UNKNOWN_MEMBER_ID}
-    waits = [answer.throttle_time_ms for answer in answers if answer.throttle_time_ms]
-    assert waits
+    alter(wire, (WIRE, {"request_percentage": 0.1}))
+    waits: list[int] = []
+    began = time.monotonic()
+    while not waits:
+        # a quick machine answers many before they are a thousandth of its time
+        assert time.monotonic() - began < 60
+        last = wire.send_together(HEARTBEAT, 4, [beat()] * 300)
+        before = time.monotonic()
+        answers = [wire.receive(HEARTBEAT, 4, number) for number in range(last - 299, last + 1)]
+        assert {answer.error_code for answer in answers} == {ErrorCode.UNKNOWN_MEMBER_ID}
+        waits = [answer.throttle_time_ms for answer in answers if answer.throttle_time_ms]
     assert max(waits) <= 1_000
     assert time.monotonic() - before >= sum(waits[:-1]) / 1_000 * 0.9
 
