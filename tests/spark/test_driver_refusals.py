@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from kafka import KafkaConsumer
+from confluent_kafka import Consumer
 
 from kohort.spark import CommitRefusedError, GroupBatches
 from tests.spark.conftest import Side
@@ -19,13 +19,12 @@ pytestmark = pytest.mark.kafka
 @contextmanager
 def member_of(bootstrap: str, group: str, topic: str) -> Iterator[None]:
     """Somebody else's consumer, joined to the group."""
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False, max_poll_records=1
-    )
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer.subscribe([topic])
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not consumer.assignment() and time.monotonic() < deadline:
-            consumer.poll(timeout_ms=100)
+            consumer.poll(0.1)
         assert consumer.assignment()
         yield
     finally:
