@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 # test files that run side by side: most of a test is waiting
 JOBS ?= 2
+# clients of seven makes on real sockets: what fails is tried once more, a few times in all, and told of
+RERUNS ?= --reruns 1 --max-suite-reruns 6 --rerun-show-tracebacks
 BENCH_ARGS ?=
 SHELL := bash
 
@@ -56,7 +58,7 @@ lint: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/lint-imports
 
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(RERUNS) $(PYTEST_ARGS)
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192

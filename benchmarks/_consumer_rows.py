@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from kohort.consumer import Cluster
 
@@ -38,10 +38,6 @@ class Effort:
     worked: int = 10_000
     #: What a consumer is left alone for before its memory is read.
     rest_s: float = 5.0
-
-    def items(self) -> list[tuple[str, float]]:
-        """Every bound by its name."""
-        return list(asdict(self).items())
 
 
 @dataclass(frozen=True, slots=True)

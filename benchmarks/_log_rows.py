@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,10 +49,6 @@ class Effort:
     #: Size of the log that is looked into, in GiB, and how often.
     gib: float = 10.0
     lookups: int = 4_000
-
-    def items(self) -> list[tuple[str, float]]:
-        """Every bound by its name."""
-        return list(asdict(self).items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from . import _wire as wire
@@ -43,10 +43,6 @@ class Effort:
     idle_groups: int = 100_000
     #: What a new broker is left alone for before its memory is read.
     rest_s: float = 2.0
-
-    def items(self) -> list[tuple[str, float]]:
-        """Every bound by its name."""
-        return list(asdict(self).items())
 
     def scaled(self, by: float) -> Effort:
         return replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ._rows import Metric, Part
 
@@ -25,10 +25,6 @@ class Effort:
     #: How long records come at ``per_second``; what comes in the first quarter is not counted.
     arrival_s: float = 20.0
     per_second: int = 1_000
-
-    def items(self) -> list[tuple[str, float]]:
-        """Every bound by its name."""
-        return list(asdict(self).items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,6 @@ def environment(versions: Iterable[str]) -> dict[str, str]:
     }
 
 
-def loads() -> str:
-    """The load averages of the last 1, 5 and 15 minutes."""
-    return " ".join(f"{load:.2f}" for load in os.getloadavg())
-
-
 def generator(limit: Ceiling) -> str:
     return (
         f"{limit.per_second:,.0f}/s against an echo, 8 x 64; "
@@ -89,7 +84,7 @@ def _number(values: list[float], digits: int) -> str:
     return f"{statistics.median(values):,.{digits}f}"
 
 
-def update_page(text: str, benchmark: str = "coordinator") -> None:
+def update_page(text: str, benchmark: str) -> None:
     """Put the text into the page's block of a benchmark's figures."""
     page = PAGE.read_text()
     block = re.compile(BLOCK.format(benchmark), re.S)

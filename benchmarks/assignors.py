@@ -10,15 +10,13 @@ to lists of partitions; the fastest round counts.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 
 from . import _table
+from ._command import Begun, Command, publish, say
 from ._sticky import Case, Took, java, java_classpath, kafka_python, kohort, mixed, peak_mib, same, sync_group
 
 CASES = [
@@ -34,10 +32,6 @@ MEMORY_GOAL_MIB = 200
 
 KOHORT, KAFKA_PYTHON, JAVA = "kohort", "kafka-python", "Java"
 Results = dict[str, dict[str, Took]]
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def measure(cases: list[Case], options: argparse.Namespace) -> Results:
@@ -109,50 +103,33 @@ def large_facts(case: Case, rounds: int) -> dict[str, str]:
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    names = [case.name for case in CASES]
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.assignors",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    command = Command(
+        "assignors",
+        __doc__,
+        [case.name for case in CASES],
+        compare="with kafka-python, and Java if there is one",
+        rounds=5,
+        counts="of kohort's the fastest",
     )
-    parser.add_argument("--compare", action="store_true", help="with kafka-python, and Java if there is one")
-    parser.add_argument("--only", metavar="CASE,...", help=f"of {', '.join(names)}")
-    parser.add_argument("--rounds", type=int, default=5, help="of kohort, the fastest counts (default: 5)")
-    parser.add_argument(
+    command.add_argument(
         "--peer-partitions", type=int, default=6000, help="largest case kafka-python is asked (default: 6000)"
     )
-    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
-    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
-    options = parser.parse_args(argv)
-    options.wanted = options.only.split(",") if options.only else names
-    if unknown := sorted(set(options.wanted) - set(names)):
-        parser.error(f"no case here is named {', '.join(unknown)}; there are {', '.join(names)}")
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    return options
+    return command.parse(argv)
 
 
 def main() -> int:
     options = parse()
     cases = [case for case in CASES if case.name in options.wanted]
-    load, begin = _table.loads(), time.monotonic()
+    begun = Begun()
     results = measure(cases, options)
     facts: dict[str, str] = {}
     for case in cases:
         if case.name == LARGE:
             facts |= large_facts(case, options.rounds)
-    facts |= {key: value for key, value in _table.environment([]).items() if key in ("cores", "Python")} | {
-        "numpy": version("numpy"),
-        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s",
-    }
-    text = table(cases, results) + "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
+    facts |= {key: value for key, value in _table.environment([]).items() if key in ("cores", "Python")}
+    facts |= {"numpy": version("numpy")} | begun.facts()
     took = {case: {client: asdict(one) for client, one in of.items()} for case, of in results.items()}
-    raw = json.dumps({"environment": facts, "figures": took}, indent=1)
-    if options.json and options.json != "-":
-        Path(options.json).write_text(raw + "\n")
-    print(raw if options.json == "-" else text)
-    if options.update_docs:
-        _table.update_page(text, "assignors")
+    publish(table(cases, results), took, facts, options, "assignors")
     return 0
 
 

@@ -9,15 +9,13 @@ them on both. Each measurement is a process of its own.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
-import time
 from contextlib import ExitStack
-from pathlib import Path
 
 from . import _table
 from ._brokers import APACHE_KAFKA, KOHORT, Contender, given
+from ._command import Begun, Command, effort_of, publish, say
 from ._consumer_rows import ROWS, Effort, Row, measure, prepare
 from ._rows import Figures
 
@@ -29,14 +27,10 @@ CLIENTS = ("kafka-python", "confluent-kafka", "aiokafka", "FastStream", OURS)
 Measured = dict[str, dict[str, dict[str, list[Figures]]]]
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def run(brokers: list[Contender], options: argparse.Namespace) -> tuple[Measured, list[str]]:
     """Every row with every client on every broker, the order of the clients changing from round to round."""
     rows = [row for row in ROWS if row.name in options.wanted]
-    effort = Effort(**{name: value for name, value in options.effort if value is not None})
+    effort = effort_of(options, Effort())
     measured: Measured = {
         broker.name: {row.name: {client: [] for client in row.works} for row in rows} for broker in brokers
     }
@@ -91,29 +85,15 @@ def _line(row: Row, key: str, title: str, broker: str, clients: dict[str, list[F
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.consumer",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    command = Command(
+        "consumer",
+        __doc__,
+        NAMES,
+        compare="on Apache Kafka too; needs Java, Maven once",
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--compare", action="store_true", help="on Apache Kafka too; needs Java, Maven once")
-    which.add_argument("--bootstrap", metavar="HOST:PORT", help="a broker that runs already")
-    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts (default: 3)")
-    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
-    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
-    size = parser.add_argument_group("how much of each row a round does")
-    for name, value in Effort().items():
-        size.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"(default: {value})")
-    options = parser.parse_args(argv)
-    options.effort = [(name, getattr(options, name)) for name, _ in Effort().items()]
-    options.wanted = options.only.split(",") if options.only else NAMES
-    if unknown := sorted(set(options.wanted) - set(NAMES)):
-        parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    return options
+    command.takes_a_broker()
+    command.takes(Effort())
+    return command.parse(argv)
 
 
 def main() -> int:
@@ -121,18 +101,10 @@ def main() -> int:
     brokers = [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
     if options.bootstrap:
         brokers = [given(options.bootstrap)]
-    load, begin = _table.loads(), time.monotonic()
+    begun = Begun()
     measured, versions = run(brokers, options)
-    facts = _table.environment(versions) | {
-        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s"
-    }
-    text = table(measured) + "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
-    raw = json.dumps({"environment": facts, "figures": measured}, indent=1)
-    if options.json and options.json != "-":
-        Path(options.json).write_text(raw + "\n")
-    print(raw if options.json == "-" else text)
-    if options.update_docs:
-        _table.update_page(text, "consumer")
+    facts = _table.environment(versions) | begun.facts()
+    publish(table(measured), measured, facts, options, "consumer")
     return 0
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import resource
 import sys
 import time
 from contextlib import ExitStack
-from pathlib import Path
 
 from . import _table
 from ._brokers import APACHE_KAFKA, KOHORT, Contender, Running, given
+from ._command import Begun, Command, effort_of, publish, say
 from ._connection import prepare
 from ._load import ceiling
 from ._rows import CONNECTIONS, FRESH, IDLE, PARTITIONS, ROWS, TOPIC, Effort, Figures, Part, Row, fresh
@@ -30,10 +29,6 @@ NAMES = [FRESH.name, *(row.name for row in ROWS), IDLE.name]
 WARM_S, STEADY = 2.0, 4
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 class Run:
     """Measures the contenders in turn, the order of the turns changing from round to round."""
 
@@ -42,7 +37,7 @@ class Run:
         self.parts: list[Part] = [part for part in (FRESH, *ROWS, IDLE) if part.name in wanted]
         self.rounds: int = options.rounds
         self.warm_s: float = options.warm
-        self.effort = Effort(**{name: value for name, value in options.effort if value is not None})
+        self.effort = effort_of(options, Effort())
         self.measured: dict[str, dict[str, list[Figures]]] = {
             contender.name: {part.name: [] for part in self.parts} for contender in contenders
         }
@@ -100,31 +95,18 @@ class Run:
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.coordinator",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    command = Command(
+        "coordinator",
+        __doc__,
+        NAMES,
+        compare="with Apache Kafka; needs Java, Maven once",
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--compare", action="store_true", help="with Apache Kafka; needs Java, Maven once")
-    which.add_argument("--bootstrap", metavar="HOST:PORT", help="a broker that runs already")
-    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts (default: 3)")
-    parser.add_argument("--warm", type=float, default=8.0, metavar="S", help="at most, each row (default: 8)")
-    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
-    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
-    size = parser.add_argument_group("how much of each row a round does")
-    for name, value in Effort().items():
-        size.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"(default: {value})")
-    options = parser.parse_args(argv)
-    options.effort = [(name, getattr(options, name)) for name, _ in Effort().items()]
-    possible = [name for name in NAMES if not (options.bootstrap and name in OWN)]
-    options.wanted = options.only.split(",") if options.only else possible
-    if unknown := sorted(set(options.wanted) - set(possible)):
-        parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(possible)}")
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    return options
+    command.takes_a_broker()
+    command.add_argument(
+        "--warm", type=float, default=8.0, metavar="S", help="at most, each row (default: 8)"
+    )
+    command.takes(Effort())
+    return command.parse(argv, without=OWN)
 
 
 def contenders(options: argparse.Namespace) -> list[Contender]:
@@ -133,34 +115,20 @@ def contenders(options: argparse.Namespace) -> list[Contender]:
     return [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
 
 
-def report(run: Run, facts: dict[str, str], options: argparse.Namespace) -> None:
-    subject = run.contenders[-1].name
-    peer = run.contenders[0].name if options.compare else None
-    text = _table.table(run.measured, run.parts, subject, peer)
-    text += "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
-    raw = json.dumps({"environment": facts, "figures": run.measured}, indent=1)
-    if options.json and options.json != "-":
-        Path(options.json).write_text(raw + "\n")
-    print(raw if options.json == "-" else text)
-    if options.update_docs:
-        _table.update_page(text)
-
-
 def main() -> int:
     options = parse()
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))  # a connection each of 1,000 members
     gc.disable()  # nothing here makes cycles, and a pause would be the broker's in the figures
     run = Run(contenders(options), options.wanted, options)
-    load, begin = _table.loads(), time.monotonic()
+    begun = Begun()
     limit = ceiling(CONNECTIONS, 64, min(run.effort.seconds, 1.0))
     say(f"generator {_table.generator(limit)}")
     run()
-    facts = _table.environment(run.versions) | {
-        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s",
-        "generator": _table.generator(limit),
-    }
-    report(run, facts, options)
+    facts = _table.environment(run.versions) | begun.facts() | {"generator": _table.generator(limit)}
+    peer = run.contenders[0].name if options.compare else None
+    table = _table.table(run.measured, run.parts, run.contenders[-1].name, peer)
+    publish(table, run.measured, facts, options, "coordinator")
     return 0
 
 

@@ -9,22 +9,16 @@ Rows of kohort's code alone are measured in processes of their own.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from contextlib import ExitStack
-from pathlib import Path
 
 from . import _table
 from ._brokers import APACHE_KAFKA, KOHORT, Contender, Running
+from ._command import Begun, Command, effort_of, publish, say
 from ._log_rows import PARTS, Effort, LogPart
 from ._rows import Figures
 
 NAMES = [part.name for part in PARTS]
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 class Run:
@@ -34,7 +28,7 @@ class Run:
         self.contenders = contenders
         self.parts: list[LogPart] = [part for part in PARTS if part.name in options.wanted]
         self.rounds: int = options.rounds
-        self.effort = Effort(**{name: value for name, value in options.effort if value is not None})
+        self.effort = effort_of(options, Effort())
         self.measured: dict[str, dict[str, list[Figures]]] = {
             contender.name: {part.name: [] for part in self.parts} for contender in contenders
         }
@@ -75,46 +69,24 @@ class Run:
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.log",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    command = Command(
+        "log",
+        __doc__,
+        NAMES,
+        compare="with Apache Kafka; needs Java, Maven once",
     )
-    parser.add_argument("--compare", action="store_true", help="with Apache Kafka; needs Java, Maven once")
-    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts (default: 3)")
-    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
-    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
-    size = parser.add_argument_group("how much of each row a round does")
-    for name, value in Effort().items():
-        size.add_argument(f"--{name}", type=type(value), help=f"(default: {value})")
-    options = parser.parse_args(argv)
-    options.effort = [(name, getattr(options, name)) for name, _ in Effort().items()]
-    options.wanted = options.only.split(",") if options.only else NAMES
-    if unknown := sorted(set(options.wanted) - set(NAMES)):
-        parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    return options
+    command.takes(Effort())
+    return command.parse(argv)
 
 
 def main() -> int:
     options = parse()
     run = Run([APACHE_KAFKA, KOHORT] if options.compare else [KOHORT], options)
-    load, begin = _table.loads(), time.monotonic()
+    begun = Begun()
     run()
-    facts = _table.environment(run.versions) | {
-        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s"
-    }
+    facts = _table.environment(run.versions) | begun.facts()
     peer = run.contenders[0].name if options.compare else None
-    text = _table.table(run.measured, run.parts, KOHORT.name, peer)
-    text += "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
-    raw = json.dumps({"environment": facts, "figures": run.measured}, indent=1)
-    if options.json and options.json != "-":
-        Path(options.json).write_text(raw + "\n")
-    print(raw if options.json == "-" else text)
-    if options.update_docs:
-        _table.update_page(text, "log")
+    publish(_table.table(run.measured, run.parts, KOHORT.name, peer), run.measured, facts, options, "log")
     return 0
 
 

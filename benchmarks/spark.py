@@ -16,6 +16,7 @@ import sys
 import time
 import uuid
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from kohort.consumer import Cluster
 
 from . import _table
 from ._brokers import APACHE_KAFKA, KOHORT, ROOT, given
+from ._command import Begun, Command, effort_of, publish, say
 from ._rows import Figures
 from ._spark_rows import BUILT_IN, CODECS, OURS, PARTITIONS, PER_BATCH, ROWS, Effort
 
@@ -31,10 +33,6 @@ SCRIPT = ROOT / "scripts" / "spark-kafka-source"
 
 #: By contender and row: the figures of each round.
 Measured = dict[str, dict[str, list[Figures]]]
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def produce(bootstrap: str, topic: str, records: int, codec: str) -> None:
@@ -86,7 +84,7 @@ def jars() -> str:
 
 def run(options: argparse.Namespace) -> tuple[Measured, list[str]]:
     """Every row, by all contenders, in each round in another order."""
-    effort = Effort(**{name: value for name, value in options.effort if value is not None})
+    effort = effort_of(options, Effort())
     source = jars() if options.compare else ""
     broker = APACHE_KAFKA if options.compare else KOHORT
     if options.bootstrap:
@@ -107,7 +105,7 @@ def run(options: argparse.Namespace) -> tuple[Measured, list[str]]:
             "jars": source,
             "rows": [row.name for row in options.rows],
             "rounds": options.rounds,
-            **dict(effort.items()),
+            **asdict(effort),
         }
         versions = [each for each in (running.version, *map(_version, source.split(","))) if each]
         return _measured(job), versions
@@ -136,47 +134,26 @@ def _version(jar: str) -> str:
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.spark",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    command = Command(
+        "spark",
+        __doc__,
+        NAMES,
+        compare="with Spark's own source; needs Maven once",
     )
-    parser.add_argument("--compare", action="store_true", help="with Spark's own source; needs Maven once")
-    parser.add_argument("--bootstrap", metavar="HOST:PORT", help="a broker that runs already")
-    parser.add_argument("--only", metavar="ROW,...", help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the median counts (default: 3)")
-    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="raw figures; -: on the output")
-    parser.add_argument("--update-docs", action="store_true", help="write the table into docs/performance.md")
-    size = parser.add_argument_group("how much of each row a round does")
-    for name, value in Effort().items():
-        size.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=f"(default: {value:,})")
-    options = parser.parse_args(argv)
-    options.effort = [(name, getattr(options, name)) for name, _ in Effort().items()]
-    wanted = options.only.split(",") if options.only else NAMES
-    if unknown := sorted(set(wanted) - set(NAMES)):
-        parser.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    options.rows = [row for row in ROWS if row.name in wanted]
+    command.takes_a_broker()
+    command.takes(Effort())
+    options = command.parse(argv)
+    options.rows = [row for row in ROWS if row.name in options.wanted]
     return options
 
 
 def main() -> int:
     options = parse()
-    load, begin = _table.loads(), time.monotonic()
+    begun = Begun()
     measured, versions = run(options)
-    facts = _table.environment(versions) | {
-        "Spark": _spark_version(),
-        "load average": f"{load} before, {_table.loads()} after {time.monotonic() - begin:,.0f} s",
-    }
-    text = _table.table(measured, options.rows, OURS, BUILT_IN if options.compare else None)
-    text += "\n\n" + "\n".join(f"- {key}: {value}" for key, value in facts.items())
-    raw = json.dumps({"environment": facts, "figures": measured}, indent=1)
-    if options.json and options.json != "-":
-        Path(options.json).write_text(raw + "\n")
-    print(raw if options.json == "-" else text)
-    if options.update_docs:
-        _table.update_page(text, "spark")
+    facts = _table.environment(versions) | {"Spark": _spark_version()} | begun.facts()
+    table = _table.table(measured, options.rows, OURS, BUILT_IN if options.compare else None)
+    publish(table, measured, facts, options, "spark")
     return 0
 
 

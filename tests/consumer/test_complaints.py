@@ -336,6 +336,8 @@ async def test_40_switching_to_cooperative_leaves_nothing_unowned_and_tells_noth
             assert told[name] == set()
             old[name] = await member(assignor=assignor, **callbacks(name))
             await until(lambda: all(_stable(each, 2) for each in old.values()))
+    # a partition is owned a moment before its callback is called
+    await until(lambda: [len(mine) for mine in told.values()] == [2, 2])
     assert sorted(p.partition for mine in told.values() for p in mine) == list(range(PARTITIONS))
     last = [e for e in old["a"].events.recent if isinstance(e, RebalanceCompleted)][-1]
     assert last.protocol == "cooperative-sticky"
