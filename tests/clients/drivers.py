@@ -23,6 +23,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor a
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as KafkaPythonSticky
 
 from kohort.consumer import GroupConsumer
+from tests.kafka_python import group_consumer
 
 CALL_TIMEOUT_S = 60.0
 
@@ -121,12 +122,9 @@ class KafkaPythonConsumer:
         settings = choice.settings(**PYTHON_NAMES)
         if choice.assignor is not None:
             settings["partition_assignment_strategy"] = (KAFKA_PYTHON_ASSIGNORS[choice.assignor],)
-        self._consumer = kafka.KafkaConsumer(
-            topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest", **settings
+        self._consumer = group_consumer(
+            topic, group, bootstrap_servers=bootstrap, auto_offset_reset="earliest", **settings
         )
-        # 3.0.12 can lead its group before it knows the topic's partitions, assign nothing and stay so (with
-        # any broker, about one start in fifty). So it learns of them before its first join.
-        self._consumer.partitions_for_topic(topic)
 
     def poll(self, seconds: float) -> list[Got]:
         batches = self._consumer.poll(timeout_ms=int(seconds * 1000))

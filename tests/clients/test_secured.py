@@ -19,6 +19,7 @@ import pytest
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from tests.clients.java import TOPIC_COMMAND, ToolServer
+from tests.kafka_python import group_consumer
 from tests.secured import PASSWORD, Secured
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
@@ -76,9 +77,7 @@ class KafkaPython:
             producer.close(timeout=2)
 
     def read(self, secured: Secured, who: Who, topic: str, group: str) -> bytes:
-        consumer = kafka.KafkaConsumer(
-            topic, group_id=group, auto_offset_reset="earliest", **self.settings(secured, who)
-        )
+        consumer = group_consumer(topic, group, auto_offset_reset="earliest", **self.settings(secured, who))
         try:
             value: bytes = next(consumer).value
             consumer.commit()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.consumer.conftest import QUICK
 from tests.consumer.members import Maker, Worker, until
+from tests.kafka_python import group_consumer
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients]
 
@@ -19,17 +20,16 @@ Seen = list[int]
 
 @contextmanager
 def _kafka_python(bootstrap: str, topic: str, group: str) -> Iterator[Seen]:
-    from kafka import KafkaConsumer
     from kafka.coordinator.assignors.range import RangePartitionAssignor
 
     seen: Seen = []
     stop = threading.Event()
 
     def run() -> None:
-        consumer = KafkaConsumer(
+        consumer = group_consumer(
             topic,
+            group,
             bootstrap_servers=bootstrap,
-            group_id=group,
             auto_offset_reset="earliest",
             partition_assignment_strategy=[RangePartitionAssignor],
             session_timeout_ms=QUICK["session_timeout_ms"],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from kafka import KafkaConsumer
 from kafka.errors import InconsistentGroupProtocolError
 
 from kohort.spark import CommitRefusedError, GroupTakenError, _member
 from kohort.spark._client import Client
 from kohort.spark._member import ExclusiveSeat
+from tests.kafka_python import group_consumer
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, next_of
 from tests.spark.test_driver_refusals import member_of
@@ -29,9 +29,9 @@ def test_while_it_runs_nobody_else_can_join_and_nobody_else_can_commit(
     side.produce(orders, {0: 10})
     batches = driver(etl, orders, group_mode="exclusive", max_offsets=4)
     batch = next_of(batches)
-    consumer = KafkaConsumer(orders, bootstrap_servers=bootstrap, group_id=etl)
+    consumer = group_consumer(orders, etl, bootstrap_servers=bootstrap)
     with pytest.raises(InconsistentGroupProtocolError):
-        consumer.poll(timeout_ms=5_000)
+        consumer.poll(timeout_ms=60_000)
     consumer.close()
     with pytest.raises(GroupTakenError, match=f"'{etl}' has other members"):
         driver(etl, orders, group_mode="exclusive").next_batch()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import KafkaAdminClient
 from kafka.errors import InconsistentGroupProtocolError
 
 from kohort.protocol import TopicPartition
@@ -21,6 +21,7 @@ from kohort.spark import Batch, BatchCommitted, CommitRefused, DataLossError, Ev
 from kohort.spark._client import ConnectionOptions
 from kohort.spark._fetch import ReadTask, read_task
 from tests.broker_process import BrokerProcess
+from tests.kafka_python import group_consumer
 from tests.spark.conftest import Side
 from tests.spark.loops import NO_SPARK, Driver, Named, NewTopic, bounds, next_of
 from tests.spark.test_driver_refusals import member_of
@@ -169,10 +170,10 @@ def test_point_7_in_exclusive_mode_a_consumer_with_range_gets_error_23(
     orders, etl = new_topic("orders", partitions=1), group("etl")
     side.produce(orders, {0: 10})
     batch = next_of(driver(etl, orders, group_mode="exclusive"))
-    consumer = KafkaConsumer(
+    consumer = group_consumer(
         orders,
+        etl,
         bootstrap_servers=bootstrap,
-        group_id=etl,
         partition_assignment_strategy=[RangePartitionAssignor],
     )
     with pytest.raises(InconsistentGroupProtocolError) as refused:

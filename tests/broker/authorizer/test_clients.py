@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import (
     ACL,
     ACLFilter,
@@ -42,6 +42,7 @@ from kafka.errors import (
 
 from tests.broker.authorizer.conftest import PASSWORD, WAIT_S, eventually
 from tests.broker.authorizer.place import Place
+from tests.kafka_python import group_consumer
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -252,10 +253,10 @@ def _python_produced(place: Place, user: str, topic: str) -> int:
 
 
 def _python_consumed(place: Place, user: str, name: str) -> int:
-    consumer = KafkaConsumer(
+    consumer = group_consumer(
+        name,
         name,
         **python_as_user(place, user),
-        group_id=name,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )
