@@ -142,9 +142,9 @@ def test_the_block_of_the_page_is_replaced_and_nothing_else(
     page = tmp_path / "performance.md"
     page.write_text(_table.PAGE.read_text())
     monkeypatch.setattr(_table, "PAGE", page)
-    _table.update_page("first")
+    _table.update_page("first", "coordinator")
     once = page.read_text()
-    _table.update_page("second")
+    _table.update_page("second", "coordinator")
     assert page.read_text() == once.replace("\nfirst\n", "\nsecond\n")
     assert once.count("\nfirst\n") == 1
 
