@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._processes import Meter
 from ._rows import Figures
-from ._spark_rows import BUILT_IN, BY_NAME, OURS, Work
+from ._spark_rows import BUILT_IN, BY_NAME, CONTRAST, OURS, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +35,12 @@ def built_in_frame(spark: SparkSession, job: Job, topic: str) -> DataFrame:
 def our_frame(spark: SparkSession, job: Job, topic: str, **options: str) -> DataFrame:
     reader = spark.read.format("kohort").option("kafka.bootstrap.servers", job["bootstrap"])
     return reader.options(groupId=_name("batch"), subscribe=topic, **options).load()
+
+
+def contrast_frame(spark: SparkSession, job: Job, topic: str) -> DataFrame:
+    from . import _spark_contrast
+
+    return _spark_contrast.frame(spark, job["bootstrap"], topic)
 
 
 def batch(frame: DataFrame, job: Job, *, count: bool) -> Figures:
@@ -163,8 +169,8 @@ def measure(spark: SparkSession | None, row: Work, contender: str, job: Job) -> 
     if row.name == "one_task":
         whole = str(job["records"])
         return batch(our_frame(spark, job, topic, maxRecordsPerPartition=whole), job, count=False)
-    frame = (built_in_frame if contender == BUILT_IN else our_frame)(spark, job, topic)
-    return batch(frame, job, count=row.name.startswith("count"))
+    frames = {BUILT_IN: built_in_frame, OURS: our_frame, CONTRAST: contrast_frame}
+    return batch(frames[contender](spark, job, topic), job, count=row.name.startswith("count"))
 
 
 def session(job: Job) -> SparkSession:
@@ -189,7 +195,9 @@ def main() -> int:
             if number < 0 and (row.name == "latency" or not row.jvm):
                 continue
             contenders = [OURS] if row.alone or not job["jars"] else [BUILT_IN, OURS]
-            for contender in contenders[:: 1 if number % 2 == 0 else -1]:
+            last = number == job["rounds"] - 1
+            contrast = [CONTRAST] if last and row.contrast and job["jars"] else []
+            for contender in contenders[:: 1 if number % 2 == 0 else -1] + contrast:
                 figures = measure(spark, row, contender, job)
                 line = {"row": row.name, "contender": contender, "round": number, "figures": figures}
                 print(json.dumps(line), flush=True)

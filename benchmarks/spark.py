@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from . import _table
 from ._brokers import APACHE_KAFKA, KOHORT, ROOT, given
 from ._command import Begun, Command, effort_of, publish, say
 from ._rows import Figures
-from ._spark_rows import BUILT_IN, CODECS, OURS, PARTITIONS, PER_BATCH, ROWS, Effort
+from ._spark_rows import BUILT_IN, CODECS, CONTRAST, OURS, PARTITIONS, PER_BATCH, ROWS, Effort
 
 NAMES = [row.name for row in ROWS]
 SCRIPT = ROOT / "scripts" / "spark-kafka-source"
@@ -112,7 +113,7 @@ def run(options: argparse.Namespace) -> tuple[Measured, list[str]]:
 
 
 def _measured(job: dict[str, Any]) -> Measured:
-    measured: Measured = {name: {row: [] for row in job["rows"]} for name in (BUILT_IN, OURS)}
+    measured: Measured = {name: {row: [] for row in job["rows"]} for name in (BUILT_IN, OURS, CONTRAST)}
     command = [sys.executable, "-m", "benchmarks._spark_work", json.dumps(job)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
@@ -151,10 +152,21 @@ def main() -> int:
     options = parse()
     begun = Begun()
     measured, versions = run(options)
-    facts = _table.environment(versions) | {"Spark": _spark_version()} | begun.facts()
+    spark = {"Spark": _spark_version(), **contrast(measured)}
+    facts = _table.environment(versions) | spark | begun.facts()
     table = _table.table(measured, options.rows, OURS, BUILT_IN if options.compare else None)
     publish(table, measured, facts, options, "spark")
     return 0
+
+
+def contrast(measured: Measured) -> dict[str, str]:
+    """The same work through another consumer, as a share of what the built-in source does."""
+    told = [
+        f"{row} {figures[0]['k_per_second']:,.0f} k records/s ({figures[0]['k_per_second'] / theirs:.2f})"
+        for row, figures in measured[CONTRAST].items()
+        if figures and (theirs := statistics.median(one["k_per_second"] for one in measured[BUILT_IN][row]))
+    ]
+    return {f"{CONTRAST}'s consumer, over the built-in source": ", ".join(told)} if told else {}
 
 
 def _spark_version() -> str:

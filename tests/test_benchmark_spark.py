@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks import _table
 from benchmarks._processes import Meter
-from benchmarks._spark_rows import BUILT_IN, BY_NAME, OURS, ROWS
-from benchmarks.spark import parse
+from benchmarks._spark_rows import BUILT_IN, BY_NAME, CONTRAST, OURS, ROWS
+from benchmarks.spark import contrast, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -46,6 +46,15 @@ def test_a_goal_is_beside_spark_s_own_source(ours: float, verdict: str) -> None:
         cell.strip() for cell in _table.table(measured, [row], OURS, BUILT_IN).splitlines()[-1].split("|")
     ]
     assert cells[-4:-1] == [f"{ours / 100:.2f}", "≥ 1.6", verdict]
+
+
+def test_what_another_consumer_does_is_told_as_a_share_of_spark_s_own_source() -> None:
+    measured = {
+        BUILT_IN: {"noop_none": [{"k_per_second": rate} for rate in (900.0, 1000.0, 1100.0)], "poll": []},
+        CONTRAST: {"noop_none": [{"k_per_second": 440.0}], "poll": []},
+    }
+    assert list(contrast(measured).values()) == ["noop_none 440 k records/s (0.44)"]
+    assert contrast({BUILT_IN: {}, CONTRAST: {}}) == {}
 
 
 def test_processor_time_counts_what_children_used_and_those_that_have_ended() -> None:

@@ -16,10 +16,11 @@ TOO_SLOW = "failed to connect back"
 _TRIES = 10
 
 
-def run_to_end(start: Callable[[], StreamingQuery]) -> None:
+def run_to_end(start: Callable[[], StreamingQuery]) -> StreamingQuery:
     """Start a query and await its end. Raises what ended it."""
     query = begun(start)
     assert query.awaitTermination(PATIENCE_SECONDS)
+    return query
 
 
 def begun(start: Callable[[], StreamingQuery]) -> StreamingQuery:

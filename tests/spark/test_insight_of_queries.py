@@ -11,6 +11,7 @@ import pytest
 from kohort.spark import BatchCommitted, Event, stream
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
+from tests.spark.queries import await_that, run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,18 +29,21 @@ def test_a_query_tells_the_same_and_spark_s_own_progress_has_it(
     def sink(frame: DataFrame, _: int) -> None:
         frame.write.format("noop").mode("overwrite").save()
 
-    query = stream(
-        spark,
-        checkpoint=str(tmp_path),
-        foreach_batch=sink,
-        trigger={"availableNow": True},
-        on_event=events.append,
-        bootstrap=side.bootstrap,
-        group=etl,
-        topics=[orders],
-        max_offsets=150,
+    query = run_to_end(
+        lambda: stream(
+            spark,
+            checkpoint=str(tmp_path),
+            foreach_batch=sink,
+            trigger={"availableNow": True},
+            on_event=events.append,
+            bootstrap=side.bootstrap,
+            group=etl,
+            topics=[orders],
+            max_offsets=150,
+        )
     )
-    assert query.awaitTermination(100)
+    # Spark tells its listeners when it comes to it
+    await_that(lambda: len(events) >= 2)
     told = [event for event in events if isinstance(event, BatchCommitted)]
     assert [(one.number, one.rows, one.lag_before, one.lag) for one in told] == [
         (0, 150, 200, 50),
