@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from kohort import __version__
 
@@ -35,12 +37,15 @@ SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A broker that serves. ``start_s`` is from the start of its process to its first answer."""
+    """A broker that serves. ``start_s`` is from the start of its process to its first answer; ``tls`` is where
+    it listens with TLS, as ``SSL://HOST:PORT``, if it does.
+    """
 
     bootstrap: str
     pid: int | None = None
     start_s: float = 0.0
     version: str = ""
+    tls: str = ""
 
     def resident_mib(self) -> float:
         """Memory of the process that is in RAM now."""
@@ -89,20 +94,57 @@ def first_answer(port: int, ended: Callable[[], bool]) -> None:
     raise RuntimeError(f"no broker answered on port {port}: start it by hand to see why")
 
 
+def tls_settings(port: int, folder: Path, others: str = "") -> tuple[dict[str, str], str]:
+    """What either broker is told so that it listens with TLS besides, and where it does. The key and its
+    certificate, which nobody signed, lie in the folder; ``others`` are further listeners, each after a comma.
+    """
+    tls_port, key = free_port(), folder / "key.pem"
+    chain = folder / "chain.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-subj",
+        "/CN=localhost",
+        "-days",
+        "2",
+    ]
+    subprocess.run([*command, "-keyout", key, "-out", chain], check=True, capture_output=True)
+    keystore = folder / "keystore.pem"
+    keystore.write_bytes(key.read_bytes() + chain.read_bytes())
+    address = f"SSL://127.0.0.1:{tls_port}"
+    told = f"PLAINTEXT://127.0.0.1:{port},{address}"
+    return {
+        "listeners": told + others,
+        "advertised.listeners": told,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keystore),
+    }, address
+
+
+def _kept() -> Path:
+    return Path(tempfile.mkdtemp(prefix="benchmark-", dir=cache_folder()))
+
+
 @contextmanager
-def kohort() -> Iterator[Running]:
+def kohort(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False) -> Iterator[Running]:
     """``kohort broker`` with the interpreter that runs the benchmark, on an empty data folder."""
-    folder = Path(tempfile.mkdtemp(prefix="benchmark-", dir=cache_folder()))
-    port = free_port()
+    folder, port = _kept(), free_port()
+    settings, tls_address = tls_settings(port, folder) if tls else ({}, "")
     command = [sys.executable, "-m", "kohort", "broker", "--port", str(port), "--data", str(folder / "data")]
-    for key, value in SETTINGS.items():
+    for key, value in {**SETTINGS, **settings, **more}.items():
         command += ["--set", f"{key}={value}"]
     begin = time.monotonic()
     with (folder / "stderr").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
     try:
         first_answer(port, lambda: process.poll() is not None)
-        yield Running(f"127.0.0.1:{port}", process.pid, time.monotonic() - begin, f"kohort {__version__}")
+        took_s = time.monotonic() - begin
+        yield Running(f"127.0.0.1:{port}", process.pid, took_s, f"kohort {__version__}", tls_address)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -114,10 +156,13 @@ def kohort() -> Iterator[Running]:
 
 
 @contextmanager
-def apache_kafka() -> Iterator[Running]:
+def apache_kafka(*, tls: bool = False) -> Iterator[Running]:
     """Apache Kafka as the project's script starts it; formatting its folder, a JVM before, is not timed."""
-    port = free_port()
-    command = [str(SCRIPT), "start", str(port), *(f"{key}={value}" for key, value in SETTINGS.items())]
+    folder, port = _kept(), free_port()
+    controller = f",CONTROLLER://127.0.0.1:{port + 1}"
+    settings, tls_address = tls_settings(port, folder, controller) if tls else ({}, "")
+    command = [str(SCRIPT), "start", str(port)]
+    command += [f"{key}={value}" for key, value in {**SETTINGS, **settings}.items()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as script:
         try:
             first_answer(port, lambda: script.poll() not in (None, 0))
@@ -129,9 +174,10 @@ def apache_kafka() -> Iterator[Running]:
         if found is None:
             raise RuntimeError(f"Apache Kafka did not start: {said.strip()}")
         pid = int(found[2])
-        yield Running(f"127.0.0.1:{port}", pid, answered - _started(pid), found[1])
+        yield Running(f"127.0.0.1:{port}", pid, answered - _started(pid), found[1], tls_address)
     finally:
         subprocess.run([SCRIPT, "stop", str(port)], check=False, capture_output=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _started(pid: int) -> float:
@@ -142,6 +188,9 @@ def _started(pid: int) -> float:
 
 KOHORT = Contender("kohort", kohort)
 APACHE_KAFKA = Contender("Apache Kafka", apache_kafka)
+#: The same with a TLS listener besides.
+KOHORT_TLS = Contender(KOHORT.name, partial(kohort, tls=True))
+APACHE_KAFKA_TLS = Contender(APACHE_KAFKA.name, partial(apache_kafka, tls=True))
 
 
 def given(bootstrap: str) -> Contender:

@@ -67,11 +67,12 @@ class Command(argparse.ArgumentParser):
             size.add_argument(option, type=type(value), default=value, help=f"(default: {value:,})")
 
     def parse(self, argv: list[str] | None, without: Iterable[str] = ()) -> argparse.Namespace:
-        """``wanted`` are the names of the rows; with a given broker those ``without`` it cannot be."""
+        """``wanted`` are the names of the rows; with a given broker, or one that has TLS too, those ``without``
+        it cannot be.
+        """
         options = self.parse_args(argv)
-        possible = [
-            name for name in self._rows if not (getattr(options, "bootstrap", None) and name in without)
-        ]
+        other = getattr(options, "bootstrap", None) or getattr(options, "tls", False)
+        possible = [name for name in self._rows if not (other and name in without)]
         options.wanted = options.only.split(",") if options.only else possible
         if unknown := sorted(set(options.wanted) - set(possible)):
             self.error(f"no row here is named {', '.join(unknown)}; there are {', '.join(possible)}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 from kohort.protocol import ErrorCode
 
@@ -42,12 +44,17 @@ def _named(error: int) -> str:
 
 
 class Connection:
-    """Sends a frame, reads the answer, checks the correlation id."""
+    """Sends a frame, reads the answer, checks the correlation id. ``bootstrap`` is HOST:PORT, or with
+    ``SSL://`` before it for TLS, with whomever answers there.
+    """
 
     def __init__(self, bootstrap: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
+        protocol, _, address = bootstrap.rpartition("://")
+        host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if protocol == "SSL":
+            self.socket = _tls().wrap_socket(self.socket)
         self._kept = b""
 
     def __enter__(self) -> Connection:
@@ -73,6 +80,13 @@ class Connection:
                 raise WrongAnswerError("the broker closed the connection; look at its log")
             self._kept += data
         return self._kept[:size]
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def until_ready(what: str, attempt: Callable[[], int], *allowed: ErrorCode) -> None:

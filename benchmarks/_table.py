@@ -63,15 +63,21 @@ def _line(measured: Measured, part: str, metric: Metric, subject: str, peer: str
     theirs = [figures[metric.key] for figures in measured[peer][part]]
     if not theirs:  # nothing of it is measured on the other
         return [*cells, "-", _number(ours, metric.digits), "", *_verdict(metric, statistics.median(ours))]
-    ratio = statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
-    judged = statistics.median(ours) if metric.own else ratio
+    shared = ratio(measured, part, metric, subject, peer)
+    judged = statistics.median(ours) if metric.own else shared
     return [
         *cells,
         _number(theirs, metric.digits),
         _number(ours, metric.digits),
-        "" if metric.own else f"{ratio:.2f}",
+        "" if metric.own else f"{shared:.2f}",
         *_verdict(metric, judged),
     ]
+
+
+def ratio(measured: Measured, part: str, metric: Metric, subject: str, peer: str) -> float:
+    """The median of the rounds' ratios."""
+    pairs = zip(measured[subject][part], measured[peer][part], strict=True)
+    return statistics.median(mine[metric.key] / other[metric.key] for mine, other in pairs)
 
 
 def _verdict(metric: Metric, judged: float) -> tuple[str, str]:

@@ -3,7 +3,9 @@
 ``python -m benchmarks.coordinator [--compare | --bootstrap HOST:PORT] [--only ROW,...] [--rounds 3]``
 
 Alone it starts a kohort and measures it; ``--compare`` starts an Apache Kafka too and measures both in turn.
-``--bootstrap`` measures a broker that runs already and leaves out what needs one of its own.
+``--bootstrap`` measures a broker that runs already and leaves out what needs one of its own. ``--tls`` runs
+each row over TLS too, and asks that the ratio be the same; ``--guards`` compares a kohort with one that has
+hundreds of access rules and quotas.
 """
 
 from __future__ import annotations
@@ -14,19 +16,42 @@ import resource
 import sys
 import time
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import TypeVar
 
 from . import _table
-from ._brokers import APACHE_KAFKA, KOHORT, Contender, Running, given
+from ._brokers import APACHE_KAFKA, APACHE_KAFKA_TLS, KOHORT, KOHORT_TLS, Contender, given
 from ._command import Begun, Command, effort_of, publish, say
 from ._connection import prepare
+from ._guards import GUARDED
 from ._load import ceiling
-from ._rows import CONNECTIONS, FRESH, IDLE, PARTITIONS, ROWS, TOPIC, Effort, Figures, Part, Row, fresh
+from ._rows import (
+    CONNECTIONS,
+    FRESH,
+    IDLE,
+    PARTITIONS,
+    ROWS,
+    TOPIC,
+    Effort,
+    Figures,
+    Metric,
+    Part,
+    Row,
+    fresh,
+)
 
 #: Of a broker of one's own only: it is started anew, or left with 100,000 groups.
 OWN = (FRESH.name, IDLE.name)
 NAMES = [FRESH.name, *(row.name for row in ROWS), IDLE.name]
+#: What is added to the name of a broker whose TLS listener is measured.
+TLS = ", TLS"
+#: What access rules and quotas may cost: a twentieth.
+GUARDS_COST = 0.05
 #: A row counts as warm after so many seconds, when its last so many figures differ by no more than a tenth.
 WARM_S, STEADY = 2.0, 4
+
+
+T = TypeVar("T")
 
 
 class Run:
@@ -38,16 +63,18 @@ class Run:
         self.rounds: int = options.rounds
         self.warm_s: float = options.warm
         self.effort = effort_of(options, Effort())
+        names = [contender.name for contender in contenders]
+        self.faces = [name + face for face in (("", TLS) if options.tls else ("",)) for name in names]
         self.measured: dict[str, dict[str, list[Figures]]] = {
-            contender.name: {part.name: [] for part in self.parts} for contender in contenders
+            face: {part.name: [] for part in self.parts} for face in self.faces
         }
         self.versions: list[str] = []
 
     def __call__(self) -> None:
         if FRESH in self.parts:
             for number in range(self.rounds):
-                for contender in self._turns(number):
-                    self._keep(contender, FRESH, number, fresh(contender, self.effort))
+                for contender in self._turns(self.contenders, number):
+                    self._keep(contender.name, FRESH, number, fresh(contender, self.effort))
         rows = [part for part in self.parts if isinstance(part, Row)]
         if not rows:
             return
@@ -56,23 +83,25 @@ class Run:
             self.versions = [each.version for each in running.values() if each.version]
             for each in running.values():
                 prepare(each.bootstrap, TOPIC, PARTITIONS)
-            self._load([row for row in rows if row is not IDLE], running)
+            addresses = {name: each.bootstrap for name, each in running.items()}
+            addresses |= {name + TLS: each.tls for name, each in running.items() if each.tls}
+            self._load([row for row in rows if row is not IDLE], addresses)
             if IDLE in rows:
                 for contender in self.contenders:
-                    self._measure(contender, IDLE, 0, running)
+                    self._measure(contender.name, IDLE, 0, addresses)
 
-    def _load(self, rows: list[Row], running: dict[str, Running]) -> None:
+    def _load(self, rows: list[Row], addresses: dict[str, str]) -> None:
         for row in rows:
-            for contender in self.contenders:
-                took = self._warm(row, running[contender.name].bootstrap)
-                say(f"warmed   {row.name:18} {contender.name:14} in {took:.1f} s")
+            for face in self.faces:
+                took = self._warm(row, addresses[face])
+                say(f"warmed   {row.name:18} {face:18} in {took:.1f} s")
         for number in range(self.rounds):
             for row in rows:
-                for contender in self._turns(number):
-                    self._measure(contender, row, number, running)
+                for face in self._turns(self.faces, number):
+                    self._measure(face, row, number, addresses)
 
-    def _turns(self, number: int) -> list[Contender]:
-        return self.contenders if number % 2 == 0 else self.contenders[::-1]
+    def _turns(self, who: list[T], number: int) -> list[T]:
+        return who if number % 2 == 0 else who[::-1]
 
     def _warm(self, row: Row, bootstrap: str) -> float:
         """Run the row in small pieces until its first figure is steady or the time is up; seconds."""
@@ -85,13 +114,40 @@ class Run:
                 break
         return time.monotonic() - begin
 
-    def _measure(self, contender: Contender, row: Row, number: int, running: dict[str, Running]) -> None:
-        self._keep(contender, row, number, row.run(running[contender.name].bootstrap, self.effort))
+    def _measure(self, face: str, row: Row, number: int, addresses: dict[str, str]) -> None:
+        self._keep(face, row, number, row.run(addresses[face], self.effort))
 
-    def _keep(self, contender: Contender, part: Part, number: int, figures: Figures) -> None:
-        self.measured[contender.name][part.name].append(figures)
+    def _keep(self, face: str, part: Part, number: int, figures: Figures) -> None:
+        self.measured[face][part.name].append(figures)
         shown = "  ".join(f"{key} {value:,.{0 if value >= 100 else 2}f}" for key, value in figures.items())
-        say(f"round {number + 1}  {part.name:18} {contender.name:14} {shown}")
+        say(f"round {number + 1}  {part.name:18} {face:18} {shown}")
+
+    def tables(self) -> list[str]:
+        """Each pair of faces beside each other; the last of them is kohort's."""
+        if len(self.contenders) == 1:
+            return [_table.table(self.measured, self.parts, self.faces[0], None)]
+        pairs = [self.faces[at : at + 2] for at in range(0, len(self.faces), 2)]
+        parts = self.parts
+        if self.contenders[-1] is GUARDED:
+            parts = [replace(part, metrics=tuple(map(_guarded_goal, part.metrics))) for part in parts]
+        tables = []
+        for peer, subject in pairs:
+            tables.append(_table.table(self.measured, parts, subject, peer))
+            # what is asked of the next pair
+            parts = [
+                replace(part, metrics=tuple(self._same_goal(part, metric) for metric in part.metrics))
+                for part in parts
+            ]
+        return tables
+
+    def _same_goal(self, part: Part, metric: Metric) -> Metric:
+        peer, subject = self.faces[:2]
+        ratio = _table.ratio(self.measured, part.name, metric, subject, peer)
+        return replace(metric, goal=round(ratio, 2))
+
+
+def _guarded_goal(metric: Metric) -> Metric:
+    return replace(metric, goal=1 - GUARDS_COST if metric.more_is_better else 1 + GUARDS_COST, own=False)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -102,17 +158,27 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         compare="with Apache Kafka; needs Java, Maven once",
     )
     command.takes_a_broker()
+    command.which.add_argument(
+        "--guards", action="store_true", help="with a kohort that has rules and quotas"
+    )
+    command.add_argument("--tls", action="store_true", help="each row over TLS too; needs openssl")
     command.add_argument(
         "--warm", type=float, default=8.0, metavar="S", help="at most, each row (default: 8)"
     )
     command.takes(Effort())
-    return command.parse(argv, without=OWN)
+    options = command.parse(argv, without=OWN)
+    if options.tls and (options.bootstrap or options.guards):
+        command.error("--tls is for brokers that this starts: leave --bootstrap and --guards out")
+    return options
 
 
 def contenders(options: argparse.Namespace) -> list[Contender]:
     if options.bootstrap:
         return [given(options.bootstrap)]
-    return [APACHE_KAFKA, KOHORT] if options.compare else [KOHORT]
+    if options.guards:
+        return [KOHORT, GUARDED]
+    kafka, ours = (APACHE_KAFKA_TLS, KOHORT_TLS) if options.tls else (APACHE_KAFKA, KOHORT)
+    return [kafka, ours] if options.compare else [ours]
 
 
 def main() -> int:
@@ -126,9 +192,10 @@ def main() -> int:
     say(f"generator {_table.generator(limit)}")
     run()
     facts = _table.environment(run.versions) | begun.facts() | {"generator": _table.generator(limit)}
-    peer = run.contenders[0].name if options.compare else None
-    table = _table.table(run.measured, run.parts, run.contenders[-1].name, peer)
-    publish(table, run.measured, facts, options, "coordinator")
+    block = (
+        "coordinator --tls" if options.tls else "coordinator --guards" if options.guards else "coordinator"
+    )
+    publish("\n\n".join(run.tables()), run.measured, facts, options, block)
     return 0
 
 

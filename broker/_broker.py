@@ -16,7 +16,7 @@ from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
 from ._background import Background
 from ._event_log import EventLog
-from ._live_settings import LiveSettings
+from ._kept import live_settings, quotas_file
 from ._names import OFFSETS_TOPIC
 from ._node import Node
 from ._producer_ids import ProducerIds
@@ -24,7 +24,6 @@ from ._requests import Handler
 from ._router import Router
 from ._server import Server, host_port
 from ._settings import BrokerSettings, broker_settings, parse_principals
-from ._state_file import StateFile
 from ._topics import Topics
 from ._warm import warm_up
 from .metrics import BrokerMetrics, BrokerSnapshot
@@ -221,17 +220,15 @@ class _Parts:
         try:
             users.open(Path(self._folder.path))
             users.add_missing(settings.kohort_scram_users)
-            live = LiveSettings(
-                settings,
-                StateFile.of(self._folder.path, "settings", without="settings are those of the start"),
-                [lambda: self.server.quotas.reconfigure(settings)],
+            live = live_settings(
+                settings, self._folder.path, lambda: self.server.quotas.reconfigure(settings)
             )
             live.load()
             topics = Topics(self._folder, settings, _now_ms, metrics.flush_times)
             topics.open()
             live.on_change.append(topics.settings_changed)
-            quotas_file = StateFile.of(self._folder.path, "client-quotas", without="clients have no quotas")
-            table = quotas_file.load(QuotaTable.parse) or QuotaTable()
+            kept_quotas = quotas_file(self._folder.path)
+            table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
             gate = _gate(data, settings)
         except BaseException:
             self._folder.close(clean=False)
@@ -270,7 +267,7 @@ class _Parts:
             live=live,
             metrics=metrics,
             quotas=quotas,
-            quotas_file=quotas_file,
+            quotas_file=kept_quotas,
             throttle=Throttle(quotas),
         )
         self._router = make_router(self.node, _handlers)

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from ..log import DataFolder
 from ..protocol import KohortError
+from ._kept import live_settings, quotas_file
 from ._settings import BrokerSettings, broker_settings
 from ._settings_file import read_settings_file
+from .quotas import QuotaTable
 from .security._check import check
 from .security._scram_users import HASHES, MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential, ScramUsers
 
@@ -49,13 +51,16 @@ def given_settings(options: argparse.Namespace) -> BrokerSettings:
 
 def run_check(options: argparse.Namespace) -> int:
     """Print what the settings mean."""
-    users = ScramUsers()
+    users, quotas = ScramUsers(), None
     try:
         settings = given_settings(options)
         if options.data is not None:
             users.open(Path(options.data))
+            live_settings(settings, options.data).load()
+            quotas = quotas_file(options.data).load(QuotaTable.parse)
         users.add_in_memory(settings.kohort_scram_users)
-        parts, warnings = check(settings, users, options.host or "127.0.0.1", options.port or 9092)
+        host, port = options.host or "127.0.0.1", options.port or 9092
+        parts, warnings = check(settings, users, quotas or QuotaTable(), host, port)
     except KohortError as error:
         print(f"kohort serve-check: {error}", file=sys.stderr)
         return WRONG_USE

@@ -30,7 +30,7 @@ from .security._login import Login, Pass
 if TYPE_CHECKING:
     from ._acceptor import Acceptor
     from ._hot_call import HotCall
-    from ._router import Peer
+    from ._peer import Peer
     from ._server import Server
     from .security._quotas import Seat
 
@@ -61,6 +61,8 @@ class Connection(asyncio.Protocol):
         self._frame = b""
         self._pause = Pause(server.loop, self._unmuted)
         self._lap_s = 0.0
+        #: Whether no request that came with the last bytes was charged yet.
+        self.unmetered = False
         self._reading = True
         self._gone = False
         self._sender: Sender
@@ -130,23 +132,26 @@ class Connection(asyncio.Protocol):
         metered = self._server.router.metered
         if metered:
             self._lap_s = clock()
+            self.unmetered = True
+        taken = 0
         try:
             for frame in self._reader.feed(data):
                 self.frame_since = None
-                at_once = at_once and self._take(frame)
-                if not at_once:
+                if at_once and self._take(frame):
+                    taken += 1
+                    at_once = self._server.now() - now <= TURN_S
+                else:
+                    at_once = False
                     self._waiting.append(frame)
                     self._arrivals.append(clock())
                     self._waiting_bytes += len(frame)
-                elif self._server.now() - now > TURN_S:
-                    at_once = False
         except ProtocolError as error:
             self._waiting.append(error)
+        self.peer.traffic.requests += taken
         self._collecting = False
         self._flush()
         if metered:
-            self._server.router.charge(self.peer, self.lap(clock()))
-            self._lap_s = 0.0
+            self._end_lap()
         held = self.held_bytes
         if held == before == 0 and self._reading and not self._waiting:
             return
@@ -197,6 +202,12 @@ class Connection(asyncio.Protocol):
             return 0.0
         before, self._lap_s = self._lap_s, now
         return now - before
+
+    def _end_lap(self) -> None:
+        """Charge what no answer was charged for."""
+        now = clock()
+        self._server.router.charge(self.peer, self.lap(now), now)
+        self._lap_s = 0.0
 
     # the rest
 
@@ -270,12 +281,15 @@ class Connection(asyncio.Protocol):
                 if isinstance(frame, ProtocolError):
                     await self._all_answered()
                     raise frame
-                if self._server.router.metered:
+                size = len(frame)
+                if metered := self._server.router.metered:
                     self._lap_s = clock()
                 taken = self._take(frame)
-                self._lap_s = 0.0
-                size = len(frame)
-                if not taken:
+                if metered:
+                    self._end_lap()
+                if taken:
+                    self.peer.traffic.requests += 1
+                else:
                     if frame[:2] in MAY_PARK:
                         # it may wait for minutes, and all that others wait for meanwhile is its frame
                         self._release(size)

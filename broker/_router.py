@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
+import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import (
-    ANONYMOUS,
     MAX_HOT_BYTES,
     UNREADABLE,
     ApiKey,
@@ -28,95 +27,23 @@ from ..protocol import (
     encode_response,
     fetch_answer,
     hot_codec,
-    hot_header,
 )
 from ._error_answers import error_answer
-from ._hot_call import HotCall, MeteredCall, TimedCall
+from ._hot_call import METERED, HotCall, MeteredCall, TimedCall
 from ._nulls import null_in
 from ._requests import Handler, Request
 from ._stopwatch import Stopwatch, clock
 from .metrics import SAMPLED, ApiMeter, BrokerMetrics
-from .metrics._traffic import Traffic
-from .quotas import Gauge, told_ms
+from .quotas import told_ms
 
 if TYPE_CHECKING:
     from ._connection import Connection
     from ._node import Node
+    from ._peer import Peer
 
 log = logging.getLogger("kohort.broker")
 
-
-@dataclass(slots=True)
-class Peer:
-    """The other end of a connection: who it is and the listener it came by.
-
-    ``endpoint`` is the address of ours that it is to be told.
-    """
-
-    host: str
-    endpoint: tuple[str, int]
-    listener: str = "PLAINTEXT"
-    principal: str = ANONYMOUS
-    #: How long its connection takes nothing more once the answer has left, in ms.
-    delay_ms: int = 0
-    #: How long the request that is being taken up has waited, in seconds, and what measured the last.
-    queue_s: float = 0.0
-    #: What measures the time of its requests, for this context and state of the quotas.
-    gauge: Gauge | None = None
-    gauge_for: tuple[RequestContext, int] | None = None
-    meter: ApiMeter | None = None
-    traffic: Traffic = field(default_factory=Traffic)
-    _contexts: dict[str, RequestContext] = field(default_factory=dict)
-    _header: bytes = b""
-    _header_context: RequestContext | None = None
-
-    def identify(self, principal: str) -> None:
-        """From the next request on it is ``principal`` (``User:alice``)."""
-        self.principal = principal
-        self._contexts.clear()
-        self._header_context = None
-
-    def context_of(self, header: bytes) -> RequestContext:
-        """The same by the bytes of a header behind the correlation id. Raises UnicodeDecodeError."""
-        if self._header_context is None or header != self._header:
-            size = int.from_bytes(header[:2], "big", signed=True)
-            self._header = header
-            self._header_context = self.context(str(header[2 : 2 + size], "utf-8") if size > 0 else None)
-        return self._header_context
-
-    def take_delay_s(self) -> float:
-        """How long the connection has to wait for its last answer: told once."""
-        delay_ms, self.delay_ms = self.delay_ms, 0
-        return delay_ms / 1000
-
-    def sent(self, seconds: float) -> None:
-        """The last answer is with the system, after so long."""
-        if self.meter is not None:
-            self.meter.send.record(seconds)
-
-    @property
-    def client_id(self) -> str:
-        """As of the last request."""
-        return next(iter(self._contexts), "")
-
-    @property
-    def last_context(self) -> RequestContext | None:
-        """That of the last request that was read by hand."""
-        return self._header_context
-
-    def context(self, client_id: str | None) -> RequestContext:
-        """The context of a request; one object while the client id stays the same."""
-        name = client_id or ""
-        known = self._contexts.get(name)
-        if known is None:
-            self._contexts.clear()
-            known = self._contexts[name] = RequestContext(
-                client_id=name,
-                client_host=f"/{self.host}",
-                principal=self.principal,
-                listener=self.listener,
-            )
-        return known
+_CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
 class Router:
@@ -142,11 +69,14 @@ class Router:
     def metrics(self) -> BrokerMetrics:
         return self._node.metrics
 
-    def charge(self, peer: Peer, spent_s: float) -> None:
+    def charge(self, peer: Peer, spent_s: float, now: float) -> None:
         """Count time that was spent on reading a connection and writing to it: its next request pays."""
-        if (context := peer.last_context) is not None:
-            now = clock()
-            self._node.throttle.charge(context, spent_s, now)
+        if peer.header is not None:
+            context, epoch = peer.header.context, self._node.quotas.epoch
+            if peer.gauge_context is not context or peer.gauge_epoch != epoch:
+                self._look_up_gauge(peer, context)
+            if peer.gauge is not None:
+                peer.gauge.record(spent_s * 100.0, now)
 
     def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
         """Hand the coordinator a request that is read by hand; its call stands in ``calls`` until answered.
@@ -161,27 +91,36 @@ class Router:
             return False
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
+        node, header = self._node, peer.header
         try:
-            correlation_id, at = hot_header(frame, codec)
-            context = peer.context_of(frame[8:at])
+            if header is None or header[0] is not codec.flexible or not frame.startswith(header[1], 8):
+                header = peer.read_header(frame, codec)
+            _, _, at, context = header
+            (correlation_id,) = _CORRELATION_ID(frame, 4)
             body = codec.decode(frame, at)
         except UNREADABLE:
             return False
-        gate = self._node.gate
-        if gate is not None and not gate.is_open(codec.api_key, body, context, self._node.topics):
+        gate = node.gate
+        if gate is not None and not gate.is_open(codec.api_key, body, peer, context, node.topics):
             return False
         meter.count += 1
-        peer.traffic.requests += 1
+        gauge = None
+        quotas = node.quotas
+        if quotas.active:
+            if peer.gauge_context is not context or peer.gauge_epoch != quotas.epoch:
+                self._look_up_gauge(peer, context)
+            gauge = peer.gauge
         call: HotCall
-        if self._node.quotas.active and (gauge := self._gauge_of(peer, context)) is not None:
-            call = MeteredCall(connection, codec, correlation_id, meter, self._node.throttle, gauge)
+        if gauge is not None and (connection.unmetered or not meter.count & METERED):
+            connection.unmetered = False
+            call = MeteredCall(connection, codec, correlation_id, meter, node.throttle, gauge)
         elif timed:
             call = TimedCall(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
         else:
             call = HotCall(connection, codec, correlation_id, meter)
         calls.append(call)
         try:
-            self._node.coordinator.submit(codec.api_key, codec.version, body, context, call)
+            node.coordinator.submit(codec.api_key, codec.version, body, context, call)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api_key.name, codec.version)
             if call.response is None:
@@ -274,15 +213,11 @@ class Router:
         throttle.charge(request.context, clock() - now, now)
         return answer
 
-    def _gauge_of(self, peer: Peer, context: RequestContext) -> Gauge | None:
-        """What measures the time of a client's requests; None if it is not limited."""
-        epoch = self._node.quotas.epoch
-        known = peer.gauge_for
-        if known is None or known[0] is not context or known[1] != epoch:
-            peer.gauge = self._node.throttle.use_of(context, clock()).request
-            # the look-up may have begun a new epoch itself
-            peer.gauge_for = context, self._node.quotas.epoch
-        return peer.gauge
+    def _look_up_gauge(self, peer: Peer, context: RequestContext) -> None:
+        """Find what measures the time of a client's requests; nothing does if it is not limited."""
+        peer.gauge = self._node.throttle.use_of(context, clock()).request
+        # the look-up may have begun a new epoch itself
+        peer.gauge_context, peer.gauge_epoch = context, self._node.quotas.epoch
 
     def _api_versions(self, header: RequestHeader, frame: bytes, peer: Peer, begun_s: float) -> bytes:
         from .handlers import api_versions

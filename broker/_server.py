@@ -10,7 +10,8 @@ from typing import Any
 
 from ._acceptor import Acceptor
 from ._connection import Connection
-from ._router import Peer, Router
+from ._peer import Peer
+from ._router import Router
 from ._settings import BrokerSettings
 from .security._listener_security import ListenerSecurity
 from .security._listeners import listeners_of

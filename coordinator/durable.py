@@ -100,12 +100,26 @@ class Durable:
         return partitions
 
     def apply_all(self, records: Iterable[Record], record_offset: int) -> None:
-        """Take in the records of a write, the first of them at ``record_offset``: ``apply`` of each."""
+        """Take in the records of a write, the first of them at ``record_offset``: ``apply`` of each.
+
+        All in one loop, because a call costs as much as half of it.
+        """
+        known = self._keys
+        offsets: Entries = {}
+        offsets_of = None
         for record in records:
             if type(record) is OffsetCommitted:
-                self._commit(self.offsets, record, record_offset)
+                group, topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms = record
+                if group is not offsets_of:
+                    offsets = self.offsets.setdefault(group, {})
+                    offsets_of = group
+                # a plain tuple finds the same entry as the named one
+                key = known.get((topic, partition)) or self._key(topic, partition)
+                fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
+                offsets[key] = _new(OffsetEntry, fields)
             else:
                 self.apply(record, record_offset)
+                offsets_of = None
             record_offset += 1
 
     def apply(self, record: Record, record_offset: int, producer_id: int = NONE) -> None:
@@ -168,13 +182,13 @@ class Durable:
         offsets = by_group.get(group)
         if offsets is None:
             offsets = by_group[group] = {}
-        # a plain tuple finds the same entry as the named one
-        key = self._keys.get((topic, partition))
-        if key is None:
-            key = TopicPartition(topic, partition)
-            self._keys[key] = key
         fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
+        key = self._keys.get((topic, partition)) or self._key(topic, partition)
         offsets[key] = _new(OffsetEntry, fields)
+
+    def _key(self, topic: str, partition: int) -> TopicPartition:
+        key = TopicPartition(topic, partition)
+        return self._keys.setdefault(key, key)
 
     def _delete_offset(self, group_id: str, partition: TopicPartition) -> None:
         offsets = self.offsets.get(group_id)

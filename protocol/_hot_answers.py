@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from ._hot_fields import CLASSIC_WRITERS, COMPACT_WRITERS, INT32
@@ -36,7 +38,7 @@ def heartbeat_writer(version: int, flexible: bool) -> Writer:
 def commit_writer(version: int, flexible: bool) -> Writer:
     """OffsetCommit: v3 throttle time, v10 topic ids for names."""
     text, _, count, _, tags = COMPACT_WRITERS if flexible else CLASSIC_WRITERS
-    outcome = struct.Struct(">ihx" if flexible else ">ih").pack
+    outcomes = _outcomes(">ihx" if flexible else ">ih")
     frame = _framer(flexible, throttled=version >= 3)
     has_ids = version >= 10
 
@@ -46,10 +48,26 @@ def commit_writer(version: int, flexible: bool) -> Writer:
             partitions = topic.partitions
             parts.append((topic.topic_id or _NO_TOPIC).bytes if has_ids else text(topic.name))
             parts.append(count(len(partitions)))
-            parts += [outcome(part.partition_index, part.error_code) for part in partitions]
+            parts.append(outcomes(partitions))
             parts.append(tags)
         parts.append(tags)
         return frame(correlation_id, body, b"".join(parts))
+
+    return write
+
+
+def _outcomes(layout: str) -> Callable[[Sequence[Any]], bytes]:
+    """Writes the number and the error of each partition."""
+    one = struct.Struct(layout).pack
+
+    @lru_cache(maxsize=64)
+    def many(count: int) -> Callable[..., bytes]:
+        return struct.Struct(">" + layout[1:] * count).pack
+
+    def write(partitions: Sequence[Any]) -> bytes:
+        if len(partitions) > 1 and isinstance(partitions[0], tuple):
+            return many(len(partitions))(*chain.from_iterable(partitions))
+        return b"".join([one(part.partition_index, part.error_code) for part in partitions])
 
     return write
 

@@ -151,6 +151,17 @@ def commit_reader(version: int, flexible: bool) -> Reader:
 
 
 def _compact_partitions(frame: bytes, at: int, count: int) -> tuple[list[CommitBodyPartition], int]:
+    if count > 1:
+        # nearly all are bare, without metadata: then all have the same size
+        end = at + count * _BARE.size
+        if (
+            frame[at + 16 : end : _BARE.size] == b"\x01" * count
+            and frame[at + 17 : end : _BARE.size] == b"\x00" * count
+        ):
+            rows = _BARE.iter_unpack(frame[at:end])
+            return [
+                _new(CommitBodyPartition, (index, offset, epoch, "")) for index, offset, epoch in rows
+            ], end
     partitions = []
     for _ in range(count):
         fields = _INDEX_OFFSET_EPOCH.unpack_from(frame, at)
@@ -188,6 +199,8 @@ def _classic_partitions(
 
 _INDEX_OFFSET = struct.Struct(">iq")
 _INDEX_OFFSET_EPOCH = struct.Struct(">iqi")
+# and an empty metadata, no tags
+_BARE = struct.Struct(">iqi2x")
 
 
 def join_reader(version: int, flexible: bool) -> Reader:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..broker._error_answers import error_answer
 from ..broker._requests import Request
-from ..broker._router import Peer, Router
+from ..broker._router import Router
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -26,6 +26,7 @@ from ..protocol import (
 if TYPE_CHECKING:
     from ..broker._connection import Connection
     from ..broker._hot_call import HotCall
+    from ..broker._peer import Peer
 
 #: What belongs to a coordinator: refused while it is stopped.
 GROUP_APIS = frozenset(

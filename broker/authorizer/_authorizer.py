@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
 from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
@@ -21,8 +21,22 @@ MAX_REMEMBERED: Final = 50_000
 #: A resource that no rule names, as Apache Kafka asks for one.
 _ANY_NAME: Final = "hardcode"
 
-#: Principal, host (as in RequestContext), operation, type and name of a resource.
-Question = tuple[str, str, Operation, ResourceType, str]
+#: Principal, host (as in RequestContext), operation and type of a resource.
+Subject: TypeAlias = tuple[str, str, Operation, ResourceType]
+
+#: What was decided, by name of the resource.
+Verdicts: TypeAlias = dict[str, bool]
+
+
+class Readable(NamedTuple):
+    """The groups and topics that somebody is known to be allowed to read, or not: what was asked before.
+
+    To be looked into, and only while ``memory`` is the authorizer's.
+    """
+
+    memory: dict[Subject, Verdicts]
+    groups: Verdicts
+    topics: Verdicts
 
 
 class Authorizer:
@@ -44,9 +58,10 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_rules = allow_everyone_if_no_acl_found
         self._save = save
-        #: What was decided, for those who cannot wait for a call: True is allowed, all else is to be asked.
-        self.remembered: dict[Question, bool] = {}
-        self._told: set[Question] = set()
+        #: What was decided; another object once it may be wrong.
+        self.remembered: dict[Subject, Verdicts] = {}
+        self._count = 0
+        self._told: set[tuple[Subject, str]] = set()
 
     def __repr__(self) -> str:
         return f"<Authorizer: {len(self._rules)} rules, {len(self._super_users)} super users>"
@@ -55,21 +70,28 @@ class Authorizer:
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
         """Whether who sent a request may do this. A no is logged, once for as long as it is remembered."""
-        question = (context.principal, context.client_host, operation, resource_type, name)
-        allowed = self.remembered.get(question)
+        verdicts = self._verdicts(context, operation, resource_type)
+        allowed = verdicts.get(name)
         if allowed is None:
-            allowed = self._decide(question)
-        if not allowed and question not in self._told:
-            self._tell(question)
+            allowed = self._decide(context, operation, resource_type, name)
+        if not allowed:
+            self._tell((context.principal, context.client_host, operation, resource_type), name)
         return allowed
 
     def shows(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
         """As ``allows``, for what is left out without a word: nothing was refused, so nothing is logged."""
-        question = (context.principal, context.client_host, operation, resource_type, name)
-        allowed = self.remembered.get(question)
-        return self._decide(question) if allowed is None else allowed
+        allowed = self._verdicts(context, operation, resource_type).get(name)
+        return self._decide(context, operation, resource_type, name) if allowed is None else allowed
+
+    def readable(self, context: RequestContext) -> Readable:
+        """What is known of what somebody may read, for those who cannot wait for a call: True is allowed, all
+        else is to be asked.
+        """
+        groups = self._verdicts(context, Operation.READ, ResourceType.GROUP)
+        topics = self._verdicts(context, Operation.READ, ResourceType.TOPIC)
+        return Readable(self.remembered, groups, topics)
 
     def allows_some(self, context: RequestContext, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether there may be a resource of this type to which who sent a request may do this."""
@@ -105,21 +127,41 @@ class Authorizer:
             self._rules.remove(gone)
             self._forget()
 
-    def _decide(self, question: Question) -> bool:
-        principal, host, operation, resource_type, name = question
+    def _verdicts(
+        self, context: RequestContext, operation: Operation, resource_type: ResourceType
+    ) -> Verdicts:
+        subject = (context.principal, context.client_host, operation, resource_type)
+        known = self.remembered.get(subject)
+        if known is None:
+            self._make_room()
+            known = self.remembered[subject] = {}
+        return known
+
+    def _decide(
+        self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+    ) -> bool:
+        principal = context.principal
         if principal in self._super_users:
             allowed = True
         else:
-            verdict = self._rules.verdict(principal, _host(host), operation, resource_type, name)
+            host = _host(context.client_host)
+            verdict = self._rules.verdict(principal, host, operation, resource_type, name)
             allowed = self._without_rules if verdict is Verdict.NO_RULES else verdict is Verdict.ALLOWED
-        if len(self.remembered) >= MAX_REMEMBERED:
-            self._forget()
-        self.remembered[question] = allowed
+        self._make_room()
+        self._verdicts(context, operation, resource_type)[name] = allowed
         return allowed
 
-    def _tell(self, question: Question) -> None:
-        self._told.add(question)
-        principal, host, operation, resource_type, name = question
+    def _make_room(self) -> None:
+        """For one more decision, or one more who asks."""
+        if self._count >= MAX_REMEMBERED:
+            self._forget()
+        self._count += 1
+
+    def _tell(self, subject: Subject, name: str) -> None:
+        if (subject, name) in self._told:
+            return
+        self._told.add((subject, name))
+        principal, host, operation, resource_type = subject
         log.info(
             "denied: %r from %s may not %s %s %r",
             principal,
@@ -130,7 +172,11 @@ class Authorizer:
         )
 
     def _forget(self) -> None:
-        self.remembered.clear()
+        for verdicts in self.remembered.values():
+            # who still has it learns nothing from it
+            verdicts.clear()
+        self.remembered = {}
+        self._count = 0
         self._told.clear()
 
 

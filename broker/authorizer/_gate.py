@@ -18,9 +18,10 @@ from ._topic_guards import create_topics, delete_topics
 
 if TYPE_CHECKING:
     from .._node import Node
+    from .._peer import Peer
 
 
-# The rights of the requests that come most, as in ACCESS: looking them up would cost more than asking.
+# The rights of the requests that come most, as in ACCESS: what is readable is looked up by a peer's own way.
 _READ, _GROUP, _TOPIC, _COMMIT = Operation.READ, ResourceType.GROUP, ResourceType.TOPIC, ApiKey.OFFSET_COMMIT
 
 
@@ -39,23 +40,26 @@ class Gate:
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, f"nobody may use {request.api.name}")
         return await guard(Asked(self.authorizer, node, request, handler))
 
-    def is_open(self, api_key: ApiKey, body: Any, context: RequestContext, topics: Topics) -> bool:
+    def is_open(
+        self, api_key: ApiKey, body: Any, peer: Peer, context: RequestContext, topics: Topics
+    ) -> bool:
         """Whether all of a Heartbeat, JoinGroup, SyncGroup or OffsetCommit is allowed; quick.
 
         What is not allowed all has to be answered through ``admit``.
         """
-        # written out: a call costs more than the lookup, and this is asked for every heartbeat
-        remembered, allows = self.authorizer.remembered, self.authorizer.allows
-        who, host, group_id = context.principal, context.client_host, body.group_id or ""
-        if not (
-            remembered.get((who, host, _READ, _GROUP, group_id)) or allows(context, _READ, _GROUP, group_id)
-        ):
+        authorizer = self.authorizer
+        known = peer.readable
+        if known is None or known.memory is not authorizer.remembered:
+            known = peer.readable = authorizer.readable(context)
+        group_id = body.group_id or ""
+        if not (known.groups.get(group_id) or authorizer.allows(context, _READ, _GROUP, group_id)):
             return False
         if api_key is _COMMIT:
+            readable = known.topics
             for topic in body.topics:
                 name = topic.name or topics.name_of(topic.topic_id)
                 if name is not None and not (
-                    remembered.get((who, host, _READ, _TOPIC, name)) or allows(context, _READ, _TOPIC, name)
+                    readable.get(name) or authorizer.allows(context, _READ, _TOPIC, name)
                 ):
                     return False
         return True

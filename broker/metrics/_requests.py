@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ...protocol import ApiKey, ErrorCode, api_for, response_class
 from ._sensors import Counter, Histogram
@@ -20,8 +20,11 @@ _Path = tuple[str, ...]
 
 
 class ApiMeter(Counter):
-    """One API. ``count`` is raised by the router, the errors by whoever makes the answer."""
+    """One API. ``count`` is raised by the router, the errors by whoever makes the answer. ``flat`` if an
+    answer has one error at its top: then only one that has it need be seen.
+    """
 
+    flat: ClassVar[bool] = True
     __slots__ = ("errors", "items", "key", "local", "queue", "remote", "send", "throttle", "total")
 
     def __init__(self, key: int, now: float) -> None:
@@ -79,15 +82,17 @@ class ApiMeter(Counter):
 class CommitMeter(ApiMeter):
     """OffsetCommit: an error for each partition, read without a look at the schema."""
 
+    flat = False
     __slots__ = ()
 
     def see(self, body: Any) -> None:
         for topic in body.topics:
-            for partition in topic.partitions:
+            partitions = topic.partitions
+            self.items += len(partitions)
+            for partition in partitions:
                 if partition.error_code:
                     self.fail(partition.error_code)
-                else:
-                    self.items += 1
+                    self.items -= 1
 
 
 class RequestMeters:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ._snapshot import ClientFigures, TopicFigures
 
 if TYPE_CHECKING:
-    from .._router import Peer
+    from .._peer import Peer
 
 #: Users and client ids whose closed connections are remembered; the rest is one line without a name.
 MAX_CLIENTS: Final = 1_000

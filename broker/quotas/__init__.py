@@ -9,7 +9,9 @@ one clock that never goes backwards.
 from ._client_quotas import ClientQuotas, ClientUse, Gauge, MutationGauge, QuotaWindows
 from ._entities import (
     ANY_NAME,
+    CLIENT_ID,
     DEFAULT_NAME,
+    USER,
     Filter,
     QuotaEntity,
     QuotaKey,
@@ -23,7 +25,9 @@ from ._windows import RateWindows, TokenBucket
 
 __all__ = [
     "ANY_NAME",
+    "CLIENT_ID",
     "DEFAULT_NAME",
+    "USER",
     "ClientQuotas",
     "ClientUse",
     "Filter",

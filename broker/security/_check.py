@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .._settings import BrokerSettings
 from .._topic_config import MAX_INT
+from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable
 from ._listener_security import ListenerSecurity
 from ._listeners import Listener, is_own, listed, listeners_of, settings_for
 from ._names import valid_until
@@ -31,7 +32,9 @@ class Part(NamedTuple):
     lines: list[str]
 
 
-def check(settings: BrokerSettings, users: ScramUsers, host: str, port: int) -> tuple[list[Part], list[str]]:
+def check(
+    settings: BrokerSettings, users: ScramUsers, quotas: QuotaTable, host: str, port: int
+) -> tuple[list[Part], list[str]]:
     """The report and its warnings. Raises SettingsError for settings that no broker can be started with."""
     listeners = listeners_of(settings, host, port)
     ConnectionQuotas(settings, listeners, time.monotonic)
@@ -42,6 +45,7 @@ def check(settings: BrokerSettings, users: ScramUsers, host: str, port: int) -> 
         warnings += [f"{listener.name}: {text}" for text in _listener_warnings(settings, listener, users)]
     parts.append(Part("rights", [_rights(settings)]))
     parts.append(Part("limits", list(_limits(settings))))
+    parts.append(Part("client quotas", list(_client_quotas(quotas))))
     return parts, warnings + list(_warnings(settings))
 
 
@@ -147,6 +151,17 @@ def _limits(settings: BrokerSettings) -> Iterator[str]:
     yield f"requests that wait   {settings.queued_max_request_bytes} bytes"
     yield f"members of a group   {settings.group_max_size}"
     yield f"a record batch       {settings.message_max_bytes} bytes"
+
+
+def _client_quotas(quotas: QuotaTable) -> Iterator[str]:
+    for entity, values in quotas.values.items():
+        limits = ", ".join(f"{key}={value:,.15g}" for key, value in values.items())
+        yield f"{entity}: {limits}"
+    # a default for users leaves nobody out: who has not said who they are is one of them
+    everybody = [quotas.values.get(QuotaEntity(((kind, DEFAULT_NAME),)), {}) for kind in (USER, CLIENT_ID)]
+    free = [key.value for key in QuotaKey if not any(key in values for values in everybody)]
+    if free:
+        yield f"not limited for clients that are not named here: {', '.join(free)}"
 
 
 def _warnings(settings: BrokerSettings) -> Iterator[str]:

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from kohort.broker._kept import live_settings, quotas_file
+from kohort.broker._settings import BrokerSettings
+from kohort.broker.quotas import QuotaEntity, QuotaKey, QuotaTable
 from kohort.cli import main
 from kohort.testing import running_broker
 from tests.broker.security.certificates import Certificates
@@ -110,6 +113,27 @@ def test_serve_check_says_what_is_open_to_whom(
     assert [line.strip() for line in rest] == [
         "one address can take every connection: set max.connections.per.ip below max.connections"
     ]
+
+
+def test_serve_check_says_what_the_data_folder_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["serve-check", "--data", str(tmp_path)]
+    assert main(words) == 0
+    assert "not limited for clients that are not named here: producer_byte_rate" in capsys.readouterr().out
+    user, everybody = QuotaEntity((("user", "alice"),)), QuotaEntity((("user", None),))
+    table = QuotaTable()
+    table.change(user, {QuotaKey.REQUEST_PERCENTAGE: 5.0})
+    table.change(everybody, dict.fromkeys(QuotaKey, 1e6))
+    quotas_file(tmp_path).save(table.stored())
+    live = live_settings(BrokerSettings(), tmp_path)
+    live.set(for_all=False, values=live.check({"max.connections": "77"}))
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "user=alice: request_percentage=5" in said
+    assert "user=<default>: producer_byte_rate=1,000,000" in said
+    assert "not limited for clients" not in said
+    assert "connections          77; one more waits" in said
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 
 from kohort.broker._node import Node
+from kohort.broker._peer import Peer
 from kohort.broker._requests import Request
-from kohort.broker._router import Peer, Router
+from kohort.broker._router import Router
 from kohort.broker.metrics import BrokerMetrics
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.protocol import (
@@ -25,6 +26,7 @@ from kohort.protocol import (
     UnsupportedVersionError,
     decode_response,
     encode_request,
+    hot_codec,
     request_class,
 )
 
@@ -65,11 +67,14 @@ def test_a_handler_is_told_who_asks() -> None:
 
 def test_a_peer_is_anonymous_until_it_is_identified_and_its_requests_say_the_listener() -> None:
     peer = Peer("10.0.0.9", ("broker", 9092), "INTERNAL")
-    header = b"\x00\x02me"
-    for context in (peer.context("me"), peer.context_of(header)):
+    request = frame(ApiKey.HEARTBEAT, 4, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+    codec = hot_codec(request)
+    assert codec is not None
+    for context in (peer.context("me"), peer.read_header(request, codec).context):
         assert (context.principal, context.listener) == ("User:ANONYMOUS", "INTERNAL")
     peer.identify("User:alice")
-    for context in (peer.context("me"), peer.context_of(header)):
+    assert peer.header is None
+    for context in (peer.context("me"), peer.read_header(request, codec).context):
         assert (context.principal, context.listener) == ("User:alice", "INTERNAL")
 
 

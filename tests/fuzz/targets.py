@@ -12,7 +12,7 @@ from kohort.admin import group_file
 from kohort.assignors import AssignorError, registry
 from kohort.assignors.user_data import decode_cooperative, decode_sticky
 from kohort.broker._nulls import null_in
-from kohort.broker._router import Peer
+from kohort.broker._peer import Peer
 from kohort.log import CorruptLogError, DataFolderError, LogConfig, decode_records
 from kohort.log._snapshot import decode_snapshot
 from kohort.offsets_topic import CorruptRecordError, decode
@@ -34,7 +34,6 @@ from kohort.protocol import (
     encode_assignment,
     encode_subscription,
     hot_codec,
-    hot_header,
     iter_batches,
     subscribed_topics,
     verify_batch,
@@ -91,9 +90,8 @@ def request(data: bytes) -> None:
     if codec is None:
         return
     try:
-        _, at = hot_header(data, codec)
-        Peer("127.0.0.1", ("127.0.0.1", 9092)).context_of(data[8:at])
-        hot = codec.decode(data, at)
+        header = Peer("127.0.0.1", ("127.0.0.1", 9092)).read_header(data, codec)
+        hot = codec.decode(data, header.end)
     except UNREADABLE:
         return
     assert body is not None, "read by hand, refused by the reference"

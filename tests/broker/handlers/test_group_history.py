@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from kohort.broker._node import Node
-from kohort.broker._router import Peer, Router
+from kohort.broker._peer import Peer
+from kohort.broker._router import Router
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.authorizer._gate import Gate
 from kohort.broker.handlers import HANDLERS

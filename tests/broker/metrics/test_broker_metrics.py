@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker import Broker
-from kohort.broker._router import Peer
+from kohort.broker._peer import Peer
 from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
 from kohort.protocol import ApiKey, encode_request, request_class
