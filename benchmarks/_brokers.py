@@ -37,8 +37,8 @@ SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A broker that serves. ``start_s`` is from the start of its process to its first answer; ``tls`` is where
-    it listens with TLS, as ``SSL://HOST:PORT``, if it does.
+    """A broker that serves. ``start_s`` is from the start of its process to its first answer; ``tls`` is its
+    listener with TLS, if it has one: ``SSL://HOST:PORT``.
     """
 
     bootstrap: str

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Mapping
-from copy import copy
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..coordinator import EventStream, GroupCoordinator, HistoryEntry, Note
-from ..log import DataFolder
-from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
-from ._background import Background
-from ._event_log import EventLog
-from ._kept import live_settings, quotas_file
-from ._names import OFFSETS_TOPIC
 from ._node import Node
-from ._producer_ids import ProducerIds
+from ._parts import Parts, handlers
 from ._requests import Handler
 from ._router import Router
-from ._server import Server, host_port
-from ._settings import BrokerSettings, broker_settings, parse_principals
+from ._server import host_port
+from ._settings import BrokerSettings, broker_settings
 from ._topics import Topics
 from ._warm import warm_up
-from .metrics import BrokerMetrics, BrokerSnapshot
-from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
-from .security._scram_users import ScramUsers
+from .metrics import BrokerSnapshot
 
 if TYPE_CHECKING:
-    from .authorizer._gate import Gate
     from .metrics._exposer import MetricsListener
-
-log = logging.getLogger("kohort.broker")
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Broker:
@@ -78,7 +60,7 @@ class Broker:
         self._on_note = on_note
         self._clock_ms = clock_ms
         self._make_router = make_router
-        self._parts: _Parts | None = None
+        self._parts: Parts | None = None
 
     def __repr__(self) -> str:
         return f"Broker({self.bootstrap if self._parts else 'not started'}, {self.data})"
@@ -145,9 +127,9 @@ class Broker:
         assert self._parts is None, "a broker is started once"
         if self.data is None:
             self.data = _temporary_folder()
-        parts: _Parts | None = None
+        parts: Parts | None = None
         try:
-            parts = _Parts(
+            parts = Parts(
                 self.data,
                 (self.host, self.port),
                 self.settings,
@@ -166,7 +148,7 @@ class Broker:
             self._remove_temporary()
             raise
         self._parts = parts
-        warm_up(_handlers)
+        warm_up(handlers)
 
     async def stop(self) -> None:
         """Stop listening, then the coordinator, then close the logs; waits until all is on disk."""
@@ -177,7 +159,7 @@ class Broker:
             await parts.stop()
             self._remove_temporary()
 
-    async def _expose(self, parts: _Parts) -> None:
+    async def _expose(self, parts: Parts) -> None:
         """Serve /metrics, where a port was given for it."""
         if self.metrics_port is None:
             return
@@ -189,7 +171,7 @@ class Broker:
         self.metrics_port = listener.port
         self._metrics_listener = listener
 
-    def _running(self) -> _Parts:
+    def _running(self) -> Parts:
         assert self._parts is not None, "the broker is not started"
         return self._parts
 
@@ -198,127 +180,6 @@ class Broker:
             import shutil
 
             shutil.rmtree(self.data, ignore_errors=True)
-
-
-class _Parts:
-    """What a broker consists of while it runs."""
-
-    def __init__(
-        self,
-        data: Path,
-        address: tuple[str, int],
-        settings: BrokerSettings,
-        on_note: Callable[[Note], None] | None,
-        clock_ms: Callable[[], int] | None,
-        make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
-    ) -> None:
-        settings = copy(settings)  # the caller's stay as they are: these may change
-        metrics = BrokerMetrics(on_note)
-        users = ScramUsers()
-        self.server = Server(settings, users, *address)
-        self._folder = DataFolder.open(data, node_id=settings.node_id)
-        try:
-            users.open(Path(self._folder.path))
-            users.add_missing(settings.kohort_scram_users)
-            live = live_settings(
-                settings, self._folder.path, lambda: self.server.quotas.reconfigure(settings)
-            )
-            live.load()
-            topics = Topics(self._folder, settings, _now_ms, metrics.flush_times)
-            topics.open()
-            live.on_change.append(topics.settings_changed)
-            kept_quotas = quotas_file(self._folder.path)
-            table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
-            gate = _gate(data, settings)
-        except BaseException:
-            self._folder.close(clean=False)
-            raise
-        offsets = topics.get(OFFSETS_TOPIC)
-        assert offsets is not None, "Topics.open creates it"
-        store = OffsetsStore(
-            {partition.index: partition for partition in offsets.partitions},
-            load_bytes=settings.offsets_load_buffer_size,
-        )
-        self.coordinator = GroupCoordinator(
-            settings=settings,
-            store=store,
-            partition_count_of=topics.count_of,
-            topic_of_id=topics.name_of,
-            id_of_topic=topics.id_of,
-            clock_ms=clock_ms,
-            on_note=EventLog(metrics.groups.see),
-            fsync=settings.kohort_offsets_ack_flush,
-        )
-        quotas = ClientQuotas(
-            table,
-            QuotaWindows(settings.quota_window_num, settings.quota_window_size_seconds),
-            QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
-        )
-        self.node = Node(
-            settings=settings,
-            data=Path(self._folder.path),
-            cluster_id=self._folder.cluster_id,
-            topics=topics,
-            coordinator=self.coordinator,
-            scram_users=users,
-            producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
-            now_ms=_now_ms,
-            gate=gate,
-            live=live,
-            metrics=metrics,
-            quotas=quotas,
-            quotas_file=kept_quotas,
-            throttle=Throttle(quotas),
-        )
-        self._router = make_router(self.node, _handlers)
-        self._background = Background(topics, settings, _now_ms)
-
-    async def listen(self) -> None:
-        await self.server.start(self._router)
-
-    async def start(self) -> None:
-        await self.coordinator.load_all()
-        self._background.start()
-        self.node.metrics.start()
-
-    async def stop(self) -> None:
-        self.node.metrics.stop()
-        await self.server.stop()
-        await self.coordinator.stop()
-        await self._background.stop()
-        clean = False
-        try:
-            self.node.topics.close()
-            clean = not self.node.topics.damaged
-        finally:
-            self._folder.close(clean=clean)
-
-
-def _handlers() -> Mapping[ApiKey, Handler]:
-    # imported beside the first requests, as the message classes are
-    from .handlers import HANDLERS
-
-    return HANDLERS
-
-
-def _gate(data: Path, settings: BrokerSettings) -> Gate | None:
-    """What asks the access rules, where there are some."""
-    if not settings.authorizer_class_name:
-        return None
-    # imported only where it is needed: most brokers are started without
-    from .authorizer import Authorizer
-    from .authorizer._gate import Gate
-    from .authorizer._keeping import AclsFile
-
-    file = AclsFile(data)
-    return Gate(
-        Authorizer(
-            file.load(),
-            super_users=parse_principals(settings.super_users),
-            allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
-            save=file.save,
-        )
-    )
 
 
 def _temporary_folder() -> Path:

@@ -18,12 +18,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..protocol import FrameReader, Part, ProtocolError
+from ._outbox import Outbox
 from ._pause import Pause, wake
+from ._queue import RequestQueue
 from ._requests import MAY_PARK, ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
 from ._text import printable
-from ._turns import MAX_AHEAD, MAX_JOINED_BYTES, MAX_WAITING_BYTES, MAX_WAITING_REQUESTS, TURN_S
+from ._turns import MAX_AHEAD, MAX_WAITING_BYTES, TURN_S
 from .security._errors import CertificateError
 from .security._login import Login, Pass
 
@@ -46,13 +48,9 @@ class Connection(asyncio.Protocol):
         self._seat = seat
         sasl = acceptor.security.sasl
         self._reader = FrameReader(server.max_frame_bytes if sasl is None else sasl.max_frame_bytes)
-        self._waiting: deque[bytes | ProtocolError] = deque()
-        self._waiting_bytes = 0
-        self._arrivals: deque[float] = deque()
+        self._waiting = RequestQueue()
         self._calls: deque[HotCall] = deque()
         self._ahead_bytes = 0
-        self._unsent = bytearray()
-        self._flush_due = False
         self._collecting = False
         self._busy = False
         self._wakeup: asyncio.Future[None] | None = None
@@ -66,6 +64,7 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._gone = False
         self._sender: Sender
+        self._outbox: Outbox
         self._handling = False
         self._task: asyncio.Task[None] | None = None
         self._turn_ends = 0.0
@@ -100,7 +99,7 @@ class Connection(asyncio.Protocol):
     @property
     def held_bytes(self) -> int:
         """Bytes of requests that wait, the incomplete one included."""
-        return self._waiting_bytes + self._reader.buffered
+        return self._waiting.held_bytes + self._reader.buffered
 
     @property
     def unread_bytes(self) -> int:
@@ -112,6 +111,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._sender = Sender(self.transport, self._server.unread_timeout_s)
+        self._outbox = Outbox(self._server.loop, self.transport)
         self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
         try:
             self.peer.identify(self._acceptor.security.principal(self.transport))
@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
         self._task = self._server.spawn(self._serve())
 
     def data_received(self, data: bytes) -> None:
-        if self._waiting and isinstance(self._waiting[-1], ProtocolError):
+        if self._waiting.ended:
             return
         before = self.held_bytes
         now = self.last_active = self._server.now()
@@ -142,14 +142,12 @@ class Connection(asyncio.Protocol):
                     at_once = self._server.now() - now <= TURN_S
                 else:
                     at_once = False
-                    self._waiting.append(frame)
-                    self._arrivals.append(clock())
-                    self._waiting_bytes += len(frame)
+                    self._waiting.add(frame)
         except ProtocolError as error:
-            self._waiting.append(error)
+            self._waiting.end(error)
         self.peer.traffic.requests += taken
         self._collecting = False
-        self._flush()
+        self._outbox.flush()
         if metered:
             self._end_lap()
         held = self.held_bytes
@@ -189,10 +187,10 @@ class Connection(asyncio.Protocol):
         calls = self._calls
         while calls and (response := calls[0].response) is not None:
             calls.popleft()
-            self._unsent += response
+            self._outbox.unsent += response
         if not self._collecting:
             self.last_active = self._server.now()
-            self._send()
+            self._outbox.send(more=bool(self._waiting or calls))
             if not calls:
                 wake(self._settled)
 
@@ -226,13 +224,12 @@ class Connection(asyncio.Protocol):
     def end(self, reason: str) -> None:
         """Close with one log line."""
         self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
-        self._flush()
+        self._outbox.flush()
         self.transport.close()
 
     def regulate(self) -> None:
         """Stop or resume reading, by what waits here and in the whole broker."""
-        full = len(self._waiting) >= MAX_WAITING_REQUESTS or self._waiting_bytes >= MAX_WAITING_BYTES
-        wanted = not (full or self._pause or self._server.must_wait(self))
+        wanted = not (self._waiting.full or self._pause or self._server.must_wait(self))
         if wanted == self._reading or self.transport.is_closing():
             return
         self._reading = wanted
@@ -310,8 +307,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._server.hold(self, -self.held_bytes)
             self._waiting.clear()
-            self._waiting_bytes = 0
-            self._flush()
+            self._outbox.flush()
             self.transport.close()
 
     async def _next(self) -> bytes | ProtocolError | None:
@@ -323,9 +319,8 @@ class Connection(asyncio.Protocol):
             await self._wakeup
             self._turn_ends = self._server.now() + TURN_S
         self._busy = True
-        if self._arrivals:
-            self.peer.queue_s = clock() - self._arrivals.popleft()
-        return self._waiting.popleft()
+        frame, self.peer.queue_s = self._waiting.take()
+        return frame
 
     async def _all_answered(self) -> None:
         """Return when the coordinator has answered every call."""
@@ -341,13 +336,13 @@ class Connection(asyncio.Protocol):
         if response is not None:
             self.last_active = self._server.now()
             if isinstance(response, (bytes, bytearray)):
-                self._unsent += response
-                self._send()
+                self._outbox.unsent += response
+                self._outbox.send(more=bool(self._waiting or self._calls))
             else:
-                self._flush()
+                self._outbox.flush()
                 await self._sender.send(response)
         if self._login is not None and self._login.failed:
-            self._flush()
+            self._outbox.flush()
             await self._login.end()
         if self.peer.delay_ms:
             self.mute(self.peer.take_delay_s())
@@ -380,31 +375,13 @@ class Connection(asyncio.Protocol):
         finally:
             self._handling = False
 
-    def _send(self) -> None:
-        """Send answers, small ones to requests that arrived together in one piece: a write to a socket costs
-        as much as a request.
-        """
-        if len(self._unsent) >= MAX_JOINED_BYTES or not (self._waiting or self._calls):
-            self._flush()
-        elif not self._flush_due:
-            # should the next request have to wait, this answer does not wait with it
-            self._flush_due = True
-            self._server.loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._flush_due = False
-        if self._unsent:
-            unsent, self._unsent = self._unsent, bytearray()
-            if not self.transport.is_closing():
-                self.transport.write(unsent)
-
     def _handed(self) -> bytes:
         """The frame that is to be answered; it is not kept here."""
         frame, self._frame = self._frame, b""
         return frame
 
     def _release(self, size: int) -> None:
-        self._waiting_bytes -= size
+        self._waiting.release(size)
         self._server.hold(self, -size)
         if not self._reading:
             self.regulate()

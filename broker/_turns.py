@@ -12,8 +12,5 @@ MAX_WAITING_BYTES = 1_048_576
 #: they have MAX_WAITING_BYTES before.
 MAX_AHEAD = 1_024
 
-#: Bytes of answers that leave together; more than that are written at once.
-MAX_JOINED_BYTES = 65_536
-
 #: A connection whose requests are all answered at once lets others go on after this long, in seconds.
 TURN_S = 0.005

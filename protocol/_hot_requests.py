@@ -158,9 +158,9 @@ def _compact_partitions(frame: bytes, at: int, count: int) -> tuple[list[CommitB
             frame[at + 16 : end : _BARE.size] == b"\x01" * count
             and frame[at + 17 : end : _BARE.size] == b"\x00" * count
         ):
-            rows = _BARE.iter_unpack(frame[at:end])
+            bare = _BARE.iter_unpack(frame[at:end])
             return [
-                _new(CommitBodyPartition, (index, offset, epoch, "")) for index, offset, epoch in rows
+                _new(CommitBodyPartition, (number, offset, epoch, "")) for number, offset, epoch in bare
             ], end
     partitions = []
     for _ in range(count):

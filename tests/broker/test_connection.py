@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from kohort.broker._outbox import MAX_JOINED_BYTES
 from kohort.broker._text import MAX_LOGGED_TEXT, printable
-from kohort.broker._turns import MAX_JOINED_BYTES, MAX_WAITING_REQUESTS
+from kohort.broker._turns import MAX_WAITING_REQUESTS
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, offset_at, part, produce_fields
