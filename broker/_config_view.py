@@ -16,6 +16,7 @@ from ._live_settings import (
 from ._settings import BrokerSettings, documented
 from ._topic_config import BROKER_NAMES, TopicConfig, topic_defaults
 from ._validation import Setting, as_text, settings_of
+from .security._listeners import PREFIX
 
 if TYPE_CHECKING:
     from ._node import Node
@@ -114,6 +115,18 @@ def broker_rows(node: Node) -> list[ConfigRow]:
                 setting.secret,
             )
         )
+    return rows + _listener_rows(node.live)
+
+
+def _listener_rows(live: LiveSettings) -> list[ConfigRow]:
+    """What was set for one listener while the broker serves."""
+    rows = []
+    for name in live.of_broker:
+        if name.startswith(PREFIX):
+            setting, synonyms = live.of_listener(name)
+            texts = tuple((known_as, as_text(value), source) for known_as, value, source in synonyms)
+            (_, value, source), *_ = texts
+            rows.append(ConfigRow(name, value, source, False, _type(setting), setting.doc, texts))
     return rows
 
 

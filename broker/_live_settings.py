@@ -6,7 +6,8 @@ one. What was set is kept in a document of the data folder and is in force again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from ._settings import BrokerSettings
 from ._state_file import StateFile
 from ._topic_config import BROKER_NAMES
 from ._validation import Setting, SettingsError, as_text, read_settings, settings_of
+from .security._listeners import PREFIX, check_listener_settings, listeners_of, take_listener_settings
 
 #: Sources of a value, Kafka's numbers.
 DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 2, 3, 4, 5
@@ -35,7 +37,10 @@ DYNAMIC: Final = frozenset(
     }
 )
 
-#: Names and typed values that were set.
+#: Those that can be changed for one listener too, as ``listener.name.NAME.SETTING``.
+OF_LISTENERS: Final = frozenset({"max_connections", "max_connection_creation_rate"})
+
+#: Names of fields and typed values that were set; those of a listener are text, under Kafka's name of it.
 Values = dict[str, Any]
 
 
@@ -52,9 +57,11 @@ class LiveSettings:
     of_broker: Values = field(default_factory=dict)
     of_all: Values = field(default_factory=dict)
     _started_with: Values = field(default_factory=dict)
+    _of_listeners_at_start: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._started_with = {name: getattr(self.settings, name) for name in DYNAMIC}
+        self._of_listeners_at_start = self.settings.listener_name
 
     def load(self) -> None:
         """Let what was kept be in force. Raises StateFileError."""
@@ -80,16 +87,33 @@ class LiveSettings:
             self._apply()
             raise
 
-    def check(self, given: Mapping[str, str]) -> Values:
+    def check(self, given: Mapping[str, str], *, for_all: bool = False) -> Values:
         """What is to be set, checked and typed. Raises KafkaError and SettingsError."""
-        names = {name.replace(".", "_") for name in given}
-        if fixed := sorted(names & settings_of(BrokerSettings).keys() - DYNAMIC):
-            shown = ", ".join(name.replace("_", ".") for name in fixed)
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"{shown} cannot be changed while the broker runs: start it with another value",
-            )
+        general, of_listeners = take_listener_settings(given)
+        if for_all and of_listeners:
+            text = f"{_name(min(of_listeners))} is a setting of one broker: name the broker"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        names = {name.replace(".", "_") for name in general}
+        fixed = [name.replace("_", ".") for name in names & settings_of(BrokerSettings).keys() - DYNAMIC]
+        fixed += [_name(key) for key in of_listeners if _field(key) is None]
+        if fixed:
+            text = f"{', '.join(sorted(fixed))} cannot be changed while the broker runs"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{text}: start it with another value")
+        changed = copy(self.settings)
+        changed.listener_name = of_listeners
+        check_listener_settings(changed, listeners_of(changed))
         return _checked(given)
+
+    def of_listener(self, name: str) -> tuple[Setting, list[tuple[str, Any, int]]]:
+        """A setting of a listener that was set, by Kafka's name: which one it is, and as ``synonyms``."""
+        key = _keys([name])[0]
+        field_name = _field(key)
+        assert field_name is not None, "no other can be set"
+        found = [(name, self.of_broker[name], DYNAMIC_BROKER_SOURCE)]
+        if key in self._of_listeners_at_start:
+            found.append((name, self._of_listeners_at_start[key], STATIC_BROKER_SOURCE))
+        setting = settings_of(BrokerSettings)[field_name]
+        return setting, found + self.synonyms(setting)
 
     def synonyms(self, setting: Setting) -> list[tuple[str, Any, int]]:
         """Name, value and source of every place that gives a value, the one in force first."""
@@ -109,13 +133,42 @@ class LiveSettings:
         return found
 
     def _apply(self) -> None:
+        _, of_listeners = take_listener_settings(
+            {name: value for name, value in self.of_broker.items() if name.startswith(PREFIX)}
+        )
+        self.settings.listener_name = {**self._of_listeners_at_start, **of_listeners}
         for name, value in (self._started_with | self.of_all | self.of_broker).items():
-            setattr(self.settings, name, value)
+            if name in DYNAMIC:
+                setattr(self.settings, name, value)
         for tell in self.on_change:
             tell()
 
 
+def kafka_name(name: str) -> str:
+    """Kafka's name of what was set; one form of the names of a listener. Raises SettingsError."""
+    return _name(_keys([name])[0]) if name.startswith(PREFIX) else name.replace("_", ".")
+
+
 def _checked(given: Mapping[str, Any]) -> Values:
-    texts = {name: as_text(value) for name, value in given.items()}
+    general, of_listeners = take_listener_settings(given)
+    texts = {name: as_text(value) for name, value in general.items()}
     checked = read_settings(BrokerSettings, texts)
-    return {name: getattr(checked, name) for name in (key.replace(".", "_") for key in given)}
+    values = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in general)}
+    return values | {_name(key): value for key, value in of_listeners.items()}
+
+
+def _keys(names: Iterable[str]) -> list[str]:
+    """How ``listener_name`` has settings of listeners."""
+    return list(take_listener_settings(dict.fromkeys(names, ""))[1])
+
+
+def _field(key: str) -> str | None:
+    """The field of a setting of a listener that can be changed; None if it cannot."""
+    _, mechanism, name = key.rsplit(".", 2)
+    return name if not mechanism and name in OF_LISTENERS else None
+
+
+def _name(key: str) -> str:
+    listener, mechanism, name = key.rsplit(".", 2)
+    words = [listener.lower(), *([mechanism.lower()] if mechanism else []), name.replace("_", ".")]
+    return PREFIX + ".".join(words)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._live_settings import kafka_name
 from .._requests import Request
 from .._validation import SettingsError, as_text
+from ..security._listeners import PREFIX
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -85,7 +87,7 @@ def _alter_settings(node: Node, item: Any, changed: _Changed, *, validate_only: 
         raise _refused(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
     before = node.live.of_all if for_all else node.live.of_broker
-    values = node.live.check(changed(before, broker_rows(node), item.configs))
+    values = node.live.check(changed(before, broker_rows(node), item.configs), for_all=for_all)
     if not validate_only:
         node.live.set(for_all=for_all, values=values)
 
@@ -111,15 +113,16 @@ def _whole(_before: Mapping[str, Any], _rows: list[ConfigRow], configs: Any) -> 
 def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any) -> _Given:
     """What was set, with these changes."""
     rows = {row.name: row for row in shown}
-    given = {name.replace("_", "."): as_text(value) or "" for name, value in before.items()}
+    given = {kafka_name(name): as_text(value) or "" for name, value in before.items()}
     for config in configs:
+        name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name
         if config.config_operation == _SET:
-            given[config.name] = _value(config)
+            given[name] = _value(config)
         elif config.config_operation == _DELETE:
-            given.pop(config.name, None)
+            given.pop(name, None)
         elif config.config_operation in (_APPEND, _SUBTRACT):
-            row = rows.get(config.name)
-            given[config.name] = _list(config, "" if row is None else row.value or "")
+            row = rows.get(name)
+            given[name] = _list(config, "" if row is None else row.value or "")
         else:
             raise _refused(f"operation {config.config_operation} on {config.name}: 0 to 3 are known")
     return given

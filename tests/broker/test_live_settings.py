@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.protocol import ErrorCode
+from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.handlers.test_alter_configs import APPEND, BROKER, DELETE, SET, TOPIC, change, replace
 from tests.broker.handlers.test_describe_configs import ask
@@ -74,9 +74,39 @@ def test_a_limit_on_connections_counts_from_then_on(wire: Wire, own: RunningBrok
         assert ask(third, BROKER, "").error_code == 0
 
 
+def test_a_limit_of_one_listener_changes_too(wire: Wire, own: RunningBroker) -> None:
+    name = "listener.name.plaintext.max.connections"
+    assert change(wire, "1", (name, SET, "1"), kind=BROKER) == ErrorCode.NONE
+    assert row(wire, name) == ("1", OWN, False)
+    assert synonyms(wire, name) == [("1", OWN), ("10000", DEFAULT)]
+    with Wire(own.bootstrap, timeout_s=60) as second:
+        number = second.send(ApiKey.METADATA, 1, topics=[])
+        second.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            second.socket.recv(1)
+        assert change(wire, "1", (name, SET, "2"), kind=BROKER) == ErrorCode.NONE
+        second.socket.settimeout(60)
+        assert second.receive(ApiKey.METADATA, 1, number).brokers
+    assert change(wire, "1", (name, DELETE, None), kind=BROKER) == ErrorCode.NONE
+    assert name not in {one.name for one in ask(wire, BROKER, "1").configs}
+
+
+def test_a_limit_of_one_listener_is_there_again_after_a_start(tmp_path: Path) -> None:
+    name, about = "listener.name.plaintext.max.connection.creation.rate", ("77", OWN, False)
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        assert change(wire, "1", (name, SET, "77"), kind=BROKER) == ErrorCode.NONE
+        assert row(wire, name) == about
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        assert row(wire, name) == about
+
+
 @pytest.mark.parametrize(
     ("resource", "name", "operation", "value", "code"),
     [
+        ("", "listener.name.plaintext.max.connections", SET, "3", ErrorCode.INVALID_REQUEST),
+        ("1", "listener.name.plaintext.ssl.client.auth", SET, "none", ErrorCode.INVALID_REQUEST),
+        ("1", "listener.name.nowhere.max.connections", SET, "3", ErrorCode.INVALID_CONFIG),
+        ("1", "listener.name.plaintext.max.connections", SET, "-3", ErrorCode.INVALID_CONFIG),
         ("1", "num.partitions", SET, "3", ErrorCode.INVALID_REQUEST),
         ("2", "log.retention.ms", SET, "3", ErrorCode.INVALID_REQUEST),
         ("1", "log.retention.ms", SET, "often", ErrorCode.INVALID_CONFIG),

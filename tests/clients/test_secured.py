@@ -18,6 +18,8 @@ import kafka.errors
 import pytest
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from tests.broker.handlers.test_client_quotas import EXACT, alter, describe
+from tests.broker.wire import Wire
 from tests.clients.java import TOPIC_COMMAND, ToolServer
 from tests.kafka_python import group_consumer
 from tests.secured import PASSWORD, Secured
@@ -253,6 +255,52 @@ def test_a_certificate_is_a_name(secured: Secured, orders: str) -> None:
         }
         told = confluent_kafka.admin.AdminClient(settings).list_topics(orders, timeout=20).topics[orders]
         assert (told.error is None) == allowed, told.error
+
+
+def test_a_users_quota_is_told_to_each_of_its_clients_and_to_nobody_else(
+    secured: Secured, orders: str
+) -> None:
+    quota: dict[str, float | None] = {"producer_byte_rate": 50_000.0}
+    with Wire(secured.plain) as admin:
+        assert alter(admin, ([("user", "alice")], quota)) == [(0, None)]
+        try:
+            assert describe(admin, ("user", EXACT, "alice")) == {(("user", "alice"),): quota}
+            assert _told_by_confluent(secured, ALICE, orders) > 0
+            assert _told_by_kafka_python(secured, ALICE, orders) > 0
+            assert _told_by_confluent(secured, Who("me"), orders, sends=8) == 0
+        finally:
+            alter(admin, ([("user", "alice")], dict.fromkeys(quota)))
+
+
+#: Ten of these are more than what an Apache Kafka lets a new client have before it counts.
+LARGE = b"x" * 200_000
+
+
+def _told_by_confluent(secured: Secured, who: Who, topic: str, sends: int = 100) -> float:
+    """The first delay, in seconds, that a producer was told: 0.0 if none after so many records."""
+    told: list[Any] = []
+    settings = {**Confluent.settings(secured, who), "throttle_cb": told.append}
+    producer = confluent_kafka.Producer(settings)
+    for _ in range(sends):
+        producer.produce(topic, LARGE)
+        assert producer.flush(120) == 0
+        if told:
+            return float(told[0].throttle_time)
+    return 0.0
+
+
+def _told_by_kafka_python(secured: Secured, who: Who, topic: str) -> float:
+    producer = kafka.KafkaProducer(**KafkaPython.settings(secured, who), max_block_ms=60_000)
+    try:
+        for _ in range(100):
+            producer.send(topic, LARGE).get(120)
+            groups = producer.metrics().values()
+            longest = max(group.get("throttle-time-max", 0.0) for group in groups)
+            if 0 < longest < float("inf"):
+                return float(longest) / 1000
+    finally:
+        producer.close(timeout=2)
+    return 0.0
 
 
 # Java
