@@ -25,7 +25,7 @@ from ._requests import MAY_PARK, ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
 from ._text import printable
-from ._turns import MAX_AHEAD, MAX_WAITING_BYTES, TURN_S
+from ._turns import LOOK, MAX_AHEAD, MAX_WAITING_BYTES, TURN_S
 from .security._errors import CertificateError
 from .security._login import Login, Pass
 
@@ -59,7 +59,8 @@ class Connection(asyncio.Protocol):
         self._frame = b""
         self._pause = Pause(server.loop, self._unmuted)
         self._lap_s = 0.0
-        #: Whether no request that came with the last bytes was charged yet.
+        self._served = 0
+        #: Whether the next request of a limited client is charged with the time since the one that was.
         self.unmetered = False
         self._reading = True
         self._gone = False
@@ -80,12 +81,12 @@ class Connection(asyncio.Protocol):
         self.frame_since: float | None = None
 
     def __repr__(self) -> str:
-        return f"Connection({self.peer_name}, {len(self._waiting)} requests waiting)"
+        return f"Connection({self.peer_name}, {len(self._waiting.frames)} requests waiting)"
 
     @property
     def idle(self) -> bool:
         """Whether nothing is under way."""
-        return not (self._busy or self._waiting or self._calls or self._pause)
+        return not (self._busy or self._waiting.frames or self._calls or self._pause)
 
     @property
     def control(self) -> bool:
@@ -123,11 +124,12 @@ class Connection(asyncio.Protocol):
         self._task = self._server.spawn(self._serve())
 
     def data_received(self, data: bytes) -> None:
-        if self._waiting.ended:
+        waiting = self._waiting
+        if waiting.ended:
             return
         before = self.held_bytes
         now = self.last_active = self._server.now()
-        at_once = not (self._busy or self._waiting)
+        at_once = not (self._busy or waiting.frames)
         self._collecting = True
         metered = self._server.router.metered
         if metered:
@@ -139,24 +141,26 @@ class Connection(asyncio.Protocol):
                 self.frame_since = None
                 if at_once and self._take(frame):
                     taken += 1
-                    at_once = self._server.now() - now <= TURN_S
+                    if not taken & LOOK:
+                        at_once = self._server.now() - now <= TURN_S
+                        self.unmetered = metered
                 else:
                     at_once = False
-                    self._waiting.add(frame)
+                    waiting.add(frame)
         except ProtocolError as error:
-            self._waiting.end(error)
+            waiting.end(error)
         self.peer.traffic.requests += taken
         self._collecting = False
         self._outbox.flush()
         if metered:
             self._end_lap()
         held = self.held_bytes
-        if held == before == 0 and self._reading and not self._waiting:
+        if held == before == 0 and self._reading and not waiting.frames:
             return
         if self._reader.buffered and self.frame_since is None:
             self.frame_since = now
         self._server.hold(self, held - before)
-        if self._waiting:
+        if waiting.frames:
             wake(self._wakeup)
         self.regulate()
 
@@ -190,7 +194,7 @@ class Connection(asyncio.Protocol):
             self._outbox.unsent += response
         if not self._collecting:
             self.last_active = self._server.now()
-            self._outbox.send(more=bool(self._waiting or calls))
+            self._outbox.send(more=bool(self._waiting.frames or calls))
             if not calls:
                 wake(self._settled)
 
@@ -281,6 +285,8 @@ class Connection(asyncio.Protocol):
                 size = len(frame)
                 if metered := self._server.router.metered:
                     self._lap_s = clock()
+                    self._served += 1
+                    self.unmetered = not self._served & LOOK
                 taken = self._take(frame)
                 if metered:
                     self._end_lap()
@@ -311,7 +317,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     async def _next(self) -> bytes | ProtocolError | None:
-        while not self._waiting or self._pause:
+        while not self._waiting.frames or self._pause:
             if self._gone:
                 await self._all_answered()
                 return None
@@ -337,7 +343,7 @@ class Connection(asyncio.Protocol):
             self.last_active = self._server.now()
             if isinstance(response, (bytes, bytearray)):
                 self._outbox.unsent += response
-                self._outbox.send(more=bool(self._waiting or self._calls))
+                self._outbox.send(more=bool(self._waiting.frames or self._calls))
             else:
                 self._outbox.flush()
                 await self._sender.send(response)

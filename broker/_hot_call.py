@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..protocol import HotCodec
 from ._stopwatch import clock
@@ -11,10 +11,6 @@ from .quotas import Gauge, Throttle, told_ms
 
 if TYPE_CHECKING:
     from ._connection import Connection
-
-#: Of the requests of a limited client that arrive together the first, and one in so many (less one: the bits
-#: of a count that are 0 then), are charged with the time since the one before.
-METERED: Final = 7
 
 
 class HotCall:

@@ -29,12 +29,12 @@ from ..protocol import (
     hot_codec,
 )
 from ._error_answers import error_answer
-from ._hot_call import METERED, HotCall, MeteredCall, TimedCall
+from ._hot_call import HotCall, MeteredCall, TimedCall
 from ._nulls import null_in
 from ._requests import Handler, Request
 from ._stopwatch import Stopwatch, clock
 from .metrics import SAMPLED, ApiMeter, BrokerMetrics
-from .quotas import told_ms
+from .quotas import Gauge, told_ms
 
 if TYPE_CHECKING:
     from ._connection import Connection
@@ -71,12 +71,8 @@ class Router:
 
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
         """Count time that was spent on reading a connection and writing to it: its next request pays."""
-        if peer.header is not None:
-            context, epoch = peer.header.context, self._node.quotas.epoch
-            if peer.gauge_context is not context or peer.gauge_epoch != epoch:
-                self._look_up_gauge(peer, context)
-            if peer.gauge is not None:
-                peer.gauge.record(spent_s * 100.0, now)
+        if peer.header is not None and (gauge := self._gauge_of(peer, peer.header.context)) is not None:
+            gauge.record(spent_s * 100.0, now)
 
     def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
         """Hand the coordinator a request that is read by hand; its call stands in ``calls`` until answered.
@@ -104,14 +100,8 @@ class Router:
         if gate is not None and not gate.is_open(codec.api_key, body, peer, context, node.topics):
             return False
         meter.count += 1
-        gauge = None
-        quotas = node.quotas
-        if quotas.active:
-            if peer.gauge_context is not context or peer.gauge_epoch != quotas.epoch:
-                self._look_up_gauge(peer, context)
-            gauge = peer.gauge
         call: HotCall
-        if gauge is not None and (connection.unmetered or not meter.count & METERED):
+        if connection.unmetered and (gauge := self._gauge_of(peer, context)) is not None:
             connection.unmetered = False
             call = MeteredCall(connection, codec, correlation_id, meter, node.throttle, gauge)
         elif timed:
@@ -213,11 +203,14 @@ class Router:
         throttle.charge(request.context, clock() - now, now)
         return answer
 
-    def _look_up_gauge(self, peer: Peer, context: RequestContext) -> None:
-        """Find what measures the time of a client's requests; nothing does if it is not limited."""
-        peer.gauge = self._node.throttle.use_of(context, clock()).request
-        # the look-up may have begun a new epoch itself
-        peer.gauge_context, peer.gauge_epoch = context, self._node.quotas.epoch
+    def _gauge_of(self, peer: Peer, context: RequestContext) -> Gauge | None:
+        """What measures the time of a client's requests; None if it is not limited."""
+        quotas = self._node.quotas
+        if peer.gauge_context is not context or peer.gauge_epoch != quotas.epoch:
+            peer.gauge = self._node.throttle.use_of(context, clock()).request
+            # the look-up may have begun a new epoch itself
+            peer.gauge_context, peer.gauge_epoch = context, quotas.epoch
+        return peer.gauge
 
     def _api_versions(self, header: RequestHeader, frame: bytes, peer: Peer, begun_s: float) -> bytes:
         from .handlers import api_versions

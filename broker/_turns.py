@@ -14,3 +14,7 @@ MAX_AHEAD = 1_024
 
 #: A connection whose requests are all answered at once lets others go on after this long, in seconds.
 TURN_S = 0.005
+
+#: Of requests that are taken one behind the other one in so many looks at the clock (less one: the bits of a
+#: count that are 0 then): whether the turn is over, and how much a limited client has used by now.
+LOOK = 15

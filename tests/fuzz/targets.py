@@ -90,8 +90,8 @@ def request(data: bytes) -> None:
     if codec is None:
         return
     try:
-        header = Peer("127.0.0.1", ("127.0.0.1", 9092)).read_header(data, codec)
-        hot = codec.decode(data, header.end)
+        at = Peer("127.0.0.1", ("127.0.0.1", 9092)).read_header(data, codec).end
+        hot = codec.decode(data, at)
     except UNREADABLE:
         return
     assert body is not None, "read by hand, refused by the reference"
