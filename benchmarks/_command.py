@@ -67,8 +67,8 @@ class Command(argparse.ArgumentParser):
             size.add_argument(option, type=type(value), default=value, help=f"(default: {value:,})")
 
     def parse(self, argv: list[str] | None, without: Iterable[str] = ()) -> argparse.Namespace:
-        """``wanted`` are the names of the rows; with a given broker, or one that has TLS too, those ``without``
-        it cannot be.
+        """``wanted`` are the names of the rows; with a given broker, or one with TLS, those ``without`` it
+        cannot be.
         """
         options = self.parse_args(argv)
         other = getattr(options, "bootstrap", None) or getattr(options, "tls", False)

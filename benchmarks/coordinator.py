@@ -125,7 +125,7 @@ class Run:
     def tables(self) -> list[str]:
         """Each pair of faces beside each other; the last of them is kohort's."""
         if len(self.contenders) == 1:
-            return [_table.table(self.measured, self.parts, self.faces[0], None)]
+            return [_table.table(self.measured, self.parts, face, None) for face in self.faces]
         pairs = [self.faces[at : at + 2] for at in range(0, len(self.faces), 2)]
         parts = self.parts
         if self.contenders[-1] is GUARDED:
@@ -192,9 +192,9 @@ def main() -> int:
     say(f"generator {_table.generator(limit)}")
     run()
     facts = _table.environment(run.versions) | begun.facts() | {"generator": _table.generator(limit)}
-    block = (
-        "coordinator --tls" if options.tls else "coordinator --guards" if options.guards else "coordinator"
-    )
+    block = "coordinator"
+    if options.tls or options.guards:
+        block += "-tls" if options.tls else "-guards"
     publish("\n\n".join(run.tables()), run.measured, facts, options, block)
     return 0
 
