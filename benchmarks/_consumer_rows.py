@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kohort.consumer import Cluster
@@ -29,7 +29,12 @@ _OF_ITS_OWN = {"latency": 1, "rebalance": MOVING_PARTITIONS}
 class Effort:
     """How much of a row is done at once."""
 
-    records: int = 300_000
+    #: In the topics that are read as quickly as can be.
+    records: int = 1_000_000
+    #: Of which kafka-python, the slowest by far, reads so many.
+    few_records: int = 200_000
+    #: Before a consumer whose memory is looked at.
+    waiting: int = 1_200_000
     #: At 1,000 a second; the first 500 are not counted.
     arrivals: int = 5_000
     #: Through handlers that do nothing.
@@ -170,22 +175,26 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def prepare(bootstrap: str, effort: Effort) -> None:
-    """The topics of all rows, with what is read of them."""
+def prepare(bootstrap: str, effort: Effort, rows: Iterable[Row]) -> None:
+    """The topics of these rows, with what is read of them."""
+    wanted = {row.topic for row in rows}
+    kept = {f"read-{codec}": READ_PARTITIONS for codec in ("none", "lz4")}
+    kept |= {"many": MANY_PARTITIONS, "keyed": READ_PARTITIONS}
+    topics = {name: partitions for name, partitions in kept.items() if name in wanted}
+    by_key = {f"keys-{keys}": keys for keys in KEYS} if "keys" in wanted else {}
 
     async def create() -> None:
         async with Cluster(bootstrap) as cluster:
-            topics = {"read-none": READ_PARTITIONS, "read-lz4": READ_PARTITIONS, "many": MANY_PARTITIONS}
-            await cluster.create_topics(topics | {"keyed": READ_PARTITIONS})
-            await cluster.create_topics({f"keys-{keys}": 1 for keys in KEYS})
+            await cluster.create_topics(topics | dict.fromkeys(by_key, 1))
 
     asyncio.run(create())
-    for codec in ("none", "lz4"):
-        produce(bootstrap, f"read-{codec}", effort.records, codec, READ_PARTITIONS)
-    produce(bootstrap, "many", 4 * effort.records, "none", MANY_PARTITIONS)
-    produce(bootstrap, "keyed", effort.handled, "none", READ_PARTITIONS, keys=1_000)
-    for keys in KEYS:
-        produce(bootstrap, f"keys-{keys}", effort.worked, "none", 1, keys)
+    records = {"many": effort.waiting, "keyed": effort.handled}
+    for topic, partitions in topics.items():
+        codec = "lz4" if topic == "read-lz4" else "none"
+        keys = 1_000 if topic == "keyed" else 0
+        produce(bootstrap, topic, records.get(topic, effort.records), codec, partitions, keys)
+    for topic, keys in by_key.items():
+        produce(bootstrap, topic, effort.worked, "none", 1, keys)
 
 
 def measure(row: Row, client: str, bootstrap: str, effort: Effort, number: int) -> Figures:
@@ -194,13 +203,16 @@ def measure(row: Row, client: str, bootstrap: str, effort: Effort, number: int) 
     if row.name in _OF_ITS_OWN:
         topic = f"{topic}-{client}-{number}"
         asyncio.run(_create(bootstrap, topic, _OF_ITS_OWN[row.name]))
+    records = getattr(effort, row.records)
+    if client == "kafka-python":
+        records = min(records, effort.few_records)
     module, _, work = row.works[client].rpartition(".")
     job = {
         "module": module or "_consume",
         "work": work,
         "bootstrap": bootstrap,
         "topic": topic,
-        "records": getattr(effort, row.records),
+        "records": records,
         "rest_s": effort.rest_s,
     }
     command = [sys.executable, "-m", "benchmarks._consume", json.dumps(job)]

@@ -37,7 +37,7 @@ def run(brokers: list[Contender], options: argparse.Namespace) -> tuple[Measured
     with ExitStack() as stack:
         running = {each.name: stack.enter_context(each.start()) for each in brokers}
         for each in running.values():
-            prepare(each.bootstrap, effort)
+            prepare(each.bootstrap, effort, rows)
         for number in range(options.rounds):
             # what two rows do alike is done once
             known: dict[tuple[str, str, str], Figures] = {}

@@ -20,7 +20,7 @@ from .errors import (
     NoOffsetError,
     StaleRecordError,
 )
-from .fetch_requests import AbortedTransaction, FetchedPartition
+from .fetch_answers import AbortedTransaction, FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp

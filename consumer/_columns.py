@@ -24,15 +24,21 @@ _ABORT = 0
 _MAX_VARINT_SHIFT = 63
 #: So many records of one length in a row are found at once, without a step for each.
 _LEAST_ALIKE = 16
+#: Bytes of a length at most.
+_LONGEST_LENGTH = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Pieces of a run of bytes: ``starts`` and ``ends`` are positions, ``null`` marks the absent ones."""
+    """Pieces of a run of bytes: ``starts`` and ``ends`` are positions, ``null`` marks the absent ones.
+
+    ``length`` is that of each piece where all are known to have the same, absent ones included, and -1 else.
+    """
 
     starts: Ints
     ends: Ints
     null: npt.NDArray[np.bool_]
+    length: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,20 @@ def _long_length(data: bytes, position: int) -> tuple[int, int]:
 
 def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
     """The zigzag varint at each position, and the positions behind them. Raises IndexError past the end."""
+    first = data[at]
+    behind = at + 1
+    more = first > 0x7F
+    if not more.any():
+        return (first >> 1).astype(np.int64) ^ -(first & 1).astype(np.int64), behind
+    if behind[-1] < data.size:
+        second = data[behind].astype(np.uint16) * more
+        if not (second > 0x7F).any():
+            both = (first & np.uint8(0x7F)) | (second << 7)
+            return (both >> 1).astype(np.int64) ^ -(both & 1).astype(np.int64), behind + more
+    return _long_varints(data, at)
+
+
+def _long_varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
     byte = data[at]
     behind = at + 1
     raw = byte.astype(np.uint64)
@@ -143,6 +163,8 @@ def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
 
 def spans(data: Bytes, at: Ints) -> tuple[Spans, Ints]:
     """The length-prefixed, nullable piece at each position, and the positions behind them."""
+    if (alike := _spans_alike(data, at)) is not None:
+        return alike, alike.ends
     lengths, starts = varints(data, at)
     null = lengths < 0
     if null.any():
@@ -151,6 +173,27 @@ def spans(data: Bytes, at: Ints) -> tuple[Spans, Ints]:
         lengths = np.where(null, 0, lengths)
     ends = starts + lengths
     return Spans(starts, ends, null), ends
+
+
+def _spans_alike(data: Bytes, at: Ints) -> Spans | None:
+    """As ``spans``, where all pieces have the length of the first one; None where they do not."""
+    value = width = 0
+    more = at.size > 0
+    while more:
+        byte = data[at + width if width else at]
+        first = int(byte[0])
+        if width == _LONGEST_LENGTH or (byte != first).any():
+            return None
+        value |= (first & 0x7F) << 7 * width
+        width += 1
+        more = first > 0x7F
+    length = value >> 1 ^ -(value & 1)
+    if length < -1:
+        return None
+    starts = at + width
+    if length < 0:
+        return Spans(starts, starts, np.ones(at.size, np.bool_), 0)
+    return Spans(starts, starts + length, np.zeros(at.size, np.bool_), length)
 
 
 def fields(data: Bytes, bodies: Ints) -> Fields:

@@ -219,11 +219,27 @@ def _time_columns(run: _Run, found: Fields, rows: slice) -> list[pa.Array]:
 
 def _binary_columns(data: bytes, found: Fields, rows: slice) -> list[pa.Array]:
     """Keys and values: both taken out of one array over the raw bytes, so that nothing is copied twice."""
-    return _pieces(data, [_cut(found.keys, rows), _cut(found.values, rows)], [pa.binary(), pa.binary()])
+    cut = [_cut(found.keys, rows), _cut(found.values, rows)]
+    if all(pieces.length >= 0 for pieces in cut):
+        return [_alike(data, pieces) for pieces in cut]
+    return _pieces(data, cut, [pa.binary(), pa.binary()])
+
+
+def _alike(data: bytes, pieces: Spans) -> pa.Array:
+    """Pieces of one length, absent or not."""
+    count, length = len(pieces.starts), pieces.length
+    if not count or pieces.null.all():
+        return pa.nulls(count, pa.binary())
+    ends = np.arange(count + 1, dtype=np.int32) * np.int32(length)
+    content: Bytes = np.empty(0, np.uint8)
+    if length:
+        every: npt.NDArray[np.void] = np.ndarray(len(data) - length + 1, f"V{length}", data, strides=(1,))
+        content = every[pieces.starts].view(np.uint8)
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(content)])
 
 
 def _cut(pieces: Spans, rows: slice) -> Spans:
-    return Spans(pieces.starts[rows], pieces.ends[rows], pieces.null[rows])
+    return Spans(pieces.starts[rows], pieces.ends[rows], pieces.null[rows], pieces.length)
 
 
 def _pieces(data: bytes, columns: list[Spans], kinds: list[pa.DataType]) -> list[pa.Array]:

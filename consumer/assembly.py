@@ -76,8 +76,15 @@ def assemble(
     membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
     tracker = Tracker()
-    delivery = Delivery(positions, tracker, max_undone=config.max_undone_records, wake=wake, report=report)
-    watch = PollWatch(config.max_poll_interval_ms)
+    delivery = Delivery(
+        positions,
+        tracker,
+        max_undone=config.max_undone_records,
+        wake=wake,
+        report=report,
+        hungry=lambda: fetcher.wake(),
+    )
+    watch = PollWatch(config.max_poll_interval_ms, taken=lambda: delivery.taken_one_by_one)
     driver = Driver(
         cluster,
         config.group,

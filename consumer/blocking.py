@@ -6,16 +6,14 @@ import asyncio
 import inspect
 import re
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
-from itertools import groupby
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..protocol import TopicPartition
 from .arrow_reading import ROWS_PER_BATCH
 from .consumer import CLOSE_TIMEOUT_MS, AsyncGroupConsumer, ConsumerStatus
-from .errors import ConsumerClosedError, StaleRecordError
+from .errors import ConsumerClosedError
 from .events import EventLog
 from .handover import PartitionsCallback
 from .offset_requests import CommittedOffset
@@ -29,6 +27,15 @@ T = TypeVar("T")
 
 #: Records that were marked done reach the consumer's thread so much later at most.
 DONE_AFTER_S = 0.005
+
+
+@dataclass(slots=True)
+class Line:
+    """Records of a stay, marked done one after the other: offsets ``first`` to, not including, ``end``."""
+
+    epoch: int
+    first: int
+    end: int
 
 
 class GroupConsumer:
@@ -63,10 +70,9 @@ class GroupConsumer:
         )
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
-        self._ready: deque[Record] = deque()
-        self._done: deque[Record] = deque()
         self._epochs = self._consumer.parts.tracker.epochs
-        self._done_scheduled = False
+        self._marking = threading.Lock()
+        self._done: list[Line] = []
         self._closing = threading.Lock()
 
     def __repr__(self) -> str:
@@ -115,18 +121,15 @@ class GroupConsumer:
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, until the consumer is closed."""
         self._require_running()
-        tracker, watch = self._consumer.parts.tracker, self._consumer.parts.watch
-        ready = self._ready
+        self._consumer.parts.watch.poller = threading.get_ident()
         while True:
-            while ready:
-                record = ready.popleft()
-                if record.epoch in tracker.epochs:
-                    watch.taken += 1
-                    yield record
-            batch = self._next_batch(None)
-            if not batch:
+            try:
+                given = self._run(self._consumer.next_run())
+            except ConsumerClosedError:
                 return
-            ready.extend(batch)
+            if given is None:
+                return
+            yield from given
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
         """Lists of records, as many as are there at a time (default max_poll_records), until closed."""
@@ -161,13 +164,20 @@ class GroupConsumer:
 
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
-        if record.epoch not in self._epochs or self._loop.is_closed():
+        epoch, offset = record.epoch, record.offset
+        if epoch not in self._epochs or self._loop.is_closed():
             self._require_running()
             self._consumer.parts.tracker.stay_of(record)
-        self._done.append(record)
-        if not self._done_scheduled:
-            self._done_scheduled = True
-            self._loop.call_soon_threadsafe(self._mark_done_soon)
+        with self._marking:
+            if self._done:
+                line = self._done[-1]
+                if line.end == offset and line.epoch == epoch:
+                    line.end = offset + 1
+                else:
+                    self._done.append(Line(epoch, offset, offset + 1))
+                return
+            self._done.append(Line(epoch, offset, offset + 1))
+        self._loop.call_soon_threadsafe(self._mark_done_soon)
 
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""
@@ -179,15 +189,14 @@ class GroupConsumer:
         self._loop.call_later(DONE_AFTER_S, self._mark_done)
 
     def _mark_done(self) -> None:
-        """On the loop: one turn for all that came meanwhile."""
-        self._done_scheduled = False
-        done = [self._done.popleft() for _ in range(len(self._done))]
-        for _, run in groupby(done, attrgetter("epoch")):
-            try:
-                self._consumer.done_all(run)
-            except StaleRecordError:
-                # given up between the caller's check and now: it is delivered elsewhere
-                continue
+        """On the loop: one turn for all that came meanwhile.
+
+        What was given up since it was marked is delivered elsewhere.
+        """
+        with self._marking:
+            lines, self._done = self._done, []
+        for line in lines:
+            self._consumer.done_offsets(line.epoch, range(line.first, line.end))
 
     def commit(
         self,

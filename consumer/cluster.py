@@ -28,7 +28,7 @@ from .address import Address, parse_bootstrap
 from .backoff import Backoff
 from .connection import Connection
 from .errors import BrokerConnectionError, ConsumerClosedError
-from .fetch_requests import FetchedPartition
+from .fetch_answers import FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, TopicMetadata
 from .offset_requests import CommittedOffset, EpochEnd, OffsetAndTimestamp

@@ -29,6 +29,7 @@ from ..protocol import (
 )
 from .address import Address
 from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
+from .fetch_answers import read_fetch_answer
 from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
@@ -52,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self.versions: dict[int, tuple[int, int]] = {}
         self._client_id = client_id
         self._frames = FrameReceiver(max_frame_bytes)
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._waiting: dict[int, asyncio.Future[bytes | memoryview]] = {}
         self._next_id = 0
         self._transport: asyncio.Transport | None = None
         self._closed_because: str | None = None
@@ -121,7 +122,10 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; the response's body (kafka-python's class). Error codes in it are not looked at."""
+        """Send a request; the response's body (kafka-python's class, of Fetch a FetchAnswer).
+
+        Error codes in it are not looked at.
+        """
         key = body.API_KEY
         return await self._send(body, self.version_for(key, max_version), timeout_ms)
 
@@ -131,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
         correlation_id = self._next_id
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         frame = encode_request(version, correlation_id, self._client_id, body)
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[bytes | memoryview] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = answer
         self._transport.write(frame)
         try:
@@ -143,6 +147,8 @@ class Connection(asyncio.BufferedProtocol):
             raise BrokerTimeoutError(
                 str(self.address), f"{name} was not answered within {timeout_ms:.0f} ms"
             ) from None
+        if body.API_KEY == ApiKey.FETCH:
+            return read_fetch_answer(version, data)
         return decode_response(body.API_KEY, version, data)[1]
 
     async def _connect(self, ssl_context: ssl.SSLContext | None) -> None:
@@ -203,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
         except KohortError as error:
             self.close(f"unreadable answer: {error}")
 
-    def _answer(self, frame: bytes) -> None:
+    def _answer(self, frame: bytes | memoryview) -> None:
         waiting = self._waiting.pop(int.from_bytes(frame[:4], "big", signed=True), None)
         if waiting is None:
             self.close("answer to a question that was not asked")

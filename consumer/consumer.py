@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self, TypeVar
 
 from ..protocol import TopicPartition
@@ -21,6 +22,7 @@ from .handover import Callbacks, PartitionsCallback
 from .loading import off_the_loop
 from .marking import Marking
 from .record import Record
+from .run import Run
 from .seeking import Seeking
 from .selection import Selection
 from .signal import Signal
@@ -32,6 +34,8 @@ CLOSE_TIMEOUT_MS = 30_000
 #: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
 #: a turn, so this also bounds how quickly data comes while records are read.
 TURN_S = 0.002
+#: ... which is looked at after so many records.
+LOOK_EVERY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,8 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             report=self._publish,
             failed=self._fail,
         )
+        self._tracker = self._built.tracker
+        self._stays = self._tracker.epochs
 
     def __repr__(self) -> str:
         status = self.state
@@ -205,13 +211,13 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
     async def __aiter__(self) -> AsyncIterator[Record]:
         while not self._closed:
             if (parts := self._parts) is not None and self._error is None:
-                watch = parts.watch
                 self._alive(parts)
-                for record in parts.delivery.run():
-                    watch.taken += 1
-                    yield record
-                    if not watch.taken & 7 and self._time() >= self._turn_ends:
-                        await self._give_way()
+                while (run := parts.delivery.run()) is not None:
+                    while not run.over:
+                        for record in islice(run, LOOK_EVERY):
+                            yield record
+                        if self._time() >= self._turn_ends:
+                            await self._give_way()
             if not self._closed:
                 for record in await self.getmany(1, None):
                     yield record
@@ -235,6 +241,11 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
         return await self._poll(lambda parts: parts.delivery.take(limit), timeout_ms)
 
+    async def next_run(self) -> Run | None:
+        """For another thread: records to be taken there one by one; None when the consumer is closed."""
+        runs = await self._poll(_next_run, None)
+        return runs[0] if runs else None
+
     async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
         """What ``take`` gives once it gives something."""
         parts = self._running()
@@ -251,7 +262,6 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
                 self._raise_errors(parts)
                 taken = take(parts)
                 if taken:
-                    parts.fetcher.wake()
                     return taken
                 left_ms = None if deadline is None else deadline - parts.driver.now()
                 if left_ms is not None and left_ms <= 0:
@@ -285,6 +295,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
     def state(self) -> ConsumerStatus:
         """Where the member is, why and since when."""
         built = self._built
+        built.delivery.recall()
         state, reason, since_ms = self._status
         return ConsumerStatus(
             state,
@@ -306,12 +317,14 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
 
     def position(self, partition: TopicPartition) -> int | None:
         """Offset of the next record to be delivered; None while it is not known."""
+        self._built.delivery.recall()
         stay = self._built.tracker.get(partition)
         return stay.position if stay is not None else None
 
     def lag(self) -> dict[TopicPartition, int]:
         """Records behind the high watermark, as of the last fetch, by partition; unknown ones left out."""
         lags = {}
+        self._built.delivery.recall()
         for position in self._built.positions:
             stay = self._built.tracker.get(position.partition)
             if stay is not None and position.high_watermark >= 0:
@@ -346,3 +359,8 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         if not task.cancelled() and (error := task.exception()) is not None:
             assert isinstance(error, Exception), "others are not kept in tasks"
             self._fail(error)
+
+
+def _next_run(parts: Parts) -> list[Run]:
+    run = parts.delivery.run()
+    return [] if run is None else [run]

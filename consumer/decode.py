@@ -24,7 +24,7 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from .fetch_requests import AbortedTransaction
+from .fetch_answers import AbortedTransaction
 from .record import Record, RecordBatch, Rows
 
 #: From so many records on, the fixed cost of columns is worth it.

@@ -7,15 +7,16 @@ given up costs nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
 from .positions import Position, Positions
 from .record import Record, RecordBatch, Rows
+from .run import Run
 from .tracker import Stay, Tracker
 
 T = TypeVar("T")
@@ -25,8 +26,8 @@ DECODE_TRIES = 3
 
 NOTHING = RecordBatch(TopicPartition("", -1), Rows((), (), (), (), None))
 
-#: Records of a run at most. With several takers, each run may pass the window by so many.
-RUN = 500
+#: Records of a run at most.
+RUN = 2_000
 
 
 @dataclass(slots=True, eq=False)
@@ -51,8 +52,15 @@ class Chunk:
     records: list[Record]
 
 
+class Taken(NamedTuple):
+    """Records that were taken together, and the stays they are of, each with its offsets, in their order."""
+
+    records: list[Record]
+    parts: list[tuple[Stay, Sequence[int]]]
+
+
 class Delivery:
-    """``take`` gives records; ``wake`` is called when there may be more of them."""
+    """``take`` gives records; ``wake`` when there may be some, ``hungry`` when there is room again."""
 
     def __init__(
         self,
@@ -62,16 +70,21 @@ class Delivery:
         max_undone: int,
         wake: Callable[[], None],
         report: Callable[[Event], None],
+        hungry: Callable[[], None] = lambda: None,
     ) -> None:
         self.halted = False
         self.buffered_bytes = 0
-        #: Lanes that were found to have as many undone records as they may have.
-        self.full_lanes = 0
+        #: What ``take`` gave last: the records, and whose they are by their offsets.
+        self.last_taken: Taken = Taken([], [])
         self._positions = positions
         self._tracker = tracker
         self._max_undone = max_undone
         self._wake = wake
         self._report = report
+        self._hungry = hungry
+        self._run: Run | None = None
+        self._given = 0
+        positions.disturbed = self.recall
         self._lanes: dict[TopicPartition, Lane] = {}
         self._turn: deque[Lane] = deque()
 
@@ -82,6 +95,7 @@ class Delivery:
 
     def start(self, position: Position, *, moved_by_reset: bool = False) -> None:
         """The position has been set: read on from there, in a new stay unless a reset only went forward."""
+        self.recall()
         partition = position.partition
         lane = self._lanes.get(partition)
         if lane is not None and moved_by_reset and position.fetch_offset >= lane.stay.position:
@@ -103,6 +117,7 @@ class Delivery:
 
     def delivered_to(self, partition: TopicPartition) -> int | None:
         """The next offset to deliver; None before ``start``."""
+        self.recall()
         lane = self._lanes.get(partition)
         return lane.stay.position if lane is not None else None
 
@@ -111,6 +126,7 @@ class Delivery:
 
         The stay goes on when nothing was delivered from behind the cut; else its records are void.
         """
+        self.recall()
         lane = self._lanes.get(position.partition)
         if lane is not None and lane.stay.position <= position.fetch_offset:
             self._forget_buffered(lane)
@@ -138,6 +154,7 @@ class Delivery:
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget what is buffered: it will not be delivered from here."""
+        self.recall()
         for partition in partitions:
             lane = self._lanes.pop(partition, None)
             if lane is not None:
@@ -149,7 +166,7 @@ class Delivery:
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
         self.halted = halted
-        self._positions.disturbances += 1
+        self.recall()
         if not halted:
             self._wake()
 
@@ -157,23 +174,29 @@ class Delivery:
 
     def take(self, limit: int) -> list[Record]:
         """Up to so many records, from as many partitions as it takes; empty when there is nothing now."""
+        self.recall()
         taken: list[Record] = []
+        parts: list[tuple[Stay, Sequence[int]]] = []
         for _ in range(len(self._turn)):
             if self.halted:
                 break
             lane = self._turn[0]
             while len(taken) < limit and self._ready(lane):
-                taken += self._take_from(lane, limit - len(taken))
+                records, offsets = self._take_from(lane, limit - len(taken))
+                taken += records
+                parts.append((lane.stay, offsets))
             if len(lane.batch) and len(taken) >= limit:
                 break
             # at the end of a batch, or of what it has, the next lane has its turn
             self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
+        self.last_taken = Taken(taken.copy(), parts)
         return taken
 
     def take_chunk(self, deliver: Callable[[Chunk], list[T]]) -> list[T]:
         """What ``deliver`` makes of the next chunk (and tells its stay); empty when there is nothing now."""
+        self.recall()
         for _ in range(len(self._turn)):
             lane = self._turn[0]
             made: list[T] = []
@@ -201,29 +224,44 @@ class Delivery:
         lane.readers.popleft()
         lane.buffered_bytes -= reader.size
         self.buffered_bytes -= reader.size
+        self._hungry()
         return made
 
-    def run(self) -> Iterator[Record]:
-        """Records of the next lane, one at a time, for as long as nothing comes between, and RUN at most."""
+    def run(self) -> Run | None:
+        """Records of the next lane, to be made as they are taken; None when there is nothing now.
+
+        All of them count as delivered, until ``recall`` takes back what was not taken: whatever comes between
+        does so, another taker included.
+        """
+        self.recall()
         lane = self._next_lane()
         if lane is None:
+            return None
+        first = lane.index
+        room = min(RUN, self._max_undone - lane.stay.undone)
+        lane.index = end = min(first + room, len(lane.batch))
+        lane.stay.delivered_all(lane.batch.rows.offsets[first:end])
+        self._run = run = Run(lane, first, end)
+        return run
+
+    def recall(self) -> None:
+        """What was not taken of the last run is as if it had not been given out."""
+        run, self._run = self._run, None
+        if run is None:
             return
-        batch, stay, at, positions = lane.batch, lane.stay, lane.index, self._positions
-        records = batch.records(at, at + min(RUN, self._max_undone - stay.undone))
-        undisturbed, last = positions.disturbances, len(batch)
-        for record in records:
-            if positions.disturbances != undisturbed or lane.index != at or lane.batch is not batch:
-                return
-            lane.index = at = at + 1
-            offset = record.offset
-            if stay.in_line and offset == stay.end:
-                stay.position = stay.end = offset + 1
-            else:
-                stay.delivered(offset)
-            if at == last:
-                self._end_batch(lane)
-                self._turn.rotate(-1)
-            yield record
+        given, lane = run.recall(), run.lane
+        self._given += given
+        if given < run.count:
+            lane.index -= run.count - given
+            lane.stay.taken_back(lane.batch.rows.offsets[lane.index])
+        elif lane.index == len(lane.batch):
+            self._end_batch(lane)
+            self._turn.rotate(-1)
+
+    @property
+    def taken_one_by_one(self) -> int:
+        """Records that were taken of runs, so far."""
+        return self._given + (self._run.given if self._run is not None else 0)
 
     def _next_lane(self) -> Lane | None:
         """The next one that has a record to give now; it has the turn then."""
@@ -233,15 +271,16 @@ class Delivery:
             self._turn.rotate(-1)
         return None
 
-    def _take_from(self, lane: Lane, limit: int) -> list[Record]:
+    def _take_from(self, lane: Lane, limit: int) -> tuple[list[Record], Sequence[int]]:
         room = self._max_undone - lane.stay.undone
         first, last = lane.index, min(lane.index + min(limit, room), len(lane.batch))
         lane.index = last
-        lane.stay.delivered_all(lane.batch.rows.offsets[first:last])
+        offsets = lane.batch.rows.offsets[first:last]
+        lane.stay.delivered_all(offsets)
         some = lane.batch.records(first, last)
         if last == len(lane.batch):
             self._end_batch(lane)
-        return some
+        return some, offsets
 
     def _ready(self, lane: Lane) -> bool:
         """Whether the lane has a record to give now; decodes the next batch if need be."""
@@ -261,7 +300,7 @@ class Delivery:
         return full
 
     def _set_full(self, lane: Lane, full: bool) -> None:
-        self.full_lanes += full - lane.full
+        self._tracker.awaited += full - lane.full
         lane.full = full
 
     def _decode(self, lane: Lane) -> None:
@@ -283,6 +322,7 @@ class Delivery:
                 lane.batch = batch if len(fresh) == len(batch) else batch.only(fresh)
         if not len(lane.batch):
             self._end_batch(lane)
+        self._hungry()
 
     def _end_batch(self, lane: Lane) -> None:
         """All records of a batch are delivered, so what follows it up to the next one is passed."""

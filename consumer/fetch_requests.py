@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from .fetch_answers import FetchAnswer, FetchedPartition
 from .fetch_session import SESSION_ERRORS, FetchFrom, FetchSession, Plan
 from .offset_requests import leader_or_raise
 from .pool import Channel
@@ -20,36 +20,11 @@ if TYPE_CHECKING:
 _LAST_BY_NAME, _LAST_BY_ID = 12, 16
 
 
-class AbortedTransaction(NamedTuple):
-    producer_id: int
-    first_offset: int
-
-
 class FetchLimits(NamedTuple):
     max_bytes: int
     partition_max_bytes: int
     min_bytes: int
     max_wait_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedPartition:
-    """A partition's part of a Fetch response.
-
-    ``records`` are record batches, the first of which may begin before the offset asked for and the last of
-    which may be cut short. Offsets are -1 where the broker did not say; ``aborted`` is set for
-    read_committed.
-    ``diverging_offset`` is where the log was cut behind what was read (KIP-595), -1 if it was not.
-    """
-
-    error_code: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    records: bytes | memoryview
-    aborted: tuple[AbortedTransaction, ...] = ()
-    diverging_offset: int = -1
-    preferred_replica: int = -1
 
 
 async def fetch(
@@ -90,7 +65,7 @@ async def _fetch_from(
     by_id = len(ids) == len(names)
     plan = Plan(0, -1, at) if session is None else session.plan(at, ids if by_id else {})
     try:
-        response = await cluster.request(
+        response: FetchAnswer = await cluster.request(
             node,
             ApiKey.FETCH,
             _request(plan, ids, limits, read_committed, rack),
@@ -109,12 +84,11 @@ async def _fetch_from(
             return {}
     if response.error_code:
         raise KafkaError(response.error_code, f"node {node} refused Fetch")
-    names_of = {topic_id: name for name, topic_id in ids.items()}
+    names_of = {name: name for name in names} | {topic_id: name for name, topic_id in ids.items()}
     return {
-        TopicPartition(topic.topic or names_of[topic.topic_id], row.partition_index): _fetched(row)
-        for topic in response.responses
-        for row in topic.partitions
-        if topic.topic or topic.topic_id in names_of
+        TopicPartition(names_of[topic], partition): fetched
+        for topic, partition, fetched in response.rows
+        if topic in names_of
     }
 
 
@@ -160,22 +134,6 @@ def _numbers(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     for topic, number in partitions:
         numbers[topic].append(number)
     return numbers
-
-
-def _fetched(row: Any) -> FetchedPartition:
-    diverging = row.diverging_epoch
-    return FetchedPartition(
-        error_code=row.error_code,
-        high_watermark=row.high_watermark,
-        last_stable_offset=row.last_stable_offset,
-        log_start_offset=row.log_start_offset,
-        records=row.records if row.records is not None else b"",
-        aborted=tuple(
-            AbortedTransaction(a.producer_id, a.first_offset) for a in row.aborted_transactions or ()
-        ),
-        diverging_offset=diverging.end_offset if diverging is not None else -1,
-        preferred_replica=row.preferred_read_replica,
-    )
 
 
 #: Errors that renewed metadata may heal.

@@ -16,7 +16,8 @@ from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
 from .decode import ChunkReader, end_of_run
 from .errors import ConsumerClosedError
 from .events import BrokerUnavailable, PartitionFailed
-from .fetch_requests import STALE_METADATA, FetchedPartition
+from .fetch_answers import FetchedPartition
+from .fetch_requests import STALE_METADATA
 from .fetch_session import FetchFrom, FetchSession
 from .positions import Phase, Position
 from .signal import Signal

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ..protocol import TopicPartition
@@ -142,9 +141,17 @@ class Handover:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while self._tracker.undone(wanted):
-            if not await self.drained.wait((deadline - loop.time()) * 1000):
+            if not await self._wait((deadline - loop.time()) * 1000):
                 return False
         return True
+
+    async def _wait(self, timeout_ms: float) -> bool:
+        """For records to be done, or for something else that may end a drain."""
+        self._tracker.awaited += 1
+        try:
+            return await self.drained.wait(timeout_ms)
+        finally:
+            self._tracker.awaited -= 1
 
     async def give_up_all(self, drain_ms: float, timeout_ms: float) -> bool:
         """For closing: give up everything, cutting short what waits; whether it was in time."""
@@ -218,8 +225,10 @@ class Handover:
             gone.cancel()
             if not commit.done():
                 commit.cancel()
-        with suppress(asyncio.CancelledError):
-            await commit
+        # not "await commit", which could not be told from a cancellation of this task
+        await asyncio.wait({commit})
+        if not commit.cancelled():
+            commit.result()
         return giving.lost
 
     async def _wait_until_done(self, giving: _Giving) -> None:
@@ -232,7 +241,7 @@ class Handover:
             if waited_ms >= giving.drain_ms:
                 self._report(DrainTimedOut(undone, waited_ms))
                 return
-            await self.drained.wait(giving.drain_ms - waited_ms)
+            await self._wait(giving.drain_ms - waited_ms)
 
     async def _call(
         self, name: str, callback: PartitionsCallback | None, partitions: tuple[TopicPartition, ...]

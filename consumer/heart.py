@@ -10,9 +10,10 @@ from .backoff import Backoff
 from .effects import Doubt, Effect, Report, Send
 from .events import SessionInDoubt, SessionResumed
 
-#: When another round is about to follow, the first heartbeat comes so soon, and the pauses double from there:
+#: When another round is about to follow, the first heartbeat comes so soon, and each pause is longer by half:
 #: partitions on their way wait for the member that hears of it last.
-FIRST_PAUSE_MS = 20.0
+FIRST_PAUSE_MS = 10.0
+_GROWTH = 1.5
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Heart:
     under_way: Send | None = None
     generation: int = -1
     doubtful: bool = False
+    #: Whether another round is about to follow the last one.
+    expecting: bool = False
     _next: float = 0.0
     _pause_ms: float = math.inf
     _last_heard: float = 0.0
@@ -44,7 +47,7 @@ class Heart:
     def sent(self, send: Send, generation: int, now: float) -> None:
         self.under_way = send
         self.generation = generation
-        self._pause_ms = min(2 * self._pause_ms, self.interval_ms)
+        self._pause_ms = min(_GROWTH * self._pause_ms, self.interval_ms)
         self._next = now + self._pause_ms
         self.emit(send)
 
@@ -57,11 +60,13 @@ class Heart:
     def joined(self, now: float) -> None:
         """A JoinGroup was answered."""
         self.heard(now)
+        self.expecting = False
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
 
     def expect(self, now: float) -> None:
         """The group is about to have another round."""
+        self.expecting = True
         self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
         self._next = now + self._pause_ms
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 
@@ -13,7 +13,7 @@ from .config import ConsumerConfig
 from .errors import ConfigError
 from .offset_requests import CommittedOffset
 from .record import Record
-from .tracker import Stay
+from .tracker import Stay, Tracker
 
 _epoch_of = itemgetter(Record._fields.index("epoch"))
 
@@ -24,6 +24,8 @@ class Marking(ABC):
     config: ConsumerConfig
     _parts: Parts | None
     _error: Exception | None
+    _tracker: Tracker
+    _stays: Mapping[int, Stay]
 
     @abstractmethod
     def _running(self, *, closing: bool = False) -> Parts:
@@ -38,26 +40,43 @@ class Marking(ABC):
 
         Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
         """
+        # what mostly happens, in as few steps as can be: the first one that is not done is done
+        stay = self._stays.get(record.epoch)
+        if stay is not None and stay.in_line and not self._tracker.awaited:
+            offset = record.offset
+            if offset == stay.first != stay.end:
+                stay.first = offset + 1
+                return
         parts = self._parts or self._running(closing=True)
-        stay = parts.tracker.done(record)
-        if parts.delivery.full_lanes or parts.handover.drained.waiters:
-            self._was_done(parts, stay)
+        self._was_done(parts, parts.tracker.done(record))
 
     def _was_done(self, parts: Parts, stay: Stay) -> None:
-        if parts.delivery.full_lanes:
+        if parts.tracker.awaited:
             parts.delivery.made_room(stay)
-        if parts.handover.drained.waiters:
             parts.handover.record_done()
 
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""
         parts = self._parts or self._running(closing=True)
         records = records if isinstance(records, list) else list(records)
-        runs = [records]
-        if len(set(map(_epoch_of, records))) != 1:
-            runs = [list(run) for _, run in groupby(records, _epoch_of)]
-        for run in runs:
-            self._was_done(parts, parts.tracker.done_run(run))
+        taken = parts.delivery.last_taken
+        if records and records == taken.records:
+            # a record equals itself only: these are what was given together last
+            for stay, offsets in taken.parts:
+                if stay is not self._stays.get(stay.epoch):
+                    parts.tracker.stay_of(next(each for each in records if each.epoch == stay.epoch))
+                stay.done_all(offsets)
+                self._was_done(parts, stay)
+            return
+        for _, run in groupby(records, _epoch_of):
+            self._was_done(parts, parts.tracker.done_run(list(run)))
+
+    def done_offsets(self, epoch: int, offsets: Sequence[int]) -> None:
+        """Records of a stay have been dealt with, by their offsets; nothing happens if it is over."""
+        parts = self._parts or self._running(closing=True)
+        if (stay := self._stays.get(epoch)) is not None:
+            stay.done_all(offsets)
+            self._was_done(parts, stay)
 
     async def commit(
         self,
@@ -75,6 +94,7 @@ class Marking(ABC):
         if self._error is not None:
             raise self._error
         timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        parts.delivery.recall()
         await parts.committer.commit(offsets, timeout_ms)
         parts.handover.record_done()
 
@@ -89,4 +109,6 @@ class Marking(ABC):
 
     async def drain(self, timeout_ms: float, *partitions: TopicPartition) -> bool:
         """Wait until what was delivered (of these partitions, or all) is done; whether it was in time."""
-        return await self._running().handover.drain(partitions or self.assignment(), timeout_ms)
+        parts = self._running()
+        parts.delivery.recall()
+        return await parts.handover.drain(partitions or self.assignment(), timeout_ms)

@@ -147,4 +147,5 @@ class MembershipCore:
         self._effects.append(effect)
 
     def _spread(self) -> float:
-        return self._rng.random() * REJOIN_SPREAD_MS
+        # for a round that was announced they come at different times anyway, and partitions wait for it
+        return 0.0 if self._heart.expecting else self._rng.random() * REJOIN_SPREAD_MS

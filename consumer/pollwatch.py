@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,8 @@ class PollWatch:
     max_interval_ms: float
     #: Who polled last: a task, or the number of a thread.
     poller: asyncio.Task[Any] | int | None = None
-    #: Records that were taken one by one without a word; a look is taken at it now and then.
-    taken: int = 0
+    #: How many records were taken one by one without a word; it is asked now and then.
+    taken: Callable[[], int] = lambda: 0
     _seen: int = 0
     _waiting: int = 0
     _last: float = 0.0
@@ -53,16 +54,16 @@ class PollWatch:
         if self._waiting:
             return None
         over = self._last + self.max_interval_ms
-        return over if self.taken == self._seen else min(over, self._look_at)
+        return over if self.taken() == self._seen else min(over, self._look_at)
 
     def age(self, now: float) -> float:
         """Time since the last sign of life."""
         return 0.0 if self._waiting else now - self._last
 
     def expired(self, now: float) -> bool:
-        if self.taken != self._seen and now >= self._look_at:
+        if now >= self._look_at and (taken := self.taken()) != self._seen:
             # some were taken since the last look: when is not known better
-            self._seen = self.taken
+            self._seen = taken
             self._last = max(self._last, now)
             self._look_at = now + self.max_interval_ms * LOOK_SHARE
         return not self._waiting and now >= self._last + self.max_interval_ms

@@ -7,7 +7,7 @@ been cut before it, and again whenever its leader changes) to *reading*; *failed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -77,8 +77,8 @@ class Positions:
     """All partitions of a consumer. ``reset_policy`` is its ``auto_offset_reset``."""
 
     def __init__(self, reset_policy: ResetPolicy) -> None:
-        #: Counts whatever may have made a position unreadable, or another one.
-        self.disturbances = 0
+        #: Called when something may have made a position unreadable, or another one.
+        self.disturbed: Callable[[], None] = lambda: None
         self._policy = reset_policy
         self._all: dict[TopicPartition, Position] = {}
 
@@ -115,13 +115,13 @@ class Positions:
 
     def hold(self, partitions: Iterable[TopicPartition], held: bool = True) -> None:
         """Fetch and deliver nothing of them, or go on."""
-        self.disturbances += 1
+        self.disturbed()
         for partition in partitions:
             if (position := self._all.get(partition)) is not None:
                 position.held = held
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
-        self.disturbances += 1
+        self.disturbed()
         for partition in partitions:
             self._all.pop(partition, None)
 
@@ -236,12 +236,12 @@ class Positions:
 
     def _disturb(self, position: Position) -> None:
         position.changed += 1
-        self.disturbances += 1
+        self.disturbed()
 
     # pause
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        self.disturbances += 1
+        self.disturbed()
         for partition in partitions:
             self._all[partition].paused = True
 

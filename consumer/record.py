@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -107,13 +107,28 @@ class RecordBatch:
         """With the records in these places."""
         return RecordBatch(self._partition, self.rows.at(places), self._generation, self._epoch)
 
+    @property
+    def topic(self) -> str:
+        return self._partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self._partition.partition
+
     def records(self, first: int = 0, last: int | None = None) -> list[Record]:
         """Records ``first`` to, not including, ``last``."""
         topic, partition = self._partition
+        fields = self.fields(first, last, repeat(topic), repeat(partition))
+        return list(map(_new, repeat(Record), fields))
+
+    def fields(
+        self, first: int, last: int | None, topics: Iterable[str], partitions: Iterable[int]
+    ) -> Iterator[tuple[Any, ...]]:
+        """What records ``first`` to ``last`` are made of; it ends where ``topics`` ends."""
         rows = self.rows if first == 0 and last is None else self.rows.part(first, last)
-        fields = zip(
-            repeat(topic),
-            repeat(partition),
+        return zip(
+            topics,
+            partitions,
             rows.offsets,
             rows.timestamps_ms,
             rows.keys,
@@ -122,4 +137,3 @@ class RecordBatch:
             repeat(self._generation),
             repeat(self._epoch),
         )
-        return list(map(_new, repeat(Record), fields))

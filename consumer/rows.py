@@ -74,10 +74,10 @@ def _pieces(data: bytes, spans: Spans) -> list[bytes | None]:
     starts, ends, null = spans.starts, spans.ends, spans.null
     if null.all():
         return [None] * len(starts)
-    length = int(ends[0] - starts[0])
-    if length and not null.any() and (ends - starts == length).all():
+    if spans.length > 0:
         # pieces of one length are elements of an array that has one at every byte
-        every: npt.NDArray[np.void] = np.ndarray(len(data) - length + 1, f"V{length}", data, strides=(1,))
+        shape, kind = len(data) - spans.length + 1, f"V{spans.length}"
+        every: npt.NDArray[np.void] = np.ndarray(shape, kind, data, strides=(1,))
         alike: list[bytes | None] = every[starts].tolist()
         return alike
     bounds = zip(starts.tolist(), ends.tolist(), null.tolist(), strict=True)

@@ -110,6 +110,18 @@ class Stay:
             self._later.append([first, end])
         self._in_later += end - first
 
+    def taken_back(self, offset: int) -> None:
+        """What was delivered from this offset on did not get to the user; nothing of it is done."""
+        self.position = offset
+        while self._later and self._later[-1][0] >= offset:
+            first, end = self._later.pop()
+            self._in_later -= end - first
+        if self._later:
+            self._in_later -= max(0, self._later[-1][1] - offset)
+            self._later[-1][1] = min(self._later[-1][1], offset)
+        else:
+            self.end = max(self.first, min(self.end, offset))
+
     def passed(self, position: int) -> None:
         """There is nothing (more) to deliver before this offset."""
         self.position = max(self.position, position)
@@ -131,7 +143,7 @@ class Stay:
     def done_all(self, offsets: Sequence[int]) -> None:
         """``done`` for each, in the order of delivery."""
         first, end = offsets[0], offsets[-1] + 1
-        if self.in_line and first == self.first and end <= self.end and offsets == list(range(first, end)):
+        if self.in_line and first == self.first and end <= self.end and _in_a_row(offsets):
             self.first = end
         else:
             for offset in offsets:
@@ -193,6 +205,11 @@ class Stay:
         return runs + self.done_before_us
 
 
+def _in_a_row(offsets: Sequence[int]) -> bool:
+    row = range(offsets[0], offsets[-1] + 1)
+    return offsets == (row if isinstance(offsets, range) else list(row))
+
+
 class Tracker:
     """The stays of all partitions that this consumer has now, or is giving up.
 
@@ -201,6 +218,8 @@ class Tracker:
 
     def __init__(self) -> None:
         self.with_metadata = True
+        #: How many wait for records to be done, partitions whose window is full included.
+        self.awaited = 0
         self._stays: dict[TopicPartition, Stay] = {}
         self._by_epoch: dict[int, Stay] = {}
         self._epochs = 0
@@ -266,12 +285,8 @@ class Tracker:
 
     def done(self, record: Record) -> Stay:
         """The record has been dealt with; its stay. StaleRecordError if that is over."""
-        stay = self._by_epoch.get(record.epoch) or self.stay_of(record)
-        offset = record.offset
-        if stay.in_line and offset == stay.first != stay.end:
-            stay.first = offset + 1
-        else:
-            stay.done(offset)
+        stay = self.stay_of(record)
+        stay.done(record.offset)
         return stay
 
     def done_run(self, records: list[Record]) -> Stay:

@@ -79,6 +79,9 @@ _SCRATCH_BYTES = 64 * 1024
 #: Room for a long frame at first; it grows with what arrives.
 _FIRST_ROOM_BYTES = 1024 * 1024
 
+#: What room is made of: fresh zeros would have to be brought into memory just to be copied.
+_ZEROS = memoryview(bytes(_FIRST_ROOM_BYTES))
+
 
 class FrameReceiver:
     """Cuts a byte stream into frames, which the caller lets the socket write where ``buffer`` says.
@@ -105,15 +108,20 @@ class FrameReceiver:
             return memoryview(self._scratch)[self._held :]
         if self._filled == len(self._long):
             # as much again: memory grows with what has arrived, never with what a length announces
-            self._long.extend(bytes(min(self._filled, self._size - self._filled)))
+            more = min(self._filled, self._size - self._filled)
+            for part in range(0, more, len(_ZEROS)):
+                self._long += _ZEROS[: more - part]
         return memoryview(self._long)[self._filled :]
 
-    def received(self, count: int) -> Iterator[bytes]:
-        """So many bytes are there; each frame that is complete now, without its length."""
+    def received(self, count: int) -> Iterator[bytes | memoryview]:
+        """So many bytes are there; each frame that is complete now, without its length.
+
+        A long one is a view of where it was written, which nobody else writes to any more.
+        """
         if self._long is not None:
             self._filled += count
             if self._filled == self._size:
-                frame, self._long = bytes(self._long), None
+                frame, self._long = memoryview(self._long).toreadonly(), None
                 yield frame
             return
         view, end, start = memoryview(self._scratch), self._held + count, 0

@@ -86,7 +86,7 @@ def encode_request(version: int, correlation_id: int, client_id: str, body: Any)
     return _framed(head, request_class(key), version, body)
 
 
-def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Any]:
+def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tuple[int, Any]:
     """Correlation id and body of a response frame. Raises MalformedMessageError."""
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
@@ -128,7 +128,7 @@ def _has_tags(api_key: int, version: int) -> bool:
     return api is not None and api.flexible(version)
 
 
-def _skip_tags(data: bytes, position: int) -> int:
+def _skip_tags(data: bytes | memoryview, position: int) -> int:
     count, position = unsigned_varint(data, position)
     if count > _MAX_HEADER_TAGS:
         raise IndexError(f"{count} tagged fields in a header")
@@ -141,7 +141,7 @@ def _skip_tags(data: bytes, position: int) -> int:
     return position
 
 
-def _decode(message: Any, frame: bytes, start: int, version: int) -> Any:
+def _decode(message: Any, frame: bytes | memoryview, start: int, version: int) -> Any:
     try:
         body, end = _decoder(message, version)(memoryview(frame), start)
     except Exception as error:

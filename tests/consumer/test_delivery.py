@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pytest
 
@@ -217,8 +218,8 @@ def test_a_run_gives_what_single_takes_give() -> None:
     bench.begin(A)
     bench.put(A, batch([b"0", b"1", b"2"]), batch([b"3", b"4"], 3))
     seen = []
-    while run := [record.offset for record in bench.delivery.run()]:
-        seen += run
+    while (run := bench.delivery.run()) is not None:
+        seen += [record.offset for record in run]
     assert seen == [0, 1, 2, 3, 4]
     stay = bench.tracker.get(A)
     assert stay is not None
@@ -231,7 +232,8 @@ def test_a_run_ends_at_once_when_its_partition_is_disturbed(what: str) -> None:
     bench.begin(A)
     bench.put(A, batch([b"x"] * 10))
     run = bench.delivery.run()
-    assert [next(run).offset for _ in range(4)] == [0, 1, 2, 3]
+    assert run is not None
+    assert [record.offset for record in islice(run, 4)] == [0, 1, 2, 3]
     position = bench.positions.get(A)
     assert position is not None
     match what:
@@ -248,12 +250,17 @@ def test_a_run_ends_at_once_when_its_partition_is_disturbed(what: str) -> None:
             bench.delivery.start(position)
         case "fail":
             bench.positions.fail(position, ValueError("unreadable"))
+    assert run.over
     assert list(run) == []
+    stay = bench.tracker.get(A)
+    assert stay is None or (stay.undone, stay.position) == ((0, 7) if what == "seek" else (4, 4))
 
 
 def test_a_run_stops_at_the_window() -> None:
     bench = _Bench(max_undone=3)
     bench.begin(A)
     bench.put(A, batch([b"x"] * 10))
-    assert [record.offset for record in bench.delivery.run()] == [0, 1, 2]
-    assert list(bench.delivery.run()) == []
+    run = bench.delivery.run()
+    assert run is not None
+    assert [record.offset for record in run] == [0, 1, 2]
+    assert bench.delivery.run() is None

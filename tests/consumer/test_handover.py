@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import cast
 
 import pytest
@@ -33,8 +33,12 @@ class _Committer:
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
+        #: Does it instead.
+        self.act: Callable[[Iterable[TopicPartition], float], Awaitable[bool]] | None = None
 
-    async def commit_done(self, partitions: Iterable[TopicPartition], _timeout_ms: float) -> bool:
+    async def commit_done(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> bool:
+        if self.act is not None:
+            return await self.act(partitions, timeout_ms)
         self._note(f"commit {_names(partitions)}")
         return True
 
@@ -57,13 +61,14 @@ class _Bench:
         delivery = Delivery(
             self.positions, self.tracker, max_undone=1_000, wake=lambda: None, report=self.events.append
         )
+        self.committer = _Committer(self.steps.append)
         self.handover = Handover(
             self.settings,
             self.callbacks,
             self.positions,
             delivery,
             self.tracker,
-            cast(Committer, _Committer(self.steps.append)),
+            cast(Committer, self.committer),
             announced=lambda: self.steps.append("announced"),
             released=lambda: self.steps.append("released"),
             report=self.events.append,
@@ -247,3 +252,27 @@ async def test_draining_waits_for_the_partitions_it_is_asked_for(bench: _Bench) 
     await asyncio.sleep(0)
     bench.done(A, 0)
     assert await draining
+
+
+async def test_closing_while_a_commit_is_called_off_ends_the_steps(bench: _Bench) -> None:
+    """A cancellation that comes while a cancelled commit winds up is not taken for the commit's."""
+    begun, winding_up = asyncio.Event(), asyncio.Event()
+
+    async def commit_done(_: Iterable[TopicPartition], timeout_ms: float) -> bool:
+        begun.set()
+        try:
+            await asyncio.sleep(timeout_ms)
+        finally:
+            winding_up.set()
+            await asyncio.sleep(0.05)
+        return True
+
+    await bench.own(A)
+    bench.committer.act = commit_done
+    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    await begun.wait()
+    bench.handover.release(Release((A,), lost=True, reason="out of the group"))
+    await winding_up.wait()
+    bench.task.cancel()
+    await asyncio.wait({bench.task}, timeout=20)
+    assert bench.task.cancelled()

@@ -138,10 +138,10 @@ def test_while_another_round_is_about_to_follow_heartbeats_come_sooner() -> None
     share = encode_assignment([P0, P1], ANOTHER_ROUND)
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=share)
     talk.next(Adopt)
-    for pause_ms in (20, 40, 80, 160, 320, 640, 1_000, 1_000):
-        talk.advance(pause_ms - 1)
+    for pause_ms in (*(10 * 1.5**n for n in range(12)), 1_000, 1_000):
+        talk.advance(pause_ms - 0.5)
         assert talk.quiet()
-        talk.advance(1)
+        talk.advance(0.5)
         talk.answer(talk.sent(ApiKey.HEARTBEAT))
     talk.told_to_rejoin()
     talk.follow(P0, P1, generation=3)

@@ -57,9 +57,9 @@ def test_an_announced_frame_takes_no_memory_before_it_arrives() -> None:
     assert "6 bytes" in repr(reader)
 
 
-def received(receiver: FrameReceiver, stream: bytes, sizes: list[int]) -> list[bytes]:
+def received(receiver: FrameReceiver, stream: bytes, sizes: list[int]) -> list[bytes | memoryview]:
     """The frames of a stream of which the socket gives so many bytes at a time, as far as there is room."""
-    frames: list[bytes] = []
+    frames: list[bytes | memoryview] = []
     position = 0
     for size in [*sizes, *[len(stream) or 1] * (len(stream) // 1000 + len(sizes) + 2)]:
         room = receiver.buffer()
@@ -92,7 +92,7 @@ def test_a_long_frame_takes_room_as_it_arrives() -> None:
     assert list(receiver.received(6)) == []
     rooms = []
     left = size - 2
-    frames: list[bytes] = []
+    frames: list[bytes | memoryview] = []
     while left:
         rooms.append(len(receiver.buffer()))
         left -= rooms[-1]
