@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_a_row_is_measured_with_every_client() -> None:
     command = [sys.executable, "-m", "benchmarks.consumer", "--only", "batches_lz4", "--rounds", "1"]
     command += ["--records", "600", "--waiting", "600", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)["figures"]["kohort"]["batches_lz4"]
     assert set(figures) == {"confluent-kafka", "aiokafka", "kohort"}

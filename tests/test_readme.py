@@ -58,7 +58,7 @@ def test_the_service_handles_every_order_and_stops_on_sigterm(
 @pytest.mark.kafka
 def test_the_assignor_conforms_and_is_used(bootstrap: str, orders: str, group: Names, tmp_path: Path) -> None:
     script = example("assignor", bootstrap, orders, group("readme"), tmp_path)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     assert f"topic='{orders}', partition=1" in done.stdout
 
@@ -71,7 +71,7 @@ def test_the_spark_job_reads_what_the_group_has_not(
     script = example("spark", bootstrap, orders, group("readme"), tmp_path)
     environment = {**os.environ, "COLUMNS": "200"}
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=110, check=False, env=environment
+        [sys.executable, script], capture_output=True, text=True, timeout=250, check=False, env=environment
     )
     assert done.returncode == 0, done.stderr
     assert re.search(rf"{orders}\s*\|\s*20", done.stdout), done.stdout

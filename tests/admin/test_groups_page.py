@@ -71,6 +71,6 @@ def test_the_python_example_runs(bootstrap: str, tmp_path: Path) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     script = tmp_path / "example.py"
     script.write_text(code.replace("localhost:9092", bootstrap))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=250, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "lag" in done.stdout

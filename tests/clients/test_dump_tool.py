@@ -68,7 +68,7 @@ EMPTIED = re.compile(
 def dump(paths: list[Path], *options: str) -> str:
     """What the tool says of the files; nothing that is wrong in them."""
     command = [*java_command(), TOOL, *options, "--files", ",".join(map(str, paths))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert (done.returncode, EMPTIED.sub("", GAPS.sub("", done.stderr))) == (0, "")
     return done.stdout
 

@@ -14,7 +14,7 @@ RUN = Path(__file__).resolve().parents[2] / "examples" / "demo" / "run.py"
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_a_short_run_is_equal_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, RUN],

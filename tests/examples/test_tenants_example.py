@@ -34,7 +34,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(EXAMPLE, source)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     offline = ["--no-deps", "--no-index", "--no-build-isolation"]
-    subprocess.run([*pip, *offline, "--target", str(site), str(source)], check=True, timeout=100)
+    subprocess.run([*pip, *offline, "--target", str(site), str(source)], check=True, timeout=250)
     return site
 
 
@@ -46,7 +46,7 @@ def run(site: Path, *words: str) -> str:
         [sys.executable, "-c", code, str(site), *words],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         cwd=EXAMPLE,
         env={**os.environ, "COLUMNS": "200"},
     )

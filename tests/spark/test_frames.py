@@ -162,7 +162,7 @@ def test_killed_between_sink_and_commit_it_repeats_the_same_range_and_loses_noth
         [sys.executable, str(job), side.bootstrap, etl, orders, str(ledger)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert done.returncode == -9, done.stderr

@@ -117,7 +117,7 @@ def test_point_5_batch_3_of_2000_rows_killed_after_its_sink_is_the_same_with_120
         [sys.executable, str(script), side.bootstrap, etl, orders],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
         check=False,
     )
     assert job.returncode == -9, job.stderr

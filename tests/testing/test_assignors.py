@@ -93,7 +93,7 @@ def test_a_good_assignor_passes_and_three_broken_ones_are_caught(tmp_path: Path)
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=250,
     )
     failed = re.findall(r"^FAILED test_theirs.py::Test(\w+)::(test_\w+)", done.stdout, re.MULTILINE)
     for name, story in STORIES.items():
