@@ -1,7 +1,8 @@
 """How long a partition that moves to another member is not read: ten members, one of which comes and goes.
 
-All members are in this process. What is counted is, for each partition that moved, the time between the last
-record its old owner read and the first one its new owner read, while records flow all the time.
+All members are in this process. What is counted is, for each partition that came to the tenth or went from it,
+the time between the last record its old owner read and the first one its new owner read, while records flow all
+the time. That an assignor moves others' partitions as well is not counted.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ class _Reads:
         """Who read each partition last."""
         return {partition: reads[-1][1] for partition, reads in list(self._of.items())}
 
-    def pauses_ms(self, since: float) -> list[float]:
-        """Of the partitions that moved since."""
+    def pauses_ms(self, member: int, since: float) -> list[float]:
+        """Of the partitions that came to this member, or went from it, since."""
         return [
             (later - earlier) * 1000
             for reads in self._of.values()
             for (earlier, before), (later, after) in pairwise(reads)
-            if before != after and earlier > since
+            if before != after and member in (before, after) and later > since
         ]
 
 
@@ -103,12 +104,12 @@ async def _moves(job: Job, member: Member) -> Figures:
             tasks.create_task(member(job, last, reads, stops[last]))
             await _until(lambda: list(reads.owners().values()).count(last) == share)
             await _rest(wait)
-            joins += reads.pauses_ms(since)
+            joins += reads.pauses_ms(last, since)
             since = time.perf_counter()
             stops[last].set()
             await _until(lambda: last not in reads.owners().values())
             await _rest(wait)
-            leaves += reads.pauses_ms(since)
+            leaves += reads.pauses_ms(last, since)
         for stop in stops:
             stop.set()
     producer.stop.set()

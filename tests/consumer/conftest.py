@@ -11,14 +11,18 @@ import pytest
 from kohort.consumer import AsyncGroupConsumer
 from tests.consumer.members import Maker
 
-#: Short enough for a test to see a session end.
+#: Sessions that a busy machine does not end; heartbeats that tell soon.
 QUICK: dict[str, Any] = {
-    "session_timeout_ms": 2_000,
+    "session_timeout_ms": 10_000,
     "heartbeat_interval_ms": 200,
     "auto_offset_reset": "earliest",
     "fetch_max_wait_ms": 100,
     "metadata_max_age_ms": 1_000,
 }
+
+
+#: For a member that is to die: short enough for a test to see its session end.
+SHORT_SESSION_MS = 2_000
 
 
 @pytest.fixture

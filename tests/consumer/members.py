@@ -15,7 +15,7 @@ class Maker(Protocol):
     def __call__(self, *topics: str, **config: object) -> Awaitable[AsyncGroupConsumer]: ...
 
 
-async def read(consumer: AsyncGroupConsumer, count: int, *, timeout_s: float = 20.0) -> list[Record]:
+async def read(consumer: AsyncGroupConsumer, count: int, *, timeout_s: float = 60.0) -> list[Record]:
     """So many records, not marked done."""
     records: list[Record] = []
     async with asyncio.timeout(timeout_s):
@@ -24,7 +24,7 @@ async def read(consumer: AsyncGroupConsumer, count: int, *, timeout_s: float = 2
     return records
 
 
-async def until(condition: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], *, timeout_s: float = 60.0) -> None:
     """Wait for something that happens elsewhere."""
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110 - the condition belongs to anybody
@@ -59,8 +59,8 @@ class Worker:
 
     async def stop(self) -> None:
         """Stop where no record is half done, then close the consumer."""
-        await self.consumer.close(drain_timeout_ms=5_000)
-        await asyncio.wait_for(self._task, 5)
+        await self.consumer.close(drain_timeout_ms=30_000)
+        await asyncio.wait_for(self._task, 30)
 
     async def kill(self) -> None:
         """Stop without a word to the group."""

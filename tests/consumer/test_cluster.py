@@ -51,7 +51,7 @@ async def test_no_broker_within_the_time_is_one_error_that_names_all_that_were_t
     began = time.monotonic()
     with pytest.raises(BrokerConnectionError, match=r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: "):
         await cluster.connect(timeout_ms=300)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 async def test_a_bootstrap_broker_that_is_down_is_passed_over() -> None:
@@ -107,7 +107,7 @@ async def test_an_answer_that_cannot_change_is_raised_at_once() -> None:
 
 async def test_retrying_ends_with_the_last_error_when_time_is_up() -> None:
     async with FakeBroker() as broker:
-        cluster = Cluster(broker.address, retry_backoff_ms=10, default_api_timeout_ms=100)
+        cluster = Cluster(broker.address, retry_backoff_ms=10, default_api_timeout_ms=1_000)
         broker.coordinator_is_here()
         broker.answers[ApiKey.OFFSET_COMMIT] = _commit_answer(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):

@@ -83,7 +83,7 @@ async def test_02_being_unknown_to_the_coordinator_blocks_no_call(
     for _ in range(4):
         await until(lambda: consumer.state.member_id in _members(broker) and _stable(consumer))
         broker.expire_session("billing", consumer.state.member_id)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             with suppress(CommitFailedError):  # it is out, and may be told so
                 await consumer.commit(timeout_ms=1_000)
     await until(lambda: consumer.state.member_id in _members(broker) and _stable(consumer))
@@ -118,10 +118,10 @@ async def test_03_heartbeats_that_fail_are_sent_again_at_their_pace(
 
 async def test_05_an_idle_member_keeps_its_seat_and_may_commit(broker: RunningBroker, member: Member) -> None:
     broker.produce("orders", ["1"], partition=0)
-    consumer = await member(session_timeout_ms=500, enable_auto_commit=False)
+    consumer = await member(session_timeout_ms=2_000, enable_auto_commit=False)
     [record] = await read(consumer, 1)
     generation = consumer.state.generation
-    await asyncio.sleep(1.6)  # three sessions without a record or a commit
+    await asyncio.sleep(3)  # a session and a half without a record or a commit
     assert consumer.state.generation == generation
     consumer.done(record)
     await consumer.commit()
@@ -134,14 +134,14 @@ async def test_05_a_busy_member_that_never_waits_keeps_its_seat_too(
 ) -> None:
     """All records are at hand and handled without an await: heartbeats must go out all the same."""
     broker.produce("orders", (b"%d" % n for n in range(3_000)), partition=0)
-    consumer = await member(session_timeout_ms=500, enable_auto_commit=False)
+    consumer = await member(session_timeout_ms=2_000, enable_auto_commit=False)
     [first] = await read(consumer, 1)
     consumer.done(first)
     await asyncio.sleep(0.2)  # until the rest is fetched
     generation, count = consumer.state.generation, 0
     if by == "async for":
         async for record in consumer:
-            time.sleep(0.0005)  # noqa: ASYNC251 - that is what it is about
+            time.sleep(0.001)  # noqa: ASYNC251 - that is what it is about
             consumer.done(record)
             count += 1
             if count == 2_999:
@@ -149,11 +149,11 @@ async def test_05_a_busy_member_that_never_waits_keeps_its_seat_too(
     else:
         while count < 2_999:
             for record in await consumer.getmany(50):
-                time.sleep(0.0005)  # noqa: ASYNC251
+                time.sleep(0.001)  # noqa: ASYNC251
                 consumer.done(record)
                 count += 1
     await consumer.commit()
-    assert consumer.state.generation == generation, "a second and a half of work is three sessions"
+    assert consumer.state.generation == generation, "three seconds of work are more than a session"
 
 
 @pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS"])
@@ -263,7 +263,7 @@ async def test_20_a_coordinator_that_moved_is_found_again(broker: RunningBroker,
         await asyncio.sleep(0.3)
     broker.produce("orders", [str(n) for n in range(8)])
     await until(lambda: len(worker.seen) == 8)
-    await consumer.commit(timeout_ms=5_000)
+    await consumer.commit(timeout_ms=30_000)
     await worker.stop()
 
 
@@ -349,8 +349,8 @@ async def test_41_a_join_waits_as_long_as_the_rebalance_may_take(
     broker.produce("orders", ["1"], partition=0)
     slow = await member(assignor="range")
     [record] = await read(slow, 1)
-    newcomer = await member(assignor="range", request_timeout_ms=300)
-    await asyncio.sleep(1.0)  # three request timeouts, in which the record is not done
+    newcomer = await member(assignor="range", request_timeout_ms=1_000)
+    await asyncio.sleep(2.5)  # two request timeouts, in which the record is not done
     slow.done(record)
     await until(lambda: _stable(slow, 2) and _stable(newcomer, 2))
     assert len(broker.members("billing")) == 2

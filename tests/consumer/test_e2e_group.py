@@ -19,6 +19,7 @@ from kohort.consumer.events import (
     TopicMissing,
 )
 from kohort.protocol import TopicPartition
+from tests.consumer.conftest import SHORT_SESSION_MS
 from tests.consumer.members import Maker, Worker, numbers, read, until
 
 pytestmark = pytest.mark.kafka
@@ -97,7 +98,13 @@ async def test_the_partitions_of_a_member_that_dies_go_to_the_others_from_what_i
     member: Maker, new_topic: NewTopic, group: Name, produce: Produce
 ) -> None:
     topic, name = new_topic("orders", partitions=6), group("billing")
-    workers = [Worker(await member(topic, group=name, auto_commit_interval_ms=100)) for _ in range(3)]
+    settings = {"group": name, "auto_commit_interval_ms": 100}
+    workers = [
+        Worker(
+            await member(topic, **settings, **({"session_timeout_ms": SHORT_SESSION_MS} if n == 0 else {}))
+        )
+        for n in range(3)
+    ]
     await until(lambda: [len(w.consumer.assignment()) for w in workers] == [2, 2, 2])
     produce(topic, range(600), partitions=6)
     await until(lambda: sum(len(w.seen) for w in workers) == 600)
@@ -192,7 +199,7 @@ async def test_a_static_member_that_restarts_keeps_its_partitions_without_a_reba
     member: Maker, new_topic: NewTopic, group: Name
 ) -> None:
     topic, name = new_topic("orders", partitions=4), group("billing")
-    settings = {"group": name, "session_timeout_ms": 6_000}
+    settings = {"group": name, "session_timeout_ms": 60_000}
     first = await member(topic, group_instance_id="a", **settings)
     second = await member(topic, group_instance_id="b", **settings)
     await until(lambda: (len(first.assignment()), len(second.assignment())) == (2, 2))

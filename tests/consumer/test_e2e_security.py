@@ -44,13 +44,14 @@ async def test_a_consumer_reads_and_commits_beyond_the_end_of_its_authentication
         **credentials,
     }
     if mechanism == "OAUTHBEARER":
-        settings["sasl_oauth_token_provider"] = lambda: secured.issuer.token(sub="me", lifetime_s=2)
+        settings["sasl_oauth_token_provider"] = lambda: secured.issuer.token(sub="me", lifetime_s=4)
     async with AsyncGroupConsumer(topic, **settings) as consumer:
         generation = -1
-        deadline = time.monotonic() + 3
+        # a token's lifetime and more
+        deadline = time.monotonic() + (5 if mechanism == "OAUTHBEARER" else 1)
         while time.monotonic() < deadline:
             producer.produce(topic, b"x")
-            producer.flush(5)
+            producer.flush(30)
             consumer.done_all(await read(consumer, 1))
             await consumer.commit()
             assert generation in (-1, consumer.state.generation), "nothing of this is a reason to rebalance"

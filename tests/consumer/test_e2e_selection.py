@@ -79,7 +79,7 @@ async def test_a_commit_by_hand_into_a_group_with_members_fails_at_once_and_says
     by_hand = await member(partitions=[TopicPartition(topic, 0)], group=name, enable_auto_commit=False)
     by_hand.done_all(await read(by_hand, 3))
     with pytest.raises(CommitFailedError, match="UNKNOWN_MEMBER_ID"):
-        await asyncio.wait_for(by_hand.commit(), 5)
+        await asyncio.wait_for(by_hand.commit(), 30)
 
 
 async def test_the_kinds_are_not_mixed(member: Maker, new_topic: NewTopic, group: Name) -> None:

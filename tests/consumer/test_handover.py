@@ -93,7 +93,7 @@ class _Bench:
         self.handover.record_done()
 
     async def then(self, step: str) -> None:
-        await until(lambda: step in self.steps, timeout_s=5)
+        await until(lambda: step in self.steps, timeout_s=30)
 
     def seen(self, kind: type[Event]) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]

@@ -7,8 +7,10 @@ import base64
 import hashlib
 import hmac
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,8 +90,9 @@ def _broken() -> str:
     raise RuntimeError("no route to the identity provider")
 
 
-def _cluster(broker: FakeBroker, sasl: Sasl) -> Cluster:
-    return Cluster(broker.address, sasl=sasl, default_api_timeout_ms=200, retry_backoff_ms=10)
+def _cluster(broker: FakeBroker, sasl: Sasl, default_api_timeout_ms: int = 30_000) -> Cluster:
+    timeout_ms = default_api_timeout_ms
+    return Cluster(broker.address, sasl=sasl, default_api_timeout_ms=timeout_ms, retry_backoff_ms=10)
 
 
 @pytest.mark.parametrize(
@@ -143,17 +146,20 @@ async def test_a_token_that_cannot_be_had_now_is_asked_for_again() -> None:
     async with FakeBroker() as broker:
         broker.authenticates(_Oauth)
         with pytest.raises(BrokerConnectionError, match=r"token provider failed.*identity provider"):
-            await _cluster(broker, Sasl("OAUTHBEARER", token_provider=_broken)).connect()
+            await _cluster(broker, Sasl("OAUTHBEARER", token_provider=_broken), 500).connect()
         assert broker.connections > 1
 
 
-async def test_a_connection_is_replaced_before_its_authentication_ends_and_closed_when_idle() -> None:
+async def test_a_connection_is_replaced_before_its_authentication_ends_and_closed_when_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with FakeBroker() as broker:
-        broker.authenticates(_Plain, lifetime_ms=300)
+        broker.authenticates(_Plain, lifetime_ms=300_000)
         async with _cluster(broker, Sasl("PLAIN", "me", "secret")) as cluster:
             await cluster.metadata([])
             assert broker.connections == 1
-            await asyncio.sleep(0.27)
+            later = SimpleNamespace(monotonic=lambda: time.monotonic() + 270)
+            monkeypatch.setattr("kohort.consumer.connection.time", later)
             await asyncio.gather(*(cluster.metadata([]) for _ in range(3)))
             assert broker.connections == 2
             assert "1 open" in repr(cluster)

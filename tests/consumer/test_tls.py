@@ -72,9 +72,9 @@ async def proxied() -> AsyncIterator[Callable[..., Any]]:
             server.close()
 
 
-def _cluster(broker: FakeBroker, **tls: Any) -> Cluster:
+def _cluster(broker: FakeBroker, timeout_ms: int = 30_000, **tls: Any) -> Cluster:
     config = consumer_config(bootstrap=broker.address, group="billing", security_protocol="SSL", **tls)
-    return Cluster(broker.address, ssl_context=config.ssl_context(), default_api_timeout_ms=300)
+    return Cluster(broker.address, ssl_context=config.ssl_context(), default_api_timeout_ms=timeout_ms)
 
 
 async def test_a_broker_whose_certificate_is_trusted_is_talked_to(
@@ -121,7 +121,7 @@ async def test_a_client_shows_its_certificate_to_a_broker_that_asks_for_one(
 ) -> None:
     broker = await proxied(certificates.server("127.0.0.1", asks_for_client=True))
     with pytest.raises(BrokerConnectionError):
-        await _cluster(broker, ssl_cafile=certificates.cafile).connect()
+        await _cluster(broker, 300, ssl_cafile=certificates.cafile).connect()
     async with _cluster(broker, ssl_cafile=certificates.cafile, ssl_certfile=certificates.client):
         pass
 
@@ -129,4 +129,4 @@ async def test_a_client_shows_its_certificate_to_a_broker_that_asks_for_one(
 async def test_a_broker_that_speaks_no_tls_is_an_error_in_time(certificates: _Certificates) -> None:
     async with FakeBroker() as broker:
         with pytest.raises(BrokerConnectionError):
-            await _cluster(broker, ssl_cafile=certificates.cafile).connect()
+            await _cluster(broker, 300, ssl_cafile=certificates.cafile).connect()

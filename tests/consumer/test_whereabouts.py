@@ -28,10 +28,11 @@ async def test_what_blocks_the_loop_is_named_with_its_line_once_it_is_over() -> 
     watching = asyncio.create_task(LoopWatch(60, lambda ms, what: told.append((ms, what))).run())
     await asyncio.sleep(0.05)
     await asyncio.create_task(_bill(0.3))
-    await until(lambda: bool(told))
+    await until(lambda: any("_bill" in what for _, what in told))
     watching.cancel()
-    ((late_ms, what),) = told
-    assert 200 < late_ms < 10_000
+    # a busy machine may have held the loop up besides
+    ((late_ms, what),) = [row for row in told if "_bill" in row[1]]
+    assert late_ms > 200
     assert what.startswith("_bill (test_whereabouts.py:")
     assert ", in _sums_for_ever (test_whereabouts.py:" in what
 
@@ -64,10 +65,13 @@ def test_a_thread_is_named_by_what_it_runs() -> None:
     event = threading.Event()
 
     def handle_slowly() -> None:
-        event.wait(10)
+        begun.set()
+        event.wait(60)
 
+    begun = threading.Event()
     thread = threading.Thread(target=handle_slowly)
     thread.start()
+    assert begun.wait(60)
     assert thread.ident is not None
     watch = PollWatch(100, poller=thread.ident)
     text = watch.busy_with()

@@ -91,7 +91,7 @@ async def serving(service: ConsumerService) -> AsyncIterator[FakeConsumer]:
         yield FakeConsumer.made
     finally:
         service.stop()
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 30)
         del FakeConsumer.made
 
 

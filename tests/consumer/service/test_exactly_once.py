@@ -108,7 +108,7 @@ def test_of_two_members_that_handle_the_same_record_one_does(once: Once) -> None
     def member() -> None:
         try:
             for offset in range(40):
-                barrier.wait(10)
+                barrier.wait(60)
                 for _ in range(100):
                     try:
                         once.run(_records(offset), _insert(once))

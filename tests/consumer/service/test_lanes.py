@@ -173,7 +173,7 @@ async def test_release_waits_for_what_runs_and_drops_what_has_not_begun() -> Non
         bench.add(offset, "a")
     bench.add(9, "a", OTHERS)
     await settle()
-    release = asyncio.create_task(bench.lanes.release([ORDERS], timeout_s=5))
+    release = asyncio.create_task(bench.lanes.release([ORDERS], timeout_s=30))
     await settle()
     assert not release.done()
 
@@ -191,7 +191,7 @@ async def test_release_finishes_records_before_one_that_has_begun() -> None:
     bench.add(3, "b")
     await settle()
     assert bench.begun == [0, 2]
-    release = asyncio.create_task(bench.lanes.release([ORDERS], timeout_s=5))
+    release = asyncio.create_task(bench.lanes.release([ORDERS], timeout_s=30))
     await bench.finish(0, 1, 2)
 
     assert await release == []
@@ -224,7 +224,7 @@ async def test_a_record_that_arrives_during_the_release_is_dropped() -> None:
     bench = Bench()
     bench.add(0)
     await settle()
-    release = asyncio.create_task(bench.lanes.release([ORDERS], timeout_s=5))
+    release = asyncio.create_task(bench.lanes.release([ORDERS], timeout_s=30))
     await settle()
     bench.add(1)
     await bench.finish(0)
@@ -303,7 +303,7 @@ def test_after_a_release_the_done_records_are_a_prefix(
         for _ in range(steps):
             await asyncio.sleep(0)
 
-        assert await bench.lanes.release([ORDERS], timeout_s=5) == []
+        assert await bench.lanes.release([ORDERS], timeout_s=30) == []
         assert sorted(bench.done) == list(range(len(bench.done)))
 
     asyncio.run(run())

@@ -155,7 +155,7 @@ async def test_handlers_of_lost_partitions_are_cancelled_at_once() -> None:
         await until(lambda: consumer.waiting.empty())
         await asyncio.sleep(0.02)
         await consumer.lost([ORDERS[0]])
-        await asyncio.wait_for(cancelled.wait(), 1)
+        await asyncio.wait_for(cancelled.wait(), 30)
 
 
 async def test_a_failure_without_dead_letters_stops_the_service_in_order() -> None:
@@ -171,7 +171,7 @@ async def test_a_failure_without_dead_letters_stops_the_service_in_order() -> No
     consumer = FakeConsumer.made
     consumer.give(0, 1, 2)
     with pytest.raises(HandlerFailedError, match="orders-0 at offset 1"):
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, 30)
     del FakeConsumer.made
 
     assert consumer.done_offsets == [("orders", 0, 0)]
@@ -184,7 +184,7 @@ async def test_a_handler_that_falls_behind_pauses_its_topic_until_it_has_caught_
 
     @service.handler("orders", concurrency=1)
     def bill(_: Record) -> None:
-        go_on.wait(5)
+        go_on.wait(60)
 
     async with serving(service) as consumer:
         consumer.give(*range(3_000))

@@ -14,7 +14,8 @@ import pytest
 
 from kohort.consumer.service._workers import INSTANCE, Pace, Workers
 
-QUICK = Pace(first_s=0.05, most_s=0.2, stop_timeout_s=2.0, ready_timeout_s=5.0)
+QUICK = Pace(first_s=0.05, most_s=0.2, stop_timeout_s=60.0, ready_timeout_s=60.0)
+IMPATIENT = Pace(first_s=0.05, most_s=0.2, stop_timeout_s=1.0, ready_timeout_s=60.0)
 
 #: Stands for a service: writes down when it begins and ends, says that it is ready, ends on SIGTERM.
 WORKER = """
@@ -53,14 +54,14 @@ class Log:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - another process does it
             await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
 async def supervised(
-    folder: Path, count: int, *arguments: str, prefix: str | None = None
+    folder: Path, count: int, *arguments: str, prefix: str | None = None, pace: Pace = QUICK
 ) -> AsyncIterator[tuple[Log, asyncio.Task[int]]]:
     environment = {name: value for name, value in os.environ.items() if name != INSTANCE}
     workers = Workers(
@@ -68,14 +69,14 @@ async def supervised(
         count,
         instance_prefix=prefix,
         environment=environment,
-        pace=QUICK,
+        pace=pace,
     )
     task = asyncio.create_task(workers.run())
     try:
         yield Log(folder), task
     finally:
         workers.stop()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 60)
 
 
 async def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
@@ -91,15 +92,15 @@ async def test_sigterm_ends_all_and_the_exit_code_is_theirs(tmp_path: Path) -> N
     async with supervised(tmp_path, 3) as (log, task):
         await until(lambda: len(log.begun()) == 3)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert await asyncio.wait_for(task, 10) == 0
+        assert await asyncio.wait_for(task, 60) == 0
         assert sum(line.startswith("end") for line in log.lines) == 3
 
 
 async def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
-    async with supervised(tmp_path, 1, "stubborn") as (log, task):
+    async with supervised(tmp_path, 1, "stubborn", pace=IMPATIENT) as (log, task):
         await until(lambda: len(log.begun()) == 1)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert await asyncio.wait_for(task, 10) == 128 + signal.SIGKILL
+        assert await asyncio.wait_for(task, 60) == 128 + signal.SIGKILL
 
 
 async def test_sighup_renews_one_after_the_other_with_the_same_instance_ids(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ async def test_done_and_wrong_use_are_no_reason_to_start_again(
     tmp_path: Path, code: str, starts: int
 ) -> None:
     async with supervised(tmp_path, 1, code) as (log, task):
-        assert await asyncio.wait_for(task, 10) == int(code)
+        assert await asyncio.wait_for(task, 60) == int(code)
         assert len(log.begun()) == starts
 
 
