@@ -1,8 +1,8 @@
 """How long a partition that moves to another member is not read: ten members, one of which comes and goes.
 
-All members are in this process. What is counted is, for each partition that came to the tenth or went from it,
-the time between the last record its old owner read and the first one its new owner read, while records flow all
-the time. That an assignor moves others' partitions as well is not counted.
+All members are in this process. What is counted is, for each partition that came to the tenth or went from
+it, the time between the last record its old owner read and the first one its new owner read, while records
+flow all the time. That an assignor moves others' partitions as well is not counted.
 """
 
 from __future__ import annotations

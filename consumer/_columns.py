@@ -52,7 +52,7 @@ class Fields:
     headers_at: Ints
 
 
-def walk(data: bytes, start: int, end: int, count: int) -> Ints:
+def walk(data: bytes | bytearray, start: int, end: int, count: int) -> Ints:
     """Where the body of each of the ``count`` records in ``data[start:end]`` starts.
 
     Raises CorruptBatchError unless they fill these bytes exactly.
@@ -80,7 +80,7 @@ def walk(data: bytes, start: int, end: int, count: int) -> Ints:
     return bodies
 
 
-def _alike(data: bytes, position: int, end: int, most: int) -> tuple[int, int, int]:
+def _alike(data: bytes | bytearray, position: int, end: int, most: int) -> tuple[int, int, int]:
     """How many records from here on have the length of the first; its body, and the step to the next.
 
     That each length stands where the one before it says the next record is, makes it the record's length.
@@ -100,7 +100,7 @@ def _alike(data: bytes, position: int, end: int, most: int) -> tuple[int, int, i
     return min(alike, (end - position) // step), body, step
 
 
-def _one_by_one(data: bytes, position: int, count: int) -> tuple[list[int], int]:
+def _one_by_one(data: bytes | bytearray, position: int, count: int) -> tuple[list[int], int]:
     bodies = [0] * count
     for nth in range(count):
         length = data[position]
@@ -117,7 +117,7 @@ def _one_by_one(data: bytes, position: int, count: int) -> tuple[list[int], int]
     return bodies, position
 
 
-def _long_length(data: bytes, position: int) -> tuple[int, int]:
+def _long_length(data: bytes | bytearray, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 35, 7):
         byte = data[position]

@@ -6,6 +6,7 @@ The latter within limits: a few bytes must not become a full memory.
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 from collections.abc import Callable
 
@@ -18,6 +19,8 @@ MAX_COMPRESSION_RATIO = 1000
 
 _SMALLEST_LIMIT = 64 << 10
 _FIRST_GUESS_RATIO = 8
+#: Most room that a thread keeps for the next batches.
+_MOST_SCRATCH_BYTES = 4 << 20
 
 #: Snappy data of Java clients comes in blocks, each behind its length, after this header (xerial's format).
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -147,15 +150,32 @@ def _unsnap_block(block: Bytes, limit: int) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def _grow(decompress_into: Callable[[Bytes, bytearray], int], payload: Bytes, limit: int) -> memoryview:
-    """Decompress into a buffer that grows until it is enough: these formats need not say their size."""
+class _Scratch(threading.local):
+    """Room to decompress into, used again and again: fresh memory costs more than the work done in it."""
+
+    room = bytearray()
+
+    def of(self, size: int) -> bytearray:
+        """Room for so many bytes at least, kept for the next time unless it is very much."""
+        if size > _MOST_SCRATCH_BYTES:
+            return bytearray(size)
+        if len(self.room) < size:
+            self.room = bytearray(size)
+        return self.room
+
+
+_scratch = _Scratch()
+
+
+def _grow(decompress_into: Callable[[Bytes, memoryview], int], payload: Bytes, limit: int) -> bytes:
+    """Decompress into room that grows until it is enough: these formats need not say their size."""
     import cramjam
 
     size = min(limit, max(len(payload) * _FIRST_GUESS_RATIO, _SMALLEST_LIMIT))
     while True:
-        buffer = bytearray(size)
+        room = memoryview(_scratch.of(size))[:size]
         try:
-            return memoryview(buffer)[: decompress_into(payload, buffer)].toreadonly()
+            return bytes(room[: decompress_into(payload, room)])
         except cramjam.DecompressionError as error:
             if "whole buffer" not in str(error):
                 raise ValueError(str(error)) from error

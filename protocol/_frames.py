@@ -83,20 +83,26 @@ _FIRST_ROOM_BYTES = 1024 * 1024
 _ZEROS = memoryview(bytes(_FIRST_ROOM_BYTES))
 
 
+#: Buffers of long frames that are kept for the next ones, and their most bytes.
+_SPARE_BUFFERS, _SPARE_BYTES = 2, 8 * 1024 * 1024
+
+
 class FrameReceiver:
     """Cuts a byte stream into frames, which the caller lets the socket write where ``buffer`` says.
 
-    A long frame is written where it stays until it is whole: for answers of megabytes that is half the work
-    of FrameReader. ``received`` raises what ``FrameReader.feed`` raises.
+    A long frame is written where it stays, and is a view of that place: for answers of megabytes that is half
+    the work of FrameReader. The place is used again when nobody has a view of it any more. ``received``
+    raises what ``FrameReader.feed`` raises.
     """
 
-    __slots__ = ("_filled", "_held", "_long", "_max_frame_bytes", "_scratch", "_size")
+    __slots__ = ("_filled", "_held", "_long", "_max_frame_bytes", "_scratch", "_size", "_spare")
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._scratch = bytearray(_SCRATCH_BYTES)
         self._held = 0
         self._long: bytearray | None = None
         self._filled = self._size = 0
+        self._spare: list[bytearray] = []
         self._max_frame_bytes = max_frame_bytes
 
     def __repr__(self) -> str:
@@ -111,18 +117,17 @@ class FrameReceiver:
             more = min(self._filled, self._size - self._filled)
             for part in range(0, more, len(_ZEROS)):
                 self._long += _ZEROS[: more - part]
-        return memoryview(self._long)[self._filled :]
+        return memoryview(self._long)[self._filled : self._size]
 
     def received(self, count: int) -> Iterator[bytes | memoryview]:
         """So many bytes are there; each frame that is complete now, without its length.
 
-        A long one is a view of where it was written, which nobody else writes to any more.
+        A long one is a view of where it was written, which nobody writes to while there are views of it.
         """
         if self._long is not None:
             self._filled += count
             if self._filled == self._size:
-                frame, self._long = memoryview(self._long).toreadonly(), None
-                yield frame
+                yield self._end_long(self._long)
             return
         view, end, start = memoryview(self._scratch), self._held + count, 0
         self._held = 0
@@ -145,5 +150,23 @@ class FrameReceiver:
 
     def _begin_long(self, size: int, begun: memoryview) -> None:
         self._size, self._filled = size, len(begun)
-        self._long = bytearray(min(size, _FIRST_ROOM_BYTES))
+        self._long = self._spare_one() or bytearray(min(size, _FIRST_ROOM_BYTES))
         self._long[: len(begun)] = begun
+
+    def _end_long(self, buffer: bytearray) -> memoryview:
+        self._long = None
+        if len(buffer) <= _SPARE_BYTES:
+            self._spare = [*self._spare[1 - _SPARE_BUFFERS :], buffer]
+        return memoryview(buffer).toreadonly()[: self._size]
+
+    def _spare_one(self) -> bytearray | None:
+        """A buffer of an earlier frame that nobody has a view of."""
+        for nth, buffer in enumerate(self._spare):
+            try:
+                # what is looked at elsewhere cannot change its length
+                buffer.append(0)
+            except BufferError:
+                continue
+            del buffer[-1], self._spare[nth]
+            return buffer
+        return None
