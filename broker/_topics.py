@@ -122,6 +122,11 @@ class Topics:
 
     def plan(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicPlan:
         """Check what would be created. Raises KafkaError, and SettingsError for the configs."""
+        self.check_free(name)
+        return TopicPlan(name, _new_id(), partitions, self.check_configs(configs))
+
+    def check_free(self, name: str) -> None:
+        """Raise KafkaError for a name that no topic can have, or that one has."""
         check_name(name)
         if name in self._by_name:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is there already")
@@ -131,7 +136,6 @@ class Topics:
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"the topic name {name} differs from {beside} only in dots and underscores: take another",
             )
-        return TopicPlan(name, _new_id(), partitions, self.check_configs(configs))
 
     def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """Configs of a topic by field name, checked and typed. Raises SettingsError."""

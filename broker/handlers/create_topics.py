@@ -47,12 +47,14 @@ def _first_of_each(wanted: list[Any]) -> list[Any]:
 
 
 def _created(node: Node, request: Request, item: Any) -> Any:
-    count = _partition_count(node, item)
+    """What is wrong is told in Apache Kafka's order: the name, configs, replicas, partitions."""
+    node.topics.check_free(item.name)
     configs = _configs(item)
     try:
-        plan = node.topics.plan(item.name, count, configs)
+        node.topics.check_configs(configs)
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    plan = node.topics.plan(item.name, _partition_count(node, item), configs)
     if not request.body.validate_only:
         node.throttle.mutate(request, plan.partitions, clock())
         node.topics.carry_out(plan)
@@ -63,12 +65,12 @@ def _partition_count(node: Node, item: Any) -> int:
     if item.assignments:
         _check_assignments(node, item)
         return len(item.assignments)
+    check_replication_factor(item.replication_factor)
     if item.num_partitions < _DEFAULT or item.num_partitions == 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
             f"{item.num_partitions} partitions: ask for 1 or more, or -1 for the default",
         )
-    check_replication_factor(item.replication_factor)
     count: int = item.num_partitions
     return node.settings.num_partitions if count == _DEFAULT else count
 

@@ -108,8 +108,6 @@ def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcom
 
 def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
     try:
-        if request.body.acks not in _ACKS:
-            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
         by_id = request.version >= _TOPIC_IDS_FROM
         partition = find_partition(node, topic.name, topic.topic_id, data.index, by_id=by_id)
         if partition.topic.internal:
@@ -118,6 +116,8 @@ def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
             )
         partition.topic.traffic.produce_requests += 1
         _check(request, data.records)
+        if request.body.acks not in _ACKS:
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
     except KafkaError as error:
         return _Outcome(error=error)
     try:
@@ -144,8 +144,11 @@ def _check(request: Request, records: bytes | None) -> None:
         header = parse_batch_header(records)
     except CorruptBatchError as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if header.size < len(records):
-        raise KafkaError(ErrorCode.INVALID_RECORD, "each partition may bring one record batch only")
+    if header.size != len(records):
+        wrong = (
+            "may bring one record batch only" if header.size < len(records) else "must bring a whole batch"
+        )
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"each partition {wrong}")
     if header.codec == _ZSTD and request.version < _ZSTD_FROM:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
     if header.transactional:

@@ -18,6 +18,7 @@ import kafka.errors
 import pytest
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from tests.broker.authorizer.conftest import eventually
 from tests.broker.handlers.test_client_quotas import EXACT, alter, describe
 from tests.broker.wire import Wire
 from tests.clients.java import TOPIC_COMMAND, ToolServer
@@ -264,6 +265,8 @@ def test_a_users_quota_is_told_to_each_of_its_clients_and_to_nobody_else(
     with Wire(secured.plain) as admin:
         assert alter(admin, ([("user", "alice")], quota)) == [(0, None)]
         try:
+            # an Apache Kafka's broker hears of it from its controller
+            eventually("the quota", lambda: describe(admin, ("user", EXACT, "alice")))
             assert describe(admin, ("user", EXACT, "alice")) == {(("user", "alice"),): quota}
             assert _told_by_confluent(secured, ALICE, orders) > 0
             assert _told_by_kafka_python(secured, ALICE, orders) > 0

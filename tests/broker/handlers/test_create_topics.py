@@ -107,6 +107,16 @@ REFUSED: list[tuple[str, dict[str, Any], ErrorCode]] = [
     ("no replicas", {"replication_factor": 0}, ErrorCode.INVALID_REPLICATION_FACTOR),
     ("three replicas", {"replication_factor": 3}, ErrorCode.INVALID_REPLICATION_FACTOR),
     (
+        "no replicas of no partitions",
+        {"num_partitions": 0, "replication_factor": 0},
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+    ),
+    (
+        "no replicas, and a config",
+        {"replication_factor": 0, "configs": [("no.such.config", "1")]},
+        ErrorCode.INVALID_CONFIG,
+    ),
+    (
         "count and assignments",
         {"replication_factor": -1, "assignments": [(0, [1])]},
         ErrorCode.INVALID_REQUEST,

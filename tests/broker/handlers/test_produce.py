@@ -111,6 +111,10 @@ def test_what_is_refused(wire: Wire, name: str, records: bytes | None, code: Err
 def test_other_acks_are_refused(wire: Wire, name: str, acks: int) -> None:
     create_topic(wire, name)
     assert produce(wire, name, batch(), acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert produce(wire, name, batch()[:-3], acks=acks).error_code == ErrorCode.INVALID_RECORD
+    assert (
+        produce(wire, "no-such-topic", batch(), acks=acks).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
 
 
 @pytest.mark.parametrize("partition", [1, -1])

@@ -80,6 +80,8 @@ class Client:
     protocol: str | None = None
     #: In the order in which ids became known, on both sides the same; of leaders only.
     members: list[str] = field(default_factory=list)
+    #: Its id as an idempotent producer, and epoch.
+    producer: tuple[int, int] | None = None
     connections: list[Connection] = field(default_factory=list)
 
 
@@ -93,8 +95,8 @@ class Side:
         self.groups = list(groups)
         self.topics = topics
         self.clients = [Client() for _ in range(clients)]
-        #: What members' ids are called, in the order in which they became known.
-        self.names: dict[str, str] = {}
+        #: What ids of members, topics and producers are called, in the order in which they became known.
+        self.names = {str(topic_id): f"topic {name}" for name, (_, topic_id) in topics.items()}
 
     def send(self, sent: Sent, fields: dict[str, Any]) -> None:
         """On a connection of the client that waits for nothing."""
@@ -109,10 +111,19 @@ class Side:
         return [each for client in self.clients for each in client.connections if not each.closed]
 
     def learn(self, answer: Answer) -> None:
-        """What the client of a JoinGroup now is."""
+        """What an answer makes known: who the client now is, which topics there are."""
         body, client = answer.body, self.clients[answer.sent.client]
-        if body is None or answer.sent.key != ApiKey.JOIN_GROUP or not body.member_id:
+        if body is None:
             return
+        if answer.sent.key == ApiKey.JOIN_GROUP and body.member_id:
+            self._learn_member(client, body)
+        elif answer.sent.key == ApiKey.INIT_PRODUCER_ID and body.error_code == ErrorCode.NONE:
+            client.producer = body.producer_id, body.producer_epoch
+            self.names.setdefault(str(body.producer_id), f"producer {len(self.names)}")
+        elif answer.sent.key in (ApiKey.METADATA, ApiKey.CREATE_TOPICS):
+            self._learn_topics(body.topics)
+
+    def _learn_member(self, client: Client, body: Any) -> None:
         client.former_id, client.id = client.id or client.former_id, body.member_id
         if body.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             client.generation = -1
@@ -120,6 +131,14 @@ class Side:
             client.generation, client.protocol = body.generation_id, body.protocol_name
             members = sorted((m.member_id for m in body.members), key=self.name_of)
             client.members = members if body.leader == body.member_id else []
+
+    def _learn_topics(self, topics: Iterable[Any]) -> None:
+        names = {real: name for name, (real, _) in self.topics.items()}
+        for topic in topics:
+            topic_id = getattr(topic, "topic_id", None)
+            if topic.name in names and topic_id and topic_id.int and topic.error_code == ErrorCode.NONE:
+                self.topics[names[topic.name]] = topic.name, topic_id
+                self.names.setdefault(str(topic_id), f"topic {len(self.names)}")
 
     def name_of(self, member_id: str) -> str:
         if not member_id:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
-from kohort.protocol import ApiKey, ErrorCode, encode_assignment
+from kohort.protocol import (
+    BATCH_OVERHEAD,
+    ApiKey,
+    BatchHeader,
+    CorruptBatchError,
+    ErrorCode,
+    encode_assignment,
+    iter_batches,
+)
 
 from .side import Answer, Side
 
 #: Not told, or told in words of its own.
-LEFT_OUT = {"throttle_time_ms", "tags", "unknown_tags", "error_message"}
+LEFT_OUT = {"throttle_time_ms", "tags", "unknown_tags", "error_message", "configs"}
 #: A member that its leader has left out gets this from kohort and nothing from Apache Kafka (spec 3.4).
 NOTHING = encode_assignment((), version=0).decode(errors="backslashreplace")
-#: How lists are sorted that a broker may answer in any order.
-ORDER = {
-    "members": ("member_id", "group_instance_id"),
-    "groups": ("group_id", "error_code"),
-    "results": ("group_id", "error_code"),
-    "topics": ("name", "topic_id"),
-    "partitions": ("partition_index",),
-}
+#: A broker may answer rows in any order; by these they are sorted.
+ORDER = (
+    *("group_id", "member_id", "group_instance_id", "name", "topic", "topic_id"),
+    *("partition_index", "partition", "index", "error_code"),
+)
+#: One broker's own: told is only whether there is one, or how many.
+OWN = {"host", "port", "node_id", "leader_id", "controller_id", "cluster_id", "brokers"}
+OWN |= {"replica_nodes", "isr_nodes", "offline_replicas", "node_endpoints"}
 
 
 def is_choice(answer: Answer, step: int) -> bool:
@@ -46,33 +55,61 @@ def view(side: Side, answer: Answer) -> Any:
         side.name_of(answer.body.member_id)
         for member_id in sorted((m.member_id for m in answer.body.members), key=lambda i: i in side.names):
             side.name_of(member_id)
-    seen = _view(side, answer.body.to_dict(), "")
+    told = answer.body.to_dict()
+    if key == ApiKey.FETCH:
+        for topic, rows in zip(answer.body.responses, told["responses"], strict=True):
+            for partition, row in zip(topic.partitions, rows["partitions"], strict=True):
+                row["records"] = repr(_records(bytes(partition.records or b"")))
+    seen = _view(side, told, "")
     if key == ApiKey.LIST_GROUPS:
         seen["groups"] = [each for each in seen["groups"] if each["group_id"] in side.groups]
-    if key == ApiKey.FIND_COORDINATOR:
-        for each in [seen, *seen.get("coordinators", ())]:
-            each.update(
-                {name: each[name] not in ("", -1) for name in ("host", "port", "node_id") if name in each}
-            )
     return seen
 
 
 def _view(side: Side, value: Any, name: str) -> Any:
+    if name in OWN:
+        return len(value) if isinstance(value, list) else value not in ("", -1, None)
     if isinstance(value, dict):
         return {key: _view(side, each, key) for key, each in value.items() if key not in LEFT_OUT}
     if isinstance(value, list | tuple):
-        seen = [_view(side, each, name) for each in value]
-        order = ORDER.get(name)
-        if order and seen and isinstance(seen[0], dict):
-            seen.sort(key=lambda each: [str(each.get(key)) for key in order])
+        seen = [_view(side, each, name) for each in (_joined(value) if name == "responses" else value)]
+        if seen and isinstance(seen[0], dict):
+            seen.sort(key=lambda each: [str(each.get(key)) for key in ORDER])
         return seen
+    if name == "aborted_transactions" and value is None:
+        return []  # either means none
     if name in ("member_id", "leader"):
         return side.names.get(value, value if not value or len(value) < 20 else "somebody")
     if name in ("assignment", "member_assignment") and value == NOTHING:
         return ""
-    return next(
-        (f"id of {topic}" for topic, (_, id_) in side.topics.items() if str(id_) == str(value)), value
-    )
+    if name in ("topic_id", "producer_id"):
+        return side.names.get(str(value), value if str(value).startswith(("-1", "0000")) else "new")
+    return value
+
+
+def _records(records: bytes) -> list[tuple[BatchHeader, bytes]]:
+    """Headers, without who wrote the batch, and records of the whole batches.
+
+    Apache Kafka ends an answer inside a batch where there is no room for all of it, kohort before it.
+    """
+    seen = []
+    with suppress(CorruptBatchError):
+        for position, header in iter_batches(records):
+            told = header._replace(crc=0, producer_id=min(header.producer_id, 0))
+            seen.append((told, records[position + BATCH_OVERHEAD : position + header.size]))
+    return seen
+
+
+def _joined(topics: Iterable[Any]) -> list[Any]:
+    """A topic whose partitions a broker tells at several places stands once."""
+    rows: dict[str, Any] = {}
+    for topic in topics:
+        key = str(topic.get("name") or topic.get("topic") or topic.get("topic_id"))
+        lists = [name for name, value in topic.items() if isinstance(value, list)]
+        for name in lists if key in rows else ():
+            rows[key][name] = rows[key][name] + topic[name]
+        rows.setdefault(key, topic)
+    return list(rows.values())
 
 
 def differences(one: Any, other: Any, where: str = "") -> Iterator[str]:
