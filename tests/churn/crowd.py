@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -135,6 +136,9 @@ class Crowd:
         self.plan = plan
         self.troubles: list[Trouble] = []
         self.story: list[str] = []
+        #: How often what was done, and how long each member of ours took to leave.
+        self.done: Counter[str] = Counter()
+        self.leaves_s: list[float] = []
         self._bootstrap, self._topic, self._group = bootstrap, topic, group
         self._folder = folder
         self._broker = broker
@@ -271,6 +275,8 @@ class Crowd:
             if code is not None:
                 self._leaving.remove((due, member))
                 self._tell(f"exit code {code}", member)
+                if member.kind in OURS:
+                    self.leaves_s.append(now - due + LEAVE_TIMEOUT_S)
                 assert code == 0 or member.kind not in OURS, (
                     f"{member.name} left with exit code {code}: {member.last_words()}"
                 )
@@ -333,6 +339,7 @@ class Crowd:
 
     def _tell(self, what: str, member: Member | None) -> None:
         name = "" if member is None else member.name
+        self.done[what] += 1
         self.story.append(f"{time.monotonic():.3f} {what} {name}")
 
     def logs(self) -> str:

@@ -16,6 +16,8 @@ from tests.churn.crowd import EVERYTHING, PARTITIONS, SESSION_MS, Crowd, Plan
 from tests.churn.journal import Handled
 from tests.churn.judge import Verdict
 from tests.churn.member import OTHERS, OURS
+from tests.churn.report import told
+from tests.reliability_report import write_section
 
 pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.timeout(1_500)]
 
@@ -32,10 +34,13 @@ Name = Callable[[str], str]
 @pytest.fixture
 def churn(
     request: pytest.FixtureRequest, tmp_path: Path, topic: Name, group: Name
-) -> Callable[[Plan], Verdict]:
-    """Runs a plan; on a broker of its own that may be killed, unless ``--bootstrap`` names one."""
+) -> Callable[[Plan, str], Verdict]:
+    """Runs a plan; on a broker of its own that may be killed, unless ``--bootstrap`` names one.
 
-    def run(plan: Plan) -> Verdict:
+    With ``--report FILE`` the section of that title gets what it came to.
+    """
+
+    def run(plan: Plan, title: str) -> Verdict:
         bootstrap = request.config.getoption("--bootstrap")
         broker: BrokerProcess | None = None
         if bootstrap is None:
@@ -53,6 +58,9 @@ def churn(
         )
         verdict = crowd.run()
         print(f"seed {plan.seed}: {verdict.summary()}")
+        if (report := request.config.getoption("--report")) is not None:
+            where = "kohort" if broker is not None else "an Apache Kafka"
+            write_section(Path(report), f"churn, {title}, on {where}", told(crowd, verdict, title, where))
         return verdict
 
     return run
@@ -74,9 +82,9 @@ def _plan(request: pytest.FixtureRequest, seed: int, part: float, **more: Any) -
 
 @pytest.mark.parametrize("seed", [7])
 def test_graceful_joins_and_leaves_do_nothing_twice_and_never_fall_silent(
-    request: pytest.FixtureRequest, churn: Callable[[Plan], Verdict], seed: int
+    request: pytest.FixtureRequest, churn: Callable[[Plan, str], Verdict], seed: int
 ) -> None:
-    verdict = churn(_plan(request, seed, 0.3, kinds=OURS))
+    verdict = churn(_plan(request, seed, 0.3, kinds=OURS), "joins and leaves only")
     assert verdict.lost == []
     assert verdict.out_of_order == []
     assert verdict.handled == verdict.records, f"twice: {verdict.twice[:5]}"
@@ -85,9 +93,9 @@ def test_graceful_joins_and_leaves_do_nothing_twice_and_never_fall_silent(
 
 @pytest.mark.parametrize("seed", [9])
 def test_beside_clients_of_other_makes_graceful_changes_make_ours_do_nothing_twice(
-    request: pytest.FixtureRequest, churn: Callable[[Plan], Verdict], seed: int
+    request: pytest.FixtureRequest, churn: Callable[[Plan, str], Verdict], seed: int
 ) -> None:
-    verdict = churn(_plan(request, seed, 0.2, kinds=MIXED, assignor="range"))
+    verdict = churn(_plan(request, seed, 0.2, kinds=MIXED, assignor="range"), "four makes")
     assert verdict.lost == []
     assert _ours_out_of_order(verdict) == []
     assert _ours_twice(verdict) == []
@@ -95,9 +103,9 @@ def test_beside_clients_of_other_makes_graceful_changes_make_ours_do_nothing_twi
 
 @pytest.mark.parametrize("seed", [11])
 def test_whatever_happens_nothing_is_lost_and_what_is_twice_has_a_reason(
-    request: pytest.FixtureRequest, churn: Callable[[Plan], Verdict], seed: int
+    request: pytest.FixtureRequest, churn: Callable[[Plan, str], Verdict], seed: int
 ) -> None:
-    verdict = churn(_plan(request, seed, 0.5, kinds=MIXED, assignor="range", **WORST))
+    verdict = churn(_plan(request, seed, 0.5, kinds=MIXED, assignor="range", **WORST), "whatever happens")
     assert verdict.lost == []
     assert _ours_out_of_order(verdict) == []
     assert _ours_twice(verdict) == []

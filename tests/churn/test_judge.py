@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.churn.crowd import Crowd, Plan
 from tests.churn.journal import Handled
 from tests.churn.judge import Trouble, Verdict, judge, silence
+from tests.churn.report import told
 
 
 def _handled(*rows: tuple[float, str, int]) -> list[Handled]:
@@ -54,3 +58,19 @@ def test_silence_is_counted_from_the_last_handling_or_from_when_a_record_was_the
     assert verdict.silence_s == pytest.approx(1.5)
     assert verdict.stall_s == pytest.approx(7.8)
     assert verdict.partition_silence_s == pytest.approx(1.5)
+
+
+def test_the_report_tells_what_others_did_apart_from_ours(tmp_path: Path) -> None:
+    plan = Plan(3, 2.0, 8, ("kohort", "aiokafka"))
+    crowd = Crowd(plan, bootstrap="", topic="", group="", folder=tmp_path)
+    crowd.done.update({"join": 4, "kill": 1, "exit code 0": 2})
+    crowd.leaves_s += [0.5, 1.25]
+    handled = _handled((1, "0-kohort", 0), (2, "1-aiokafka", 0), (3, "0-kohort", 0), (4, "0-kohort", 1))
+    text = told(crowd, judge(2, handled, []), "a title", "kohort")
+    assert text.startswith("## Churn on kohort: a title")
+    assert "2 s, 4 records a second, seed 3" in text
+    assert "| members that joined | 4 |" in text
+    assert "left (SIGTERM)" not in text
+    assert "after a member of ours | 1 |" in text
+    assert "the same after a member of another make | 1 |" in text
+    assert "took to leave | 1.2 s |" in text
