@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import re
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -71,8 +72,10 @@ class GroupConsumer:
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._epochs = self._consumer.parts.tracker.epochs
-        self._marking = threading.Lock()
-        self._done: list[Line] = []
+        #: Lines to be marked; ``_line`` is the one that goes on, always among them.
+        self._line = Line(-1, 0, 0)
+        self._lines: deque[Line] = deque([self._line])
+        self._scheduled = False
         self._closing = threading.Lock()
 
     def __repr__(self) -> str:
@@ -165,38 +168,54 @@ class GroupConsumer:
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
         epoch, offset = record.epoch, record.offset
-        if epoch not in self._epochs or self._loop.is_closed():
+        if epoch not in self._epochs:
             self._require_running()
             self._consumer.parts.tracker.stay_of(record)
-        with self._marking:
-            if self._done:
-                line = self._done[-1]
-                if line.end == offset and line.epoch == epoch:
-                    line.end = offset + 1
-                else:
-                    self._done.append(Line(epoch, offset, offset + 1))
-                return
-            self._done.append(Line(epoch, offset, offset + 1))
-        self._loop.call_soon_threadsafe(self._mark_done_soon)
+        line = self._line
+        if line.end == offset and line.epoch == epoch:
+            line.end = offset + 1
+            if line is not self._line:
+                # another thread has begun a line meanwhile: this one may have been read for the last time
+                self._lines.append(Line(epoch, offset, offset + 1))
+        else:
+            line = Line(epoch, offset, offset + 1)
+            # in this order: a line that is marked before it is the one that goes on would go on unseen
+            self._line = line
+            self._lines.append(line)
+        if not self._scheduled:
+            self._mark_soon()
 
     def done_all(self, records: Iterable[Record]) -> None:
         """``done`` for each."""
         for record in records:
             self.done(record)
 
-    def _mark_done_soon(self) -> None:
-        """On the loop: to be woken for each record would cost more than the records."""
-        self._loop.call_later(DONE_AFTER_S, self._mark_done)
+    def _mark_soon(self) -> None:
+        """Let the loop mark what is done: to be woken for each record would cost more than the records."""
+        self._scheduled = True
+        try:
+            self._loop.call_soon_threadsafe(self._loop.call_later, DONE_AFTER_S, self._mark_done)
+        except RuntimeError:
+            self._require_running()
+            raise
 
     def _mark_done(self) -> None:
         """On the loop: one turn for all that came meanwhile.
 
         What was given up since it was marked is delivered elsewhere.
         """
-        with self._marking:
-            lines, self._done = self._done, []
-        for line in lines:
-            self._consumer.done_offsets(line.epoch, range(line.first, line.end))
+        # before the lines are read: what comes after this is scheduled anew
+        self._scheduled = False
+        for _ in range(len(self._lines)):
+            line = self._lines.popleft()
+            # before its end is read: who adds to it after that sees that it is not the one any more
+            last = line is self._line
+            end = line.end
+            if line.first < end:
+                self._consumer.done_offsets(line.epoch, range(line.first, end))
+                line.first = end
+            if last:
+                self._lines.append(line)
 
     def commit(
         self,

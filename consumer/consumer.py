@@ -295,7 +295,6 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
     def state(self) -> ConsumerStatus:
         """Where the member is, why and since when."""
         built = self._built
-        built.delivery.recall()
         state, reason, since_ms = self._status
         return ConsumerStatus(
             state,
@@ -304,7 +303,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             built.membership.generation,
             built.membership.member_id,
             len(built.membership.owned),
-            built.tracker.undone(),
+            built.tracker.undone() - built.delivery.not_taken,
         )
 
     def assignment(self) -> frozenset[TopicPartition]:
@@ -317,18 +316,18 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
 
     def position(self, partition: TopicPartition) -> int | None:
         """Offset of the next record to be delivered; None while it is not known."""
-        self._built.delivery.recall()
         stay = self._built.tracker.get(partition)
-        return stay.position if stay is not None else None
+        return self._built.delivery.next_offset(stay) if stay is not None else None
 
     def lag(self) -> dict[TopicPartition, int]:
         """Records behind the high watermark, as of the last fetch, by partition; unknown ones left out."""
         lags = {}
-        self._built.delivery.recall()
         for position in self._built.positions:
             stay = self._built.tracker.get(position.partition)
             if stay is not None and position.high_watermark >= 0:
-                lags[position.partition] = max(0, position.high_watermark - stay.position)
+                lags[position.partition] = max(
+                    0, position.high_watermark - self._built.delivery.next_offset(stay)
+                )
         return lags
 
     # inside

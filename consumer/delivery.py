@@ -259,6 +259,18 @@ class Delivery:
             self._turn.rotate(-1)
 
     @property
+    def not_taken(self) -> int:
+        """Records of the run under way that count as delivered and were not taken yet."""
+        run = self._run
+        return 0 if run is None else run.count - run.given
+
+    def next_offset(self, stay: Stay) -> int:
+        """Offset of the next record to be taken of this stay."""
+        run = self._run
+        offset = run.next_offset if run is not None and run.lane.stay is stay else None
+        return stay.position if offset is None else offset
+
+    @property
     def taken_one_by_one(self) -> int:
         """Records that were taken of runs, so far."""
         return self._given + (self._run.given if self._run is not None else 0)

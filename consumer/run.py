@@ -22,12 +22,13 @@ class Run:
     ``given`` is right when the run was recalled in one thread while another one takes records.
     """
 
-    __slots__ = ("_gate", "_left", "_records", "count", "lane")
+    __slots__ = ("_gate", "_left", "_offsets", "_records", "count", "lane")
 
     def __init__(self, lane: Lane, first: int, end: int) -> None:
         self.lane = lane
         self.count = end - first
         batch: RecordBatch = lane.batch
+        self._offsets = batch.rows.offsets[first:end]
         self._gate = [batch.topic] * self.count
         # counts down with each record
         self._left = repeat(batch.partition, self.count)
@@ -45,6 +46,12 @@ class Run:
     def given(self) -> int:
         """Records that were taken."""
         return self.count - length_hint(self._left)
+
+    @property
+    def next_offset(self) -> int | None:
+        """Of the next record to be taken; None when all were."""
+        given = self.given
+        return self._offsets[given] if given < self.count else None
 
     @property
     def over(self) -> bool:

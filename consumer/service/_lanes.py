@@ -88,8 +88,12 @@ class LaneScheduler:
         self._workers: set[asyncio.Task[None]] = set()
         #: Records added and not finished, those being handled included.
         self.backlog = 0
-        #: Records being handled or waiting for their next try.
-        self.in_flight = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Records being handled or waiting for their next try: counted when asked for, which is seldom."""
+        works = self._partitions.values()
+        return sum(len(lane.taken) for work in works for lane in work.lanes.values())
 
     def add(self, partition: Partition, key: Hashable, record: HasOffset) -> None:
         """Put a record at the end of its lane. Records of a partition that is being released are dropped."""
@@ -178,7 +182,6 @@ class LaneScheduler:
             lane.taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
         lane.attempt = 0
         lane.work.begun = max(lane.work.begun, lane.taken[-1].offset)
-        self.in_flight += len(lane.taken)
 
     def _after_run(self, lane: _Lane, delay: float | None) -> None:
         lane.worker = None
@@ -195,7 +198,6 @@ class LaneScheduler:
 
     def _forget_taken(self, lane: _Lane) -> None:
         self.backlog -= len(lane.taken)
-        self.in_flight -= len(lane.taken)
         lane.taken = []
 
     def _end_lane(self, lane: _Lane) -> None:

@@ -36,7 +36,8 @@ def told(crowd: Crowd, verdict: Verdict, title: str, where: str) -> str:
         ("longest time in which the machine let nothing be sent", f"{verdict.stall_s:.2f} s"),
         ("longest time that a member of ours took to leave", f"{max(crowd.leaves_s, default=0.0):.1f} s"),
     ]
-    done = [(text, _times(crowd, what)) for what, text in _DONE.items() if _times(crowd, what)]
+    times = {text: _times(crowd, what) for what, text in _DONE.items()}
+    done: list[tuple[object, ...]] = [(text, count) for text, count in times.items() if count]
     rate = plan.records // max(1, round(plan.seconds))
     how = (
         f"{plan.seconds:.0f} s, {rate:,} records a second, seed {plan.seed}, assignor {plan.assignor}; "

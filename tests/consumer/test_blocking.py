@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import queue
+import sys
 import threading
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from kohort.consumer import BrokerConnectionError, ConsumerClosedError, GroupConsumer, Record
+from kohort.testing import RunningBroker
+
+RECORDS = 5_000
 
 
 def _consumer(**settings: Any) -> GroupConsumer:
@@ -38,3 +44,39 @@ def test_no_broker_is_an_error_and_leaves_no_thread_behind() -> None:
 
 def test_its_name_says_what_it_is() -> None:
     assert repr(_consumer()).startswith("GroupConsumer('billing', Unjoined")
+
+
+def test_no_record_marked_done_by_several_threads_at_once_is_forgotten(kohort_broker: RunningBroker) -> None:
+    kohort_broker.create_topic("orders", 2)
+    for partition in range(2):
+        kohort_broker.produce("orders", ["x"] * RECORDS, partition=partition)
+    interval = sys.getswitchinterval()
+    settings: dict[str, Any] = {"bootstrap": kohort_broker.bootstrap, "group": "billing"}
+    with GroupConsumer("orders", auto_offset_reset="earliest", **settings) as consumer:
+        records: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
+
+        def mark() -> None:
+            while (record := records.get()) is not None:
+                consumer.done(record)
+
+        threads = [threading.Thread(target=mark) for _ in range(4)]
+        # not less: CPython 3.11 does not always bear to be interrupted while it compiles
+        sys.setswitchinterval(1e-4)
+        try:
+            for thread in threads:
+                thread.start()
+            for record in islice(consumer, 2 * RECORDS):
+                records.put(record)
+            for _ in threads:
+                records.put(None)
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        # which waits for what was marked before
+        consumer.commit()
+        assert consumer.state.undone == 0
+        assert {p.partition: row.offset for p, row in consumer.committed().items()} == {
+            0: RECORDS,
+            1: RECORDS,
+        }
