@@ -62,6 +62,8 @@ class Membership(MembershipCore):
         times = [self._rejoin_at] if self._may_begin_round() else []
         if self.state.heartbeats and (beat := self._heart.deadline()) is not None:
             times.append(beat)
+        if self._round_overdue_at is not None:
+            times.append(self._round_overdue_at)
         return min(times, default=None)
 
     def can_commit(self) -> bool:
@@ -168,6 +170,10 @@ class Membership(MembershipCore):
 
     def advance(self, now: float) -> None:
         """Do what is due: begin a round, send a heartbeat, notice that the session may be over."""
+        if self._round_overdue_at is not None and now >= self._round_overdue_at:
+            self._round_overdue_at = None
+            if self.state is MemberState.STABLE:
+                self._ask_rejoin("partitions wait for their new owners", now, self._spread())
         if self._may_begin_round() and now >= self._rejoin_at:
             self._begin_round(now)
         if self.state.heartbeats:
@@ -232,7 +238,7 @@ class Membership(MembershipCore):
         self.generation = response.generation_id
         self.protocol = response.protocol_name or ""
         self.is_leader = response.leader == response.member_id
-        self._first_refused = None
+        self._first_refused = self._round_overdue_at = None
         self._led = self._led_topics = None
         self._heart.joined(now)
         self._fire(MemberTrigger.JOINED, f"joined generation {self.generation}")
@@ -297,6 +303,8 @@ class Membership(MembershipCore):
             return
         if share.user_data == ANOTHER_ROUND:
             self._heart.expect(now)
+            # who gives something up asks for the round, but may be gone before anybody has heard it
+            self._round_overdue_at = now + self._settings.session_timeout_ms
         self._adopt(given, now)
 
     def _reject(self, reason: str, now: float) -> None:
@@ -334,7 +342,7 @@ class Membership(MembershipCore):
     def _heartbeat_answered(self, number: int, now: float) -> None:
         if self._heart.generation != self.generation or not self.state.heartbeats:
             return
-        code = KafkaError(number).code
+        code = KafkaError(number).code if number else ErrorCode.NONE
         how = reaction(ApiKey.HEARTBEAT, code) if number else Reaction.OK
         if how in (Reaction.OK, Reaction.REJOIN):
             self._heart.heard(now)

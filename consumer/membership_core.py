@@ -57,6 +57,8 @@ class MembershipCore:
         self._releases = 0
         self._request: Send | None = None
         self._first_refused: float | None = None
+        #: When to ask for the round that moves what its owners have given up, if nobody else has.
+        self._round_overdue_at: float | None = None
         # as leader: the members, and the topics they were given their shares from
         self._led: Led | None = None
         self._led_topics: dict[str, TopicInfo] | None = None
@@ -108,7 +110,7 @@ class MembershipCore:
     def _forget_generation(self, reason: str) -> None:
         self.generation = self._owned_generation = -1
         self.is_leader = False
-        self._led = self._led_topics = None
+        self._led = self._led_topics = self._round_overdue_at = None
         self._request = None
         self._heart.stop()
         self._prepared = False

@@ -11,7 +11,7 @@ from kohort.assignors import (
     RebalanceProtocol,
     TopicInfo,
 )
-from kohort.consumer.effects import Adopt, NeedTopics, Release
+from kohort.consumer.effects import Adopt, NeedTopics, Release, Send
 from kohort.consumer.events import (
     AssignmentRefused,
     RebalanceCompleted,
@@ -28,7 +28,7 @@ from kohort.protocol import (
     encode_subscription,
 )
 from kohort.statemachine import MemberState
-from tests.consumer.talk import ORDERS, P0, P1, P2, Talk, stable, subscription_in
+from tests.consumer.talk import ORDERS, P0, P1, P2, SETTINGS, Talk, stable, subscription_in
 
 
 def test_a_new_member_takes_the_id_it_is_given_and_joins_with_it() -> None:
@@ -148,6 +148,33 @@ def test_while_another_round_is_about_to_follow_heartbeats_come_sooner() -> None
     talk.next(Adopt)
     talk.advance(999)
     assert talk.quiet(), "that was the other round"
+
+
+def test_a_round_that_was_to_follow_and_does_not_is_asked_for_after_a_session_timeout() -> None:
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
+    share = encode_assignment([P0, P1], ANOTHER_ROUND)
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=share)
+    talk.next(Adopt)
+    synced_at = talk.now
+    while (send := _next_sent(talk)).api_key is ApiKey.HEARTBEAT:
+        talk.answer(send)
+    assert (send.api_key, send.body.reason) == (ApiKey.JOIN_GROUP, "partitions wait for their new owners")
+    assert talk.now >= synced_at + SETTINGS.session_timeout_ms
+    talk.joined(send, generation=3, leader="other")
+    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1)
+    talk.next(Adopt)
+    for _ in range(20):
+        send = _next_sent(talk)
+        assert send.api_key is ApiKey.HEARTBEAT, "once is enough"
+        talk.answer(send)
+
+
+def _next_sent(talk: Talk) -> Send:
+    while talk.quiet():
+        talk.advance_to_deadline()
+    return talk.next(Send)
 
 
 def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> None:

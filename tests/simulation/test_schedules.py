@@ -16,6 +16,19 @@ CRASHES, SOAKED_CRASHES = 4_000, 400_000
 CRASHES_EACH = 60
 
 
+#: Schedules that once broke an invariant: what was wrong, the seed, and how many crashes it had more.
+FOUND = {
+    "the round that moves what was given up is forgotten in a crash": (11_610, 0),
+    "so it is where the coordinator dies again and again": (100_506, CRASHES_EACH),
+    "a member that came back is thrown out, since its session is older than its answers": (1_009_514, 0),
+}
+
+
+@pytest.mark.parametrize(("seed", "crashes"), FOUND.values(), ids=FOUND)
+def test_what_was_found_stays_repaired(seed: int, crashes: int) -> None:
+    simulate([seed], crashes=crashes)
+
+
 @pytest.mark.timeout(36_000)
 def test_no_schedule_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixture[str]) -> None:
     count = SOAKED_SCHEDULES if soaks else SCHEDULES
