@@ -27,6 +27,7 @@ from .members import (
     remove_member,
     remove_pending,
     requested_protocols,
+    restart_session,
     update_member,
 )
 from .model import Group, Member
@@ -240,6 +241,7 @@ def _rejoin(shard: Shard, group: Group, member: Member, request: Request, now_ms
         prepare(shard, group, _cause(member, what, request, leads=leads), now_ms)
     else:
         # its first answer was lost: it gets it again
+        restart_session(shard, group, member, now_ms)
         shard.reply(request, joined(group, member, request.version))
 
 

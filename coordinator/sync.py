@@ -13,7 +13,7 @@ from ..protocol import ErrorCode
 from ..statemachine import GroupState
 from .errors import append_error
 from .insight import append_refused
-from .members import check_member, fence, park_sync
+from .members import check_member, fence, park_sync, restart_session
 from .model import Group, Member
 from .rebalance import empty_assignment_for, fail_assignment, set_assignment
 from .replies import SyncReply
@@ -32,7 +32,7 @@ _FENCED: Final = frozenset(
 )
 
 
-def handle_sync(shard: Shard, request: Request, _now_ms: int) -> None:
+def handle_sync(shard: Shard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order, then by state: parked while completing, answered at once when stable."""
     body = request.body
     group = shard.find(body.group_id) if body.group_id else None
@@ -45,6 +45,8 @@ def handle_sync(shard: Shard, request: Request, _now_ms: int) -> None:
     member = group.members[body.member_id]
     _synced(shard, group, member)
     if group.state is GroupState.STABLE:
+        # it counts its session from this answer on
+        restart_session(shard, group, member, now_ms)
         reply = SyncReply(0, group.protocol_type, group.protocol_name, member.assignment)
         shard.reply(request, reply)
         return

@@ -288,6 +288,8 @@ class FaultyFileSystem:
         self._require_power()
         if operation.kind != "read":
             self.operations.append(operation)
+        if not self._faults:
+            return None
         met = [fault for fault in self._faults if fault.meets(operation)]
         return met[0] if met else None
 

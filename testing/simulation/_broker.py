@@ -314,6 +314,10 @@ class Broker:
         self._loaded()
 
     def _loaded(self) -> None:
+        if self.log is None or self.log.offline:
+            # what cannot be read is not served; whoever looks next starts the broker again
+            self._world.say("the log is offline: nothing is loaded")
+            return
         runner = self._runner()
         self.shard = runner.shard
         self.reloads += 1

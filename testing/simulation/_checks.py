@@ -102,8 +102,10 @@ class Checks:
             return call.note is True
         if reply.error_code not in _ALIVE:
             return False
-        # an answer that is given once more, or of a Stable group, is no sign of life
-        return call.api_key == ApiKey.HEARTBEAT or call.note != (call.body.group_id, self._round(call))
+        if call.api_key == ApiKey.HEARTBEAT or not reply.error_code:
+            return True
+        # who is told at once that a rebalance is on is not taken for alive
+        return bool(call.note != (call.body.group_id, self._round(call)))
 
     def _round(self, call: Call) -> object:
         shard = self._world.broker.shard

@@ -115,10 +115,8 @@ class Connection:
 
     def close(self) -> None:
         """The client's process is gone, or the network cut it off; nobody is told."""
-        self.epoch += 1
         self.under_way.clear()
-        self._busy = None
-        self._queue.clear()
+        self._next_epoch()
 
     def reset(self, why: str) -> None:
         """The connection breaks now."""
@@ -188,8 +186,13 @@ class Connection:
         if epoch != self.epoch:
             return
         failed, self.under_way = self.under_way, []
+        self._next_epoch()
+        for call in failed:
+            call.client.on_failure(call, BrokerConnectionError("coordinator", why))
+
+    def _next_epoch(self) -> None:
         self.epoch += 1
         self._busy = None
         self._queue.clear()
-        for call in failed:
-            call.client.on_failure(call, BrokerConnectionError("coordinator", why))
+        # what is on the next one does not wait behind what this one has lost
+        self._in_ms = self._out_ms = 0

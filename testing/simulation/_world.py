@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ...protocol import TopicPartition
 from ...statemachine import GroupState, MemberState
@@ -25,6 +27,9 @@ _LOOK_MS: Final = 100
 #: What a coordinator that has just crashed, and its members' pauses, may take on top.
 _SLACK_MS: Final = 1_500
 _TRACE_LINES: Final = 100_000
+
+#: Tells what is waited for, to whom that has taken too long.
+Why: TypeAlias = Callable[[], str]
 
 
 @dataclass(slots=True)
@@ -189,12 +194,12 @@ class World:
         while True:
             unsettled = self._unsettled()
             joined = joined or unsettled is None
-            waiting = ("L1", unsettled) if unsettled is not None else self._unfinished()
-            if waiting is None:
+            name, why = ("L1", unsettled) if unsettled is not None else self._unfinished()
+            if why is None:
                 return
             elapsed_ms = self.heap.now - start
             if elapsed_ms >= (2 * bound_ms if joined else bound_ms):
-                self.checks.fail(waiting[0], f"{waiting[1]}, {elapsed_ms} ms after the last fault")
+                self.checks.fail(name, f"{why()}, {elapsed_ms} ms after the last fault")
                 return
             self._let_pass(self.heap.now + _LOOK_MS)
 
@@ -203,51 +208,56 @@ class World:
         members = (member for member in self.members.values() if member.plan.group == group)
         return [m for m in members if m.alive and m.error is None and not m.paused and not m.leaving]
 
-    def _unsettled(self) -> str | None:
+    def _unsettled(self) -> Why | None:
         """What keeps a group from being one Stable generation of all its living members."""
         shard = self.broker.shard
         if shard is None:
-            return "the coordinator does not serve"
+            return lambda: "the coordinator does not serve"
         leaving = [member for member in self.members.values() if member.leaving and member.alive]
         if leaving:
-            return f"{leaving} are about to leave"
+            return lambda: f"{leaving} are about to leave"
         for name in self.plan.groups:
             members = self.living(name)
             group = shard.groups.get(name)
-            if not members:
+            if group is None or not members:
+                if members:
+                    return partial("{} is missing".format, name)
                 if group is not None and group.members:
-                    return f"{name} has {list(group.members)}, who are gone"
+                    return partial("{} has {}, who are gone".format, name, list(group.members))
                 continue
-            if group is None or group.state is not GroupState.STABLE:
-                return f"{name} is {group.state.value if group is not None else 'missing'}"
+            if group.state is not GroupState.STABLE:
+                return partial("{} is {}".format, name, group.state)
             ids = {member.membership.member_id for member in members}
             if ids != group.members.keys():
-                return f"{name} has {list(group.members)}, alive are {sorted(ids)}"
+                return partial("{} has {}, alive are {}".format, name, list(group.members), sorted(ids))
             for member in members:
                 membership = member.membership
                 if membership.state is not MemberState.STABLE or membership.generation != group.generation:
-                    return f"{member.name} is {membership}, the group in generation {group.generation}"
+                    text = "{} is {}, the group in generation {}"
+                    return partial(text.format, member.name, membership, group.generation)
         return None
 
-    def _unfinished(self) -> tuple[str, str] | None:
+    def _unfinished(self) -> tuple[str, Why | None]:
         """What is not done or committed yet, or waits."""
         shard = self.broker.shard
         if shard is None:
-            return "L3", "the coordinator does not serve"
+            return "L3", lambda: "the coordinator does not serve"
         for name in self.plan.groups:
-            for member in self.living(name):
+            living = self.living(name)
+            for member in living:
                 if not member.idle:
-                    return "L2", f"{member} has not finished a step"
-            if not self.living(name):
+                    return "L2", partial("{} has not finished a step".format, member)
+            if not living:
                 continue
             for partition, end in self.ends.items():
                 done = self.consumers.done_before(name, partition)
                 entry = shard.durable.offset(name, partition)
                 committed = None if entry is None else entry.offset
                 if done < end or committed != end:
-                    return "L3", f"{partition} of {name} ends at {end}, done {done}, committed {committed}"
+                    text = "{} of {} ends at {}, done {}, committed {}"
+                    return "L3", partial(text.format, partition, name, end, done, committed)
         waiting = self.checks.unanswered()
-        return ("L2", f"{waiting} are not answered") if waiting else None
+        return "L2", (lambda: f"{waiting} are not answered") if waiting else None
 
     def describe(self) -> dict[str, Any]:
         """The plan in few words, for a trace."""

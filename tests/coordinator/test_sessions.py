@@ -15,29 +15,30 @@ def alive_after(world: World, member: str, ms: int) -> bool:
     return member in world.shard.groups["g"].members
 
 
-@pytest.mark.row("2.7/heartbeat", "2.7/commit")
-@pytest.mark.parametrize("what", ["heartbeat", "commit"])
+@pytest.mark.row("2.7/heartbeat", "2.7/commit", "2.7/not-sync")
+@pytest.mark.parametrize("what", ["heartbeat", "commit", "join of a Stable group", "sync of a Stable group"])
 def test_it_is_restarted_by(what: str) -> None:
     world = World()
-    a, _ = world.stable(2)
+    _, b = world.stable(2)
     world.advance(SESSION_MS - 1)
     if what == "heartbeat":
-        assert world.heartbeat("g", a) == 0
+        assert world.heartbeat("g", b) == 0
+    elif what == "commit":
+        assert world.commit_errors("g", None, b, 1) == [0]
+    elif what == "join of a Stable group":
+        assert world.join("g", b).reply.generation_id == 1
     else:
-        assert world.commit_errors("g", None, a, 1) == [0]
-    assert alive_after(world, a, SESSION_MS - 1)
-    assert not alive_after(world, a, 1)
+        assert world.sync("g", b).error == 0
+    assert alive_after(world, b, SESSION_MS - 1)
+    assert not alive_after(world, b, 1)
 
 
-@pytest.mark.row("2.7/not-sync")
-@pytest.mark.parametrize("what", ["sync", "wrong generation", "fetch"])
+@pytest.mark.parametrize("what", ["wrong generation", "fetch"])
 def test_it_is_not_restarted_by(what: str) -> None:
     world = World()
     a, _ = world.stable(2)
     world.advance(SESSION_MS - 1)
-    if what == "sync":
-        assert world.sync("g", a).error == 0
-    elif what == "fetch":
+    if what == "fetch":
         world.fetch()
     else:
         assert world.heartbeat("g", a, 7) == ErrorCode.ILLEGAL_GENERATION
