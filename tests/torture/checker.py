@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.torture.history import Commit, GroupHistory, History, Place, value_of
+from tests.torture.history import Commit, GroupHistory, History, Place, Seen, WireCommit, value_of
 
 #: What is looked for, and what it means.
 ANOMALIES = {
@@ -23,8 +23,9 @@ ANOMALIES = {
     "skipped poll": "a reader was not given a record that lies between two that it was given",
     "non-monotonic poll": "a reader was given an offset again, or out of order",
     "non-monotonic send": "a producer was told a lower offset for a later record of a partition",
-    "lost commit": "a group's offset lies below one that was acknowledged before",
+    "lost commit": "a group's offset is older than one that was acknowledged, and nobody sent it again",
     "phantom commit": "a group's offset that nobody committed",
+    "false acknowledgement": "a client was told that a commit is stored, which the broker had not said",
     "commit above work": "a group's last offset lies above a record that no member was given",
 }
 
@@ -46,7 +47,7 @@ def check(history: History) -> list[Anomaly]:
         *_writes(history),
         *_offsets(history),
         *_polls(history),
-        *(found for name, group in history.groups.items() for found in _commits(name, group)),
+        *(found for name, group in history.groups.items() for found in _commits(name, group, history.deaths)),
     ]
 
 
@@ -107,37 +108,103 @@ def _polls(history: History) -> Iterator[Anomaly]:
                     yield Anomaly("skipped poll", where)
 
 
-def _commits(name: str, group: GroupHistory) -> Iterator[Anomaly]:
-    acknowledged, tried = _highest(group.acknowledged), _highest(group.tried)
+def _commits(name: str, group: GroupHistory, deaths: list[int]) -> Iterator[Anomaly]:
+    register = _Register(group.wire, deaths)
     for seen in group.seen:
-        if seen.offset < acknowledged(seen):
-            text = f"{name} {seen.partition}: {seen.offset}, acknowledged was {acknowledged(seen)}"
-            yield Anomaly("lost commit", text)
-        if seen.offset > tried(Commit(_AT_THE_END, seen.partition, 0)):
-            yield Anomaly("phantom commit", f"{name} {seen.partition}: {seen.offset}")
+        if not register.allows(seen):
+            sent = any((w.partition, w.offset) == (seen.partition, seen.offset) for w in group.wire)
+            kind = "lost commit" if sent or seen.offset < 0 else "phantom commit"
+            yield Anomaly(kind, f"{name} {seen.partition}: {seen.offset}; {register.around(seen)}")
+    for commit in group.acknowledged:
+        if not register.acknowledged(commit):
+            yield Anomaly("false acknowledgement", f"{name} {commit.partition}: {commit.offset}")
     if group.follows_records:
-        for partition in sorted({commit.partition for commit in group.acknowledged}):
-            end = acknowledged(Commit(_AT_THE_END, partition, 0))
+        ends: dict[int, int] = {}
+        for commit in group.acknowledged:
+            ends[commit.partition] = max(commit.offset, ends.get(commit.partition, 0))
+        for partition, end in sorted(ends.items()):
             missing = set(range(end)) - group.handled[partition]
             if missing:
                 text = f"{name} {partition}: {end} is committed, {len(missing)} records were given to nobody"
                 yield Anomaly("commit above work", f"{text}, the first is {min(missing)}")
 
 
-_AT_THE_END = 1 << 62
+def set_back(history: History) -> list[str]:
+    """Commits that the broker acknowledged though one above them had been acknowledged before it was asked.
+
+    The protocol has nothing that would let a broker refuse them: a client that sends a request, gives it up
+    and goes on may have it carried out later. Each in words, with the generations and members.
+    """
+    found = []
+    for name, group in history.groups.items():
+        highest: dict[int, WireCommit] = {}
+        for commit in sorted(filter(_taken, group.wire), key=lambda commit: commit.answered or 0):
+            before = highest.setdefault(commit.partition, commit)
+            if commit.offset >= before.offset:
+                highest[commit.partition] = commit
+            else:
+                found.append(f"{name} {commit.partition}: {_told(commit)} behind {_told(before)}")
+    return found
 
 
-class _highest:  # noqa: N801 - a function with tables
-    """The highest offset of a partition among commits before a tick; -1 for none."""
+_NEVER = 1 << 62
 
-    def __init__(self, commits: list[Commit]) -> None:
-        self._ticks: dict[int, list[int]] = defaultdict(list)
-        self._offsets: dict[int, list[int]] = defaultdict(list)
-        for tick, partition, offset in sorted(commits):
-            so_far = self._offsets[partition]
-            self._ticks[partition].append(tick)
-            so_far.append(max(offset, so_far[-1] if so_far else -1))
 
-    def __call__(self, at: Commit) -> int:
-        found = bisect_left(self._ticks[at.partition], at.tick)
-        return self._offsets[at.partition][found - 1] if found else -1
+class _Register:
+    """A group's offsets as a register, by what went over the wire.
+
+    What was asked for and answered with an error was not stored. What was not answered may be stored at any
+    time from then on until the broker's process dies. What was acknowledged was stored between question and
+    answer, and is there until something else is stored that was asked for since.
+    """
+
+    def __init__(self, commits: list[WireCommit], deaths: list[int]) -> None:
+        self._deaths = sorted(deaths)
+        self._of: dict[int, list[WireCommit]] = defaultdict(list)
+        for commit in commits:
+            self._of[commit.partition].append(commit)
+
+    def allows(self, seen: Seen) -> bool:
+        """Whether somebody who asked may have found this."""
+        commits = self._of[seen.partition]
+        later = [(c.asked, c.answered) for c in commits if _taken(c) and (c.answered or 0) < seen.asked]
+        if seen.offset < 0:
+            return not later
+        last_asked = max((asked for asked, _ in later), default=-1)
+        return any(
+            commit.offset == seen.offset
+            and commit.asked < seen.answered
+            and not commit.error
+            and last_asked <= self._end(commit)
+            for commit in commits
+        )
+
+    def acknowledged(self, told: Commit) -> bool:
+        """Whether the broker has acknowledged what a client was told is stored."""
+        return any(
+            _taken(commit) and commit.offset == told.offset and (commit.answered or 0) < told.tick
+            for commit in self._of[told.partition]
+        )
+
+    def around(self, seen: Seen) -> str:
+        """The last that went over the wire before, and what carried the same offset."""
+        commits = self._of[seen.partition]
+        last = [_told(commit) for commit in commits if commit.asked < seen.answered][-5:]
+        same = [_told(commit) for commit in commits if commit.offset == seen.offset]
+        return f"asked {seen.asked}, answered {seen.answered}; before: {last}, the same: {same}"
+
+    def _end(self, commit: WireCommit) -> int:
+        """When it was stored, if it was, at the latest."""
+        if commit.answered is not None:
+            return commit.answered
+        return next((death for death in self._deaths if death > commit.asked), _NEVER)
+
+
+def _taken(commit: WireCommit) -> bool:
+    return commit.error == 0
+
+
+def _told(commit: WireCommit) -> str:
+    who = f"{commit.member or 'nobody'} in generation {commit.generation}"
+    answer = "not answered" if commit.answered is None else f"{commit.error} at {commit.answered}"
+    return f"{commit.offset} by {who}, asked at {commit.asked}, {answer}"

@@ -14,13 +14,14 @@ from pathlib import Path
 from kohort.protocol import iter_batches
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 from tests.torture.broken_machine import Control
-from tests.torture.checker import Anomaly, check
+from tests.torture.checker import Anomaly, check, set_back
 from tests.torture.clients import MEMBERS, READERS
 from tests.torture.disk import data_disk
 from tests.torture.history import History
 from tests.torture.load import create_topic
 from tests.torture.nemesis import Machine, Nemesis
 from tests.torture.proxy import Proxy
+from tests.torture.tap import Tap
 from tests.torture.workload import (
     GROUP,
     SIMPLE_GROUP,
@@ -63,12 +64,13 @@ class Outcome:
 
 
 @contextmanager
-def machine(folder: Path, seed: int) -> Iterator[Machine]:
+def machine(folder: Path, seed: int, history: History) -> Iterator[Machine]:
     """A broker behind a proxy, on a machine that can be broken."""
     folder.mkdir(parents=True)
+    tap = Tap(history)
     control = Control(folder / "control")
     with data_disk(folder / "data") as disk:
-        proxy = Proxy(lambda: broker.port, seed=seed)
+        proxy = Proxy(lambda: broker.port, tap=tap, seed=seed)
         advertised = f"PLAINTEXT://127.0.0.1:{proxy.port}"
         broker = BrokerProcess(
             folder,
@@ -78,7 +80,7 @@ def machine(folder: Path, seed: int) -> Iterator[Machine]:
         )
         try:
             broker.start()
-            yield Machine(broker, proxy, disk, control)
+            yield Machine(broker, proxy, disk, control, tap)
         finally:
             if broker.alive:
                 broker.kill()
@@ -91,10 +93,11 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
     for name in ("kafka", "aiokafka", "kohort"):
         # thousands of lines about a broker that cannot be reached, which is as it should be
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    with machine(folder, seed) as broken:
+    history = History()
+    with machine(folder, seed, history) as broken:
         bootstrap = f"127.0.0.1:{broken.proxy.port}"
         create_topic(bootstrap, TOPIC, PARTITIONS)
-        history, nemesis = History(), Nemesis(broken, seed)
+        nemesis = Nemesis(broken, seed)
         crew = _Crew(history, bootstrap)
         crew.start()
         time.sleep(1.0)
@@ -104,7 +107,7 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
             nemesis.rampage(rampage_s)
         ends, caught_up = crew.finish()
         history.final = read_all(bootstrap, TOPIC, PARTITIONS)
-        broken.broker.kill()
+        broken.kill()
         broken.broker.start()
         again = read_all(bootstrap, TOPIC, PARTITIONS)
         for group in (GROUP, SIMPLE_GROUP):
@@ -123,6 +126,9 @@ def run(folder: Path, seed: int, *, rampage_s: float | None = None) -> Outcome:
         outcome.counts = _counts(history, crew, broken.proxy)
         outcome.failures = {f"{w.name}: {k}": n for w in crew.everyone for k, n in w.failures.items()}
         outcome.failures.update(history.refused)
+        back = set_back(history)
+        outcome.story += [f"taken back: {text}" for text in back]
+        outcome.counts["commits that came late, below a later one, and were taken"] = len(back)
         replaced = sum(n for what, n in outcome.failures.items() if "replaced" in what)
         outcome.counts["times that hanging clients of other makes had to be replaced"] = replaced
     return outcome
@@ -215,6 +221,7 @@ def _counts(history: History, crew: _Crew, proxy: Proxy) -> Counter[str]:
             "records read": sum(len(got) for s in history.sessions for got in s.got.values()),
             "records given to the group": sum(len(got) for g in groups for got in g.handled.values()),
             "commits acknowledged": sum(len(group.acknowledged) for group in groups),
+            "commits on the wire": sum(len(group.wire) for group in groups),
             "offsets looked at": sum(len(group.seen) for group in groups),
             "clients begun anew": sum(sum(w.failures.values()) for w in crew.everyone)
             + len(history.sessions),

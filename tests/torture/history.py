@@ -20,11 +20,33 @@ class Sent(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A group's offset of a partition at a tick: committed, acknowledged, or seen by somebody who asked."""
+    """A group's offset of a partition that a client was told, at this tick, is stored."""
 
     tick: int
     partition: int
     offset: int
+
+
+class Seen(NamedTuple):
+    """A group's offset of a partition as somebody found it who asked; -1 for none."""
+
+    asked: int
+    answered: int
+    partition: int
+    offset: int
+
+
+@dataclass(slots=True)
+class WireCommit:
+    """A group's offset of a partition that the broker was asked to store, and its answer if there was one."""
+
+    asked: int
+    partition: int
+    offset: int
+    generation: int = -1
+    member: str = ""
+    answered: int | None = None
+    error: int | None = None
 
 
 @dataclass(slots=True)
@@ -39,9 +61,9 @@ class Session:
 class GroupHistory:
     """``handled``: by partition, every offset that a member was given. Times are ticks of the history."""
 
-    tried: list[Commit] = field(default_factory=list)
+    wire: list[WireCommit] = field(default_factory=list)
     acknowledged: list[Commit] = field(default_factory=list)
-    seen: list[Commit] = field(default_factory=list)
+    seen: list[Seen] = field(default_factory=list)
     handled: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     #: Whether a record may be committed only after a member was given it.
     follows_records: bool = True
@@ -59,6 +81,8 @@ class History:
         self.sessions: list[Session] = []
         self.final: dict[Place, bytes] = {}
         self.groups: dict[str, GroupHistory] = {}
+        #: When the broker's process was gone.
+        self.deaths: list[int] = []
         self._ticks = itertools.count()
 
     def tick(self) -> int:

@@ -14,6 +14,7 @@ from tests.broker_process import BrokerProcess
 from tests.torture.broken_machine import Control
 from tests.torture.disk import DataDisk
 from tests.torture.proxy import Proxy
+from tests.torture.tap import Tap
 
 #: Share of turns in which two faults overlap.
 OVERLAP = 0.3
@@ -27,6 +28,12 @@ class Machine:
     proxy: Proxy
     disk: DataDisk
     control: Control
+    tap: Tap
+
+    def kill(self) -> None:
+        """SIGKILL for the broker."""
+        self.broker.kill()
+        self.tap.broker_died()
 
     @property
     def process_id(self) -> int:
@@ -55,7 +62,7 @@ class Kill(Fault):
     shortest_s, longest_s = 0.0, 0.5
 
     def begin(self, machine: Machine, rng: random.Random) -> None:  # noqa: ARG002
-        machine.broker.kill()
+        machine.kill()
 
     def end(self, machine: Machine) -> None:
         machine.broker.start()

@@ -1,7 +1,7 @@
 """A TCP proxy between clients and broker that a test can cut, hold up and slow down.
 
-What a client has sent and then closed without waiting for is thrown away, as by a network that broke: nothing
-of a given-up connection arrives later than what its successor sends.
+What a client has sent may arrive after it has given the connection up, and after what it sent on the next:
+so does what lies in the buffers of a network.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import random
 import threading
 from collections.abc import Callable
 
+from tests.torture.tap import ConnectionTap, Tap
+
 CHUNK_BYTES = 65_536
 START_TIMEOUT_S = 20.0
 
@@ -20,15 +22,16 @@ class Proxy:
     """Listens on ``port`` from its making until ``close``; its loop runs in a thread of its own.
 
     ``delay_s`` holds each piece of data for up to so long, in order, either way. While ``holding`` nothing
-    passes. ``connections`` and ``cuts`` count what was let in and what was cut.
+    passes. ``connections`` and ``cuts`` count what was let in and what was cut. ``tap`` reads along.
     """
 
-    def __init__(self, target_port: Callable[[], int], *, seed: int = 0) -> None:
+    def __init__(self, target_port: Callable[[], int], *, tap: Tap | None = None, seed: int = 0) -> None:
         self.delay_s = 0.0
         self.connections = 0
         self.cuts = 0
         self.port = 0
         self._target_port = target_port
+        self._tap = tap
         self._random = random.Random(seed)
         self._links: set[_Link] = set()
         self._loop = asyncio.new_event_loop()
@@ -90,28 +93,60 @@ class Proxy:
             return
         link = _Link(writer, there[1])
         self._links.add(link)
+        tap = None if self._tap is None else self._tap.connection()
         try:
             async with asyncio.TaskGroup() as both:
-                both.create_task(self._pass(reader, there[1], link))
-                both.create_task(self._pass(there[0], writer, link))
+                both.create_task(self._to_broker(reader, there[1], link, tap))
+                both.create_task(self._to_client(there[0], writer, link, tap))
         except* (OSError, asyncio.IncompleteReadError):
             pass
         finally:
             self._links.discard(link)
             link.abort()
 
-    async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, link: _Link) -> None:
-        while data := await source.read(CHUNK_BYTES):
-            if self.delay_s:
-                await asyncio.sleep(self._random.random() * self.delay_s)
-            while not self._passing.is_set():
-                await self._passing.wait()
-            if link.gone:
+    async def _to_broker(
+        self,
+        client: asyncio.StreamReader,
+        broker: asyncio.StreamWriter,
+        link: _Link,
+        tap: ConnectionTap | None,
+    ) -> None:
+        while data := await client.read(CHUNK_BYTES):
+            if not await self._may_pass(link):
                 return
-            sink.write(data)
-            with contextlib.suppress(ConnectionError):
-                await sink.drain()
+            if tap is not None:
+                tap.asked(data)
+            await _send(broker, data)
         link.abort()
+
+    async def _to_client(
+        self,
+        broker: asyncio.StreamReader,
+        client: asyncio.StreamWriter,
+        link: _Link,
+        tap: ConnectionTap | None,
+    ) -> None:
+        while data := await broker.read(CHUNK_BYTES):
+            if tap is not None:
+                tap.answered(data)
+            if not await self._may_pass(link):
+                return
+            await _send(client, data)
+        link.abort()
+
+    async def _may_pass(self, link: _Link) -> bool:
+        """Wait as long as a piece of data has to; whether there is still somewhere to send it."""
+        if self.delay_s:
+            await asyncio.sleep(self._random.random() * self.delay_s)
+        while not self._passing.is_set():
+            await self._passing.wait()
+        return not link.gone
+
+
+async def _send(sink: asyncio.StreamWriter, data: bytes) -> None:
+    sink.write(data)
+    with contextlib.suppress(ConnectionError):
+        await sink.drain()
 
 
 class _Link:

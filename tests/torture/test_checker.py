@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.torture.checker import ANOMALIES, check
-from tests.torture.history import Commit, History, Sent, value_of
+from tests.torture.checker import ANOMALIES, check, set_back
+from tests.torture.history import Commit, History, Seen, Sent, WireCommit, value_of
 
 RECORDS = 10
 
@@ -23,10 +23,24 @@ def right() -> History:
     group = history.group("billing")
     group.handled[0] = set(range(RECORDS))
     for number in range(1, RECORDS):
-        group.tried.append(Commit(history.tick(), 0, number))
+        committed(history, number)
         group.acknowledged.append(Commit(history.tick(), 0, number))
-        group.seen.append(Commit(history.tick(), 0, number))
+        seen(history, number)
     return history
+
+
+def committed(history: History, offset: int, *, error: int = 0) -> None:
+    commit = WireCommit(history.tick(), 0, offset)
+    commit.answered, commit.error = history.tick(), error
+    history.group("billing").wire.append(commit)
+
+
+def unanswered(history: History, offset: int) -> None:
+    history.group("billing").wire.append(WireCommit(history.tick(), 0, offset))
+
+
+def seen(history: History, offset: int) -> None:
+    history.group("billing").seen.append(Seen(history.tick(), history.tick(), 0, offset))
 
 
 def test_nothing_is_found_in_a_history_that_is_right() -> None:
@@ -73,11 +87,18 @@ def nonmonotonic_send(history: History) -> None:
 
 
 def lost_commit(history: History) -> None:
-    history.group("billing").seen.append(Commit(history.tick(), 0, 8))
+    seen(history, 8)
 
 
 def phantom_commit(history: History) -> None:
-    history.group("billing").seen.append(Commit(history.tick(), 0, RECORDS + 1))
+    seen(history, RECORDS + 1)
+
+
+def false_acknowledgement(history: History) -> None:
+    committed(history, 5, error=25)
+    history.group("billing").acknowledged = [Commit(history.tick(), 0, 5)]
+    history.group("billing").wire = [commit for commit in history.group("billing").wire if commit.error]
+    history.group("billing").seen = []
 
 
 def commit_above_work(history: History) -> None:
@@ -95,6 +116,7 @@ PLANTED: dict[str, Callable[[History], None]] = {
     "non-monotonic send": nonmonotonic_send,
     "lost commit": lost_commit,
     "phantom commit": phantom_commit,
+    "false acknowledgement": false_acknowledgement,
     "commit above work": commit_above_work,
 }
 
@@ -106,12 +128,51 @@ def test_a_planted_anomaly_is_found(kind: str) -> None:
     assert kind in {anomaly.kind for anomaly in check(history)}
 
 
-def test_a_commit_that_is_seen_before_a_later_one_is_acknowledged_is_right() -> None:
+def test_a_commit_may_be_seen_from_its_question_on_and_must_be_from_its_answer_on() -> None:
     history = right()
     group = history.group("billing")
-    asked = history.tick()
-    group.tried.append(Commit(history.tick(), 0, RECORDS))
-    group.acknowledged.append(Commit(history.tick(), 0, RECORDS))
-    group.seen.append(Commit(asked, 0, RECORDS - 1))
-    group.seen.append(Commit(asked, 0, RECORDS))
+    commit = WireCommit(history.tick(), 0, RECORDS)
+    group.wire.append(commit)
+    seen(history, RECORDS - 1)
+    seen(history, RECORDS)
+    commit.answered, commit.error = history.tick(), 0
     assert check(history) == []
+    seen(history, RECORDS - 1)
+    assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]
+
+
+def test_a_commit_without_an_answer_may_be_carried_out_later_until_the_broker_dies() -> None:
+    history = right()
+    unanswered(history, 3)
+    committed(history, RECORDS)
+    seen(history, 3)
+    assert check(history) == []
+    history.deaths.append(history.tick())
+    committed(history, RECORDS)
+    seen(history, 3)
+    assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]
+
+
+def test_a_commit_that_was_refused_is_never_seen() -> None:
+    history = right()
+    committed(history, RECORDS, error=25)
+    seen(history, RECORDS)
+    assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]
+
+
+def test_a_commit_below_an_acknowledged_one_is_told_of_and_right() -> None:
+    history = right()
+    committed(history, 3)
+    seen(history, 3)
+    assert check(history) == []
+    (text,) = set_back(history)
+    assert text.startswith("billing 0: 3 by nobody in generation -1")
+
+
+def test_no_offset_is_right_until_one_was_acknowledged() -> None:
+    history = History()
+    seen(history, -1)
+    committed(history, 1)
+    assert check(history) == []
+    seen(history, -1)
+    assert [anomaly.kind for anomaly in check(history)] == ["lost commit"]

@@ -19,7 +19,7 @@ of kafka-python), a group of four makes (kohort, librdkafka, kafka-python, aioka
 group, a committer without members and one who asks for the offsets all the time. Faults come by a seed, one
 at a time or two at once; then all is healed, the group has to reach the end, everything is read, the broker
 is killed once more and read again. The history is judged in the manner of Jepsen's Kafka workload, commits
-against what was acknowledged. `tests/torture/test_everything_breaks.py`
+by what the proxy saw go over the wire. `tests/torture/test_everything_breaks.py`
 """.strip()
 
 

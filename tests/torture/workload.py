@@ -20,7 +20,7 @@ import kafka
 from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire, part
 from tests.torture.clients import MEMBERS, READERS, Client
-from tests.torture.history import Commit, History, Sent, value_of
+from tests.torture.history import Commit, History, Seen, Sent, value_of
 
 GROUP, SIMPLE_GROUP = "billing", "audit"
 RETRY_S = 0.2
@@ -197,8 +197,6 @@ class GroupMember(Worker):
             _close(client)
 
     def _commit(self, client: Client, offsets: dict[int, int]) -> None:
-        group, tick = self.history.group(GROUP), self.history.tick()
-        group.tried += [Commit(tick, *pair) for pair in offsets.items()]
         try:
             client.commit(offsets)
         except Exception as error:
@@ -209,7 +207,7 @@ class GroupMember(Worker):
                 self.renew.set()
             return
         tick = self.history.tick()
-        group.acknowledged += [Commit(tick, *pair) for pair in offsets.items()]
+        self.history.group(GROUP).acknowledged += [Commit(tick, *pair) for pair in offsets.items()]
 
 
 class SimpleCommitter(Worker):
@@ -224,7 +222,6 @@ class SimpleCommitter(Worker):
     def work(self) -> None:
         with Wire(self._bootstrap, timeout_s=ASK_TIMEOUT_S) as wire:
             while not self.stopping.wait(PACE_S):
-                self._group.tried.append(Commit(self.history.tick(), 0, self._offset + 1))
                 error = self._commit(wire, self._offset + 1)
                 if error:
                     self.failures[f"commit: {ErrorCode(error).name}"] += 1
@@ -274,8 +271,9 @@ class Observer(Worker):
 
     def ask(self, wire: Wire, name: str) -> dict[int, int]:
         """The group's offsets, which go into the history too; none while they cannot be had."""
-        tick = self.history.tick()
+        asked = self.history.tick()
         answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id=name, topics=None)
+        answered = self.history.tick()
         if answer.error_code:
             return {}
         found = {
@@ -287,7 +285,7 @@ class Observer(Worker):
         # a partition that is not in the answer has no offset
         known = {commit.partition for commit in self.history.group(name).acknowledged}
         rows = {**dict.fromkeys(known, -1), **found}
-        self.history.group(name).seen += [Commit(tick, *pair) for pair in rows.items()]
+        self.history.group(name).seen += [Seen(asked, answered, *pair) for pair in rows.items()]
         return found
 
     def ask_once(self, name: str) -> dict[int, int]:

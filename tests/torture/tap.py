@@ -1,0 +1,82 @@
+"""Reads along between clients and broker: every OffsetCommit as the broker was asked and as it answered.
+
+What a client's library makes of its commits (it may give one up, and send it later all the same) does not
+matter then: who was told what, and when, is known from the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kohort.protocol import ApiKey, decode_request, decode_request_header, decode_response
+from tests.torture.history import History, WireCommit
+
+_LENGTH_BYTES = 4
+
+
+class Tap:
+    """All connections of a run; what is found goes into the history."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+
+    def connection(self) -> ConnectionTap:
+        return ConnectionTap(self._history)
+
+    def broker_died(self) -> None:
+        """The broker's process is gone: nothing that it was asked before can be carried out any more."""
+        self._history.deaths.append(self._history.tick())
+
+
+class ConnectionTap:
+    """One connection, in pieces as they come."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._asked, self._answered = bytearray(), bytearray()
+        self._waiting: dict[int, tuple[int, list[WireCommit]]] = {}
+
+    def asked(self, data: bytes) -> None:
+        """The broker is about to be sent this."""
+        for frame in _frames(self._asked, data):
+            header = decode_request_header(frame)
+            if header.api_key != ApiKey.OFFSET_COMMIT:
+                continue
+            body, tick = decode_request(frame, header), self._history.tick()
+            commits = [
+                WireCommit(
+                    tick,
+                    row.partition_index,
+                    row.committed_offset,
+                    body.generation_id_or_member_epoch,
+                    body.member_id,
+                )
+                for topic in body.topics
+                for row in topic.partitions
+            ]
+            self._history.group(body.group_id).wire += commits
+            self._waiting[header.correlation_id] = header.api_version, commits
+
+    def answered(self, data: bytes) -> None:
+        """The broker has sent this."""
+        for frame in _frames(self._answered, data):
+            waiting = self._waiting.pop(int.from_bytes(frame[:4], signed=True), None)
+            if waiting is None:
+                continue
+            version, commits = waiting
+            _, body = decode_response(ApiKey.OFFSET_COMMIT, version, frame)
+            errors = {row.partition_index: row.error_code for t in body.topics for row in t.partitions}
+            tick = self._history.tick()
+            for commit in commits:
+                commit.answered, commit.error = tick, errors[commit.partition]
+
+
+def _frames(buffer: bytearray, data: bytes) -> Iterator[bytes]:
+    buffer += data
+    while len(buffer) >= _LENGTH_BYTES:
+        end = _LENGTH_BYTES + int.from_bytes(buffer[:_LENGTH_BYTES])
+        if len(buffer) < end:
+            return
+        frame = bytes(buffer[_LENGTH_BYTES:end])
+        del buffer[:end]
+        yield frame
