@@ -25,7 +25,7 @@ from ._requests import MAY_PARK, ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
 from ._text import printable
-from ._turns import LOOK, MAX_AHEAD, MAX_WAITING_BYTES, TURN_S
+from ._turns import LOOK, MAX_AHEAD, MAX_WAITING_BYTES, SMALL_BYTES, TURN_S
 from .security._errors import CertificateError
 from .security._login import Login, Pass
 
@@ -63,6 +63,8 @@ class Connection(asyncio.Protocol):
         #: Whether the next request of a limited client is charged with the time since the one that was.
         self.unmetered = False
         self._reading = True
+        #: Whether it has asked for something, and for nothing large.
+        self.modest = False
         self._gone = False
         self._sender: Sender
         self._outbox: Outbox
@@ -156,7 +158,9 @@ class Connection(asyncio.Protocol):
             self._end_lap()
         held = self.held_bytes
         if held == before == 0 and self._reading and not waiting.frames:
+            self.modest = True
             return
+        self.modest = self.modest and held <= SMALL_BYTES
         if self._reader.buffered and self.frame_since is None:
             self.frame_since = now
         self._server.hold(self, held - before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
@@ -13,6 +14,7 @@ from ._connection import Connection
 from ._peer import Peer
 from ._router import Router
 from ._settings import BrokerSettings
+from ._turns import SMALL_BYTES
 from .security._listener_security import ListenerSecurity
 from .security._listeners import listeners_of
 from .security._quotas import ConnectionQuotas, Seat
@@ -24,8 +26,8 @@ log = logging.getLogger("kohort.broker")
 #: A client that has to say who it is has said it this long after it connected, in seconds.
 STRANGER_S = 30.0
 
-#: A connection that holds no more than this may read on while others, who hold more, have to wait.
-SMALL_BYTES = 16_384
+#: Connections that read on in one turn of the loop, where many had to wait: each may bring a whole read.
+AT_ONCE = 32
 
 #: How much the connections together hold of what they may: little, more than half, more than all.
 _NONE, _SOME, _FULL = range(3)
@@ -57,6 +59,7 @@ class Server:
         self.connections_made = 0
         self._pressure = 0
         self._favoured: Connection | None = None
+        self._to_read_on: deque[Connection] = deque()
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: dict[Connection, tuple[int, float]] = {}
@@ -139,7 +142,7 @@ class Server:
         self._unread.pop(connection, None)
         if connection is self._favoured:
             self._favoured = None
-            self.loop.call_soon(self._regulate)
+            self.loop.call_soon(self._let_on)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self.loop.create_task(work)
@@ -154,10 +157,11 @@ class Server:
         if self._pressure > before:
             # at once: each of the others could bring a whole read before it is its turn
             self._favoured = self._favoured or connection
-            self._regulate()
+            for each in list(self._connections):
+                each.regulate()
         elif self._pressure < before or (connection is self._favoured and not connection.held_bytes):
             self._favoured = None
-            self.loop.call_soon(self._regulate)
+            self.loop.call_soon(self._let_on)
 
     def must_wait(self, connection: Connection) -> bool:
         """Whether this connection may not read on, because all of them together hold too much: above half of
@@ -180,9 +184,23 @@ class Server:
             return _FULL
         return _SOME if eighths > most * (3 if self._pressure else 4) else _NONE
 
-    def _regulate(self) -> None:
-        for connection in list(self._connections):
-            connection.regulate()
+    def _let_on(self) -> None:
+        """Those that wait may read on, as far as there is room: first those whose requests were small, then
+        those that miss least of theirs; some in each turn of the loop, or thousands of reads were one turn.
+        """
+        begun = bool(self._to_read_on)
+        waiting = [connection for connection in self._connections if not connection.reading]
+        waiting.sort(key=lambda connection: (not connection.modest, -connection.held_bytes))
+        self._to_read_on = deque(waiting)
+        if not begun:
+            self._let_some_on()
+
+    def _let_some_on(self) -> None:
+        waiting = self._to_read_on
+        for _ in range(min(AT_ONCE, len(waiting))):
+            waiting.popleft().regulate()
+        if waiting:
+            self.loop.call_soon(self._let_some_on)
 
     # slow and idle ones
 

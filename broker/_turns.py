@@ -18,3 +18,6 @@ TURN_S = 0.005
 #: Of requests that are taken one behind the other one in so many looks at the clock (less one: the bits of a
 #: count that are 0 then): whether the turn is over, and how much a limited client has used by now.
 LOOK = 15
+
+#: A connection that holds no more than this may read on while others, who hold more, have to wait.
+SMALL_BYTES = 16_384

@@ -27,6 +27,13 @@ SAMPLE_S = 0.05
 IN_FLIGHT_MIB = 256
 
 
+def crowd_mib(members: int) -> float:
+    """What a group of large members may take: the requests under way, whose buffers have an eighth in
+    reserve, the metadata that a group may have, and 8 KiB for each connection.
+    """
+    return IN_FLIGHT_MIB * 9 / 8 + 64 + members * 8 / 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An attack by its name, how large, and how many MiB it may take by the limits."""
@@ -58,7 +65,7 @@ def full() -> list[Plan]:
     return [
         Plan("announced", 1_000, IN_FLIGHT_MIB, "1,000 connections announce 100 MiB each and send 10 bytes"),
         Plan("idle", 10_000, IN_FLIGHT_MIB, "10,000 idle connections"),
-        Plan("members", 5_000, IN_FLIGHT_MIB + 64, "5,000 members of one group with 1 MiB of metadata each"),
+        Plan("members", 5_000, crowd_mib(5_000), "5,000 members of one group with 1 MiB of metadata each"),
         Plan("slow-readers", 200, IN_FLIGHT_MIB, "200 connections ask for 48 MiB each and read nothing"),
         Plan("revolving-door", 10_000, IN_FLIGHT_MIB, "a member joins and leaves 10,000 times", 60.0),
         Plan("group-ids", 1_000_000, 2_048, "one client commits for 1,000,000 groups", 600.0),
@@ -70,7 +77,7 @@ def small() -> list[Plan]:
     return [
         Plan("announced", 200, 64, "200 connections announce 100 MiB each and send 10 bytes", 1.0),
         Plan("idle", 500, 64, "500 idle connections", 1.0),
-        Plan("members", 200, IN_FLIGHT_MIB + 64, "200 members of one group with 1 MiB of metadata each", 5.0),
+        Plan("members", 200, crowd_mib(200), "200 members of one group with 1 MiB of metadata each", 5.0),
         Plan("slow-readers", 20, 64, "20 connections ask for 48 MiB each and read nothing", 1.0),
         Plan("revolving-door", 300, 32, "a member joins and leaves 300 times", 20.0),
         Plan("group-ids", 5_000, 5_000 * 2 / 1024 + 32, "one client commits for 5,000 groups", 20.0),

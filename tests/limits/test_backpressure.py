@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
 from kohort.broker import BrokerSettings
+from kohort.broker._connection import Connection
 from kohort.broker._server import Server
 from kohort.broker._turns import MAX_WAITING_BYTES
+from kohort.broker.security._scram_users import ScramUsers
 from kohort.protocol import ApiKey, decode_response, encode_request, request_class
 from kohort.testing import running_broker
 from kohort.testing._running_broker import RunningBroker
@@ -195,3 +200,32 @@ def test_requests_that_wait_for_others_hold_no_bytes_that_others_wait_for(count:
             assert produce(other, "orders", batch(1)).error_code == 0
         for member in members:
             member.close()
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A connection that had to wait, and what the server has it do."""
+
+    modest: bool
+    held_bytes: int
+    reading: bool = False
+
+    def regulate(self) -> None:
+        self.reading = True
+
+
+async def test_where_many_waited_small_ones_read_on_first_and_32_in_each_turn_of_the_loop() -> None:
+    server = Server(BrokerSettings(), ScramUsers())
+    modest = Waiting(modest=True, held_bytes=0)
+    nearly = Waiting(modest=False, held_bytes=900_000)
+    rest = [Waiting(modest=False, held_bytes=number) for number in range(100)]
+    crowd = [*rest, nearly, modest]
+    server._connections = cast("set[Connection]", set(crowd))
+    server._let_on()
+    assert modest.reading
+    assert nearly.reading
+    turns = [sum(each.reading for each in crowd)]
+    while turns[-1] < len(crowd):
+        await asyncio.sleep(0)
+        turns.append(sum(each.reading for each in crowd))
+    assert turns == [32, 64, 96, 102]
