@@ -39,7 +39,10 @@ class MemberState(Enum):
     @property
     def heartbeats(self) -> bool:
         """Whether heartbeats are sent in this state. They derive from it; there is no switch beside it."""
-        return self in (MemberState.COMPLETING, MemberState.STABLE)
+        return self in _WITH_HEARTBEATS
+
+
+_WITH_HEARTBEATS = (MemberState.COMPLETING, MemberState.STABLE)
 
 
 class MemberTrigger(Enum):
