@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from ..protocol import KohortError, TopicPartition
 from ._client import Client
 from ._events import BatchCommitted, Listener, OffsetsLost, all_of
-from ._fetch import ReadTask
+from ._fetch import ReadTask, TaskReading
 from ._frames import (
     OUR_JOBS,
     cores,
@@ -57,9 +57,13 @@ class Batch:
     many offsets are left after it; ``lost`` are offsets that the logs no longer had.
     """
 
-    def __init__(self, loop: GroupBatches, plan: Plan, plan_seconds: float) -> None:
+    def __init__(
+        self, loop: GroupBatches, plan: Plan, plan_seconds: float, ahead: TaskReading | None
+    ) -> None:
         self._loop = loop
         self._plan = plan
+        #: What the driver reads itself is under way already.
+        self.ahead = ahead
         self.plan_seconds = plan_seconds
         self.handed_out_at = time.monotonic()
         self.committed = False
@@ -216,11 +220,12 @@ class GroupBatches:
         """The DataFrame of a batch."""
         options = self.options
         name_jobs(self._spark, f"{OUR_JOBS}{options.group}, {batch!r}")
-        if plan.offsets < options.read_on_driver_below and takes_arrow_tables():
+        if batch.ahead is not None:
             from ._readings import Reading
 
             began = time.monotonic()
-            read = frame_on_driver(self._spark, self._task(plan.ranges), self._client)
+            read = frame_on_driver(self._spark, batch.ahead, include_headers=options.include_headers)
+            batch.ahead = None
             if read is not None:
                 batch.reading = Reading(read[1], time.monotonic() - began)
                 return read[0]
@@ -279,11 +284,19 @@ class GroupBatches:
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
             self._on_event(OffsetsLost(self.options.group, plan.lost))
+        # while the group is told
+        ahead = self._ahead(plan)
         self._announce(plan, state)
         if not plan.ranges:
             return None
-        self._handed_out = Batch(self, plan, time.monotonic() - began)
+        self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
         return self._handed_out
+
+    def _ahead(self, plan: Plan) -> TaskReading | None:
+        """A small batch's records on their way to the driver."""
+        if plan.offsets >= self.options.read_on_driver_below or not takes_arrow_tables():
+            return None
+        return TaskReading(self._task(plan.ranges), self._client)
 
     def _announce(self, plan: Plan, state: GroupState) -> None:
         """Commit the intent, and the positions that no range will commit; nothing if the group has them."""

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..consumer import EARLIEST, Cluster, FetchedPartition
@@ -57,17 +58,28 @@ def read_task(task: ReadTask, client: Client | None = None) -> Iterator[pa.Recor
     ``client`` is this process's shared one unless given. Raises DataLossError when retention has overtaken a
     range, BrokerConnectionError or KafkaError when the retries are used up, CorruptBatchError.
     """
-    client = process_client(task.connection) if client is None else client
-    waiting = iter(task.ranges)
-    started: deque[_RangeReader] = deque()
-    while True:
-        for span in waiting:
-            started.append(_RangeReader(client, task, span))
-            if len(started) == RANGES_AHEAD:
-                break
-        if not started:
-            return
-        yield from started.popleft().batches()
+    yield from TaskReading(task, client).batches()
+
+
+class TaskReading:
+    """A task that is being read; the first Fetches are sent when it is made. See ``read_task``."""
+
+    def __init__(self, task: ReadTask, client: Client | None = None) -> None:
+        self._client = process_client(task.connection) if client is None else client
+        self._task = task
+        self._waiting = iter(task.ranges)
+        self._started: deque[_RangeReader] = deque()
+        self._send()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The records, once."""
+        while self._started:
+            yield from self._started.popleft().batches()
+            self._send()
+
+    def _send(self) -> None:
+        for span in islice(self._waiting, RANGES_AHEAD - len(self._started)):
+            self._started.append(_RangeReader(self._client, self._task, span))
 
 
 class _RangeReader:

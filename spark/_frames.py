@@ -7,23 +7,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._client import Client
-from ._fetch import ReadTask, read_task
+from ._fetch import ReadTask, TaskReading, read_task
+from ._schema import COLUMNS, COLUMNS_WITH_HEADERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from ._readings import Readings, Teller
-
-#: The columns of Spark's built-in Kafka source.
-COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "timestampType int"
-)
-
-#: The same with ``include_headers``.
-COLUMNS_WITH_HEADERS = COLUMNS + ", headers array<struct<key: string, value: binary>>"
 
 #: Few records can be large ones: beyond so many bytes the driver leaves a batch to tasks after all.
 MAX_DRIVER_BYTES = 64 * 1024 * 1024
@@ -47,8 +38,10 @@ def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller 
     return numbers.mapInArrow(_reader(tuple(tasks), tell), columns)
 
 
-def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> tuple[DataFrame, int] | None:
-    """Read and decoded here and now; the rows go to the JVM once. With their number.
+def frame_on_driver(
+    spark: SparkSession, reading: TaskReading, *, include_headers: bool
+) -> tuple[DataFrame, int] | None:
+    """Decoded here and now; the rows go to the JVM once. With their number.
 
     None if they are too large for that.
     """
@@ -56,9 +49,9 @@ def frame_on_driver(spark: SparkSession, task: ReadTask, client: Client) -> tupl
 
     from ..consumer import arrow
 
-    schema = arrow.SCHEMA_WITH_HEADERS if task.include_headers else arrow.SCHEMA
+    schema = arrow.SCHEMA_WITH_HEADERS if include_headers else arrow.SCHEMA
     batches, size = [], 0
-    for batch in read_task(task, client):
+    for batch in reading.batches():
         batches.append(batch)
         size += batch.nbytes
         if size > MAX_DRIVER_BYTES:

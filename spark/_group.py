@@ -166,9 +166,12 @@ class GroupOffsets:
         )
 
     async def _look(self, cluster: Cluster) -> GroupState:
-        # commits first: whoever else commits to the group meanwhile must not seem to be beyond a log's end
-        committed = await cluster.committed(self._options.group)
-        bounds = await self._bounds(cluster)
+        committed, bounds = await asyncio.gather(
+            cluster.committed(self._options.group), self._bounds(cluster)
+        )
+        if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
+            # somebody else has read on and committed since we saw the log, or the log was made anew
+            bounds = await self._bounds(cluster)
         return GroupState(
             {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()}, bounds
         )

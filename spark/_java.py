@@ -6,7 +6,6 @@ only some linear algebra uses. A small launcher, ``bin/java`` in a folder of its
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -14,12 +13,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..protocol import KohortError
+from ._launchers import launcher
+from ._python import workers_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,11 +101,14 @@ def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> S
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if master is None and not submitted:
         master = conf.get("spark.master", "local[*]")
+    is_local = master is not None and (master == "local" or master.startswith("local["))
+    if is_local:
+        os.environ["PYSPARK_PYTHON"] = workers_python()
     builder: SparkSession.Builder = SparkSession.builder
     settings = {"spark.app.name": app_name, **_SESSION_DEFAULTS}
     if master is not None:
         settings["spark.master"] = master
-        settings |= _LOCAL_DEFAULTS if master.startswith("local[") or master == "local" else {}
+        settings |= _LOCAL_DEFAULTS if is_local else {}
     for key, value in (settings | conf).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -167,30 +170,5 @@ def _major(version: str) -> int:
 
 
 def _launcher(java: Path) -> Path:
-    """A folder to serve as JAVA_HOME, whose ``bin/java`` starts ``java``; made once, kept in the cache."""
-    text = _LAUNCHER.format(java=shlex.quote(str(java)))
-    name = "java-" + hashlib.sha256(text.encode()).hexdigest()[:16]
-    home = _cache_folder() / name
-    script = home / "bin" / "java"
-    if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):
-        return home
-    script.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=script.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.chmod(temporary, 0o755)
-    os.replace(temporary, script)
-    return home
-
-
-def _cache_folder() -> Path:
-    """Ours alone: what lies in it is run."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    try:
-        folder = (Path(cache) if cache else Path.home() / ".cache") / "kohort"
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    except (OSError, RuntimeError):
-        pass  # no home, or one that cannot be written
-    return Path(tempfile.mkdtemp(prefix="kohort-java-"))
+    """A folder to serve as JAVA_HOME, whose ``bin/java`` starts ``java``."""
+    return launcher("java", _LAUNCHER.format(java=shlex.quote(str(java))))

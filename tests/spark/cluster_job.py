@@ -74,13 +74,27 @@ def query(spark: SparkSession, job: dict[str, Any]) -> list[list[int]]:
     return seen
 
 
-def read(spark: SparkSession, job: dict[str, Any]) -> list[list[int]]:
+def from_topic(spark: SparkSession, job: dict[str, Any], topic: str) -> DataFrame:
     reader = spark.read.format("kohort").option("kafka.bootstrap.servers", job["bootstrap"])
-    frame = reader.options(**job["options"], groupId=job["group"] + "-read", subscribe=job["topic"]).load()
+    return reader.options(**job["options"], groupId=job["group"] + "-read", subscribe=topic).load()
+
+
+def read(spark: SparkSession, job: dict[str, Any]) -> list[list[int]]:
+    frame = from_topic(spark, job, job["topic"])
     frame.createOrReplaceTempView("orders")
     spark.sql("explain formatted select * from orders").show(truncate=False)
     print(frame._jdf.queryExecution().toString())
     return [summed(frame)]
+
+
+def written(spark: SparkSession, job: dict[str, Any]) -> list[list[int]]:
+    """By two tasks, and once more with a number that the ledger has; what is in the topic then."""
+    rows = spark.range(0, ROWS, 1, 2).selectExpr("cast(id as string) as value")
+    for _ in range(2):
+        writer = rows.write.format("kohort").mode("append").options(**job["options"], topic=job["out"])
+        writer = writer.option("kafka.bootstrap.servers", job["bootstrap"])
+        writer.options(ledgerGroup=job["group"] + "-ledger", batchNumber="0").save()
+    return [summed(from_topic(spark, job, job["out"]))]
 
 
 def shown(spark: SparkSession) -> None:
@@ -88,7 +102,7 @@ def shown(spark: SparkSession) -> None:
     base = spark.sparkContext.uiWebUrl
     application = spark.sparkContext.applicationId
     pages = ["/environment/", "/SQL/", "/jobs/", "/stages/", "/StreamingQuery/"]
-    pages += [f"/SQL/execution/?id={number}" for number in range(3)]
+    pages += [f"/SQL/execution/?id={number}" for number in range(5)]
     pages += [f"/api/v1/applications/{application}/sql?details=true&planDescription=true&length=100"]
     pages += [f"/api/v1/applications/{application}/environment"]
     for page in pages:
@@ -109,6 +123,7 @@ def main() -> None:
         "loop": driver_loop(spark, job),
         "query": query(spark, job),
         "read": read(spark, job),
+        "written": written(spark, job),
     }
     shown(spark)
     spark.stop()

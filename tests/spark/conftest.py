@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 #: Spark starts processes for each query; on a busy machine that takes its time.
-SPARK_TIMEOUT_SECONDS = 900
+SPARK_TIMEOUT_SECONDS = 1500
 
 
 class Side:

@@ -24,6 +24,7 @@ from kohort.spark import Batch, GroupBatches, spark_session, stream
 from kohort.spark._client import Client, ConnectionOptions
 from kohort.spark._fetch import ReadTask, read_task
 from tests.spark.loops import NO_SPARK
+from tests.spark.queries import begun
 from tests.spark.sinks import SINKS, Row, Sink
 
 if TYPE_CHECKING:
@@ -144,15 +145,17 @@ def by_query(config: Config, spark: SparkSession, cell: Cell) -> None:
     if config.stop and cell.point == COMMITTED:
         # Spark's log has the batch, the group has not
         options["commit_offsets"] = "never"
-    query = stream(
-        spark,
-        checkpoint=cell.checkpoint,
-        foreach_batch=write,
-        bootstrap=config.bootstrap,
-        group=cell.group,
-        topics=[cell.topic],
-        max_offsets=BATCH_ROWS,
-        **options,
+    query = begun(
+        lambda: stream(
+            spark,
+            checkpoint=cell.checkpoint,
+            foreach_batch=write,
+            bootstrap=config.bootstrap,
+            group=cell.group,
+            topics=[cell.topic],
+            max_offsets=BATCH_ROWS,
+            **options,
+        )
     )
     if config.stop and cell.point in (BETWEEN, COMMITTED):
         where = committed_rows(config, cell) if cell.point == BETWEEN else logged_batches(cell)

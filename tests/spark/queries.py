@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-PATIENCE_SECONDS = 240
+PATIENCE_SECONDS = 600
 #: Spark gives a query's Python process ten seconds to start, which a busy machine may not keep; nothing has
 #: happened by then.
 TOO_SLOW = "failed to connect back"

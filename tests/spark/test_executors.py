@@ -140,15 +140,16 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("shipped", ["py-files", "wheel"])
-def test_both_modes_read_on_executors_elsewhere_and_no_secret_is_shown(
+def test_both_modes_read_and_the_sink_writes_on_executors_elsewhere_and_no_secret_is_shown(
     shipped: str, secured: Secured, broker: RunningBroker, package: dict[str, Path], tmp_path: Path
 ) -> None:
-    topic = f"orders-{shipped}"
-    produce(broker.endpoints["PLAINTEXT"], topic)
+    topic, out = f"orders-{shipped}", f"out-{shipped}"
+    produce(broker.endpoints["PLAINTEXT"], topic, out)
     way = secured.by_certificate(broker) if shipped == "py-files" else secured.by_password(broker)
     job = {
         "bootstrap": way.bootstrap,
         "topic": topic,
+        "out": out,
         "group": f"etl-{shipped}",
         "checkpoint": str(tmp_path / "checkpoint"),
         "security": way.python,
@@ -164,17 +165,20 @@ def test_both_modes_read_on_executors_elsewhere_and_no_secret_is_shown(
     else:
         assert all("kohort.zip" in home for home in homes), homes
     assert all(str(tmp_path / "spark" / "work") in folder for folder in folders), folders
-    assert found["loop"] == found["query"] == found["read"] == [[ROWS, sum(range(ROWS))]]
+    everything = [[ROWS, sum(range(ROWS))]]
+    assert found["loop"] == found["query"] == found["read"] == found["written"] == everything
     for secret in way.secrets:
         at = told.find(secret)
         assert at < 0, f"a secret is shown: ...{told[max(0, at - 400) : at + 40]}"
 
 
-def produce(bootstrap: str, topic: str) -> None:
+def produce(bootstrap: str, topic: str, out: str) -> None:
+    """Both topics, and records in the first."""
     from kafka import KafkaAdminClient, KafkaProducer
 
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
-        admin.create_topics({topic: {"num_partitions": 3, "replication_factor": 1}}, wait_for_metadata=True)
+        sizes = {"num_partitions": 3, "replication_factor": 1}
+        admin.create_topics({topic: sizes, out: sizes}, wait_for_metadata=True)
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(ROWS):
         producer.send(topic, value=b"%d" % number, partition=number % 3)

@@ -26,6 +26,9 @@ def loaded_by(code: str) -> set[str]:
         ("from kohort.spark import java_home, parse_offsets, OffsetRange, DataLossError", set()),
         ("from kohort.spark._fetch import read_task", set()),
         ("from kohort.spark._frames import frame_by_tasks", set()),
+        # what Spark asks for in processes of their own
+        ("from kohort.spark._source import KohortDataSource", {"pyspark"}),
+        ("from kohort.spark._task import TaskReader", {"pyspark"}),
         ("from kohort.spark import GroupBatches", {"pydantic"}),
         ("import kohort.consumer.arrow", {"pyarrow", "numpy"}),
     ],

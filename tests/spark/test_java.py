@@ -147,7 +147,6 @@ from kohort.spark import spark_session
 spark = spark_session("java", master="local[1]")
 rows = spark.range(5).mapInArrow(lambda batches: batches, "id bigint").collect()
 assert [row.id for row in rows] == [0, 1, 2, 3, 4]
-assert spark.sparkContext.pythonExec == sys.executable
 print(spark.sparkContext._jvm.System.getProperty("java.home"), spark.conf.get("spark.ui.enabled"))
 """
     home, ui = run_python(code, without_java).split()[-2:]

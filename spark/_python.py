@@ -1,0 +1,51 @@
+"""Which Python a local session's workers are started with: one that takes PySpark as it is installed.
+
+Spark puts ``pyspark.zip`` in front of the search path of all its Python processes, and what Python imports
+from a zip file it compiles anew each time: a second of processor time for each process, of which a query
+starts three.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import site
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from ._launchers import launcher
+
+_LAUNCHER = """#!/bin/sh
+# Starts Python without the copies of PySpark in zip files: it is installed, and compiled.
+set -f
+path=
+IFS=:
+for entry in $PYTHONPATH; do
+  case $entry in
+    {zips}) ;;
+    *) path=${{path:+$path:}}$entry ;;
+  esac
+done
+unset IFS
+export PYTHONPATH="$path"
+exec {python} "$@"
+"""
+
+
+def workers_python() -> str:
+    """For the variable PYSPARK_PYTHON: a launcher, or the Python that runs now where none is of use."""
+    installed = {Path(folder) for folder in [*site.getsitepackages(), site.getusersitepackages()]}
+    home, py4j = _home("pyspark"), _home("py4j")
+    # installed ones are found without a search path of our own
+    if os.name != "posix" or not home or not py4j or not {home.parent, py4j.parent} <= installed:
+        return sys.executable
+    # Spark gives the folder behind symbolic links
+    zips = " | ".join(f"{shlex.quote(str(each))}/python/lib/*.zip" for each in sorted({home, home.resolve()}))
+    text = _LAUNCHER.format(zips=zips, python=shlex.quote(sys.executable))
+    return str(launcher("python", text) / "bin" / "python")
+
+
+def _home(package: str) -> Path | None:
+    found = find_spec(package)
+    return Path(found.origin).parent if found is not None and found.origin is not None else None

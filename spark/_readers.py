@@ -1,0 +1,118 @@
+"""Readers of ``format("kohort")``.
+
+Spark makes them in processes of its own: they hold options, and the rest is made when it is asked for. See
+``_stream.py``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+
+from ._options import OptionsError
+from ._source_options import SourceOptions
+from ._stream import SourceOffsets
+from ._stream_plan import from_document, to_document
+from ._task import Task, TaskReader
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+
+    #: PySpark 4.2 and newer ask for the end of a batch with its start and a limit.
+    KNOWS_LIMITS = True
+except ImportError:
+    KNOWS_LIMITS = False
+
+#: A limit in rows that is none: our own options may limit a batch in other ways.
+_NO_ROW_LIMIT = 2**62
+
+
+class _Reader(TaskReader):
+    """What both kinds of readers do."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[()]]:
+        # an executor only reads: it needs neither the options nor what checks them
+        return TaskReader, ()
+
+    @cached_property
+    def offsets(self) -> SourceOffsets:
+        return SourceOffsets(self.options)
+
+
+class BatchReader(_Reader, DataSourceReader):
+    """``spark.read``."""
+
+    def partitions(self) -> list[InputPartition]:
+        offsets = self.offsets
+        return [Task(task) for task in offsets.tasks(offsets.batch_ranges())]
+
+
+class StreamReader(_Reader, DataSourceStreamReader):
+    """``spark.readStream`` before PySpark 4.2: each batch takes all there is."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        if options.group_mode == "exclusive" and options.commits:
+            raise OptionsError(
+                "groupMode=exclusive needs a member that lives in the driver: start the query with "
+                "kohort.spark.stream, or read with kohort.spark.GroupBatches"
+            )
+        super().__init__(options)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return to_document(self.offsets.initial())
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # noqa: N802 - Spark's name
+        return to_document(self.offsets.newest())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        ranges = self.offsets.ranges(from_document(start), from_document(end))
+        return [Task(task) for task in self.offsets.tasks(ranges)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self.offsets.follow(from_document(end))
+
+
+if KNOWS_LIMITS:
+
+    class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
+        """``spark.readStream``: batches as large as the options allow, and several for AvailableNow."""
+
+        def latestOffset(  # type: ignore[override]  # noqa: N802 - Spark's name
+            self, start: dict[str, Any], limit: ReadLimit
+        ) -> dict[str, Any]:
+            rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+            ends = self.offsets.latest(
+                from_document(start), rows, all_of_it=isinstance(limit, ReadAllAvailable)
+            )
+            return to_document(ends)
+
+        def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+            return ReadMaxRows(self.options.max_offsets or _NO_ROW_LIMIT)
+
+        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+            self.offsets.aim()
+
+        def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+            return to_document(self.offsets.newest())
+
+
+def stream_reader(options: SourceOptions) -> StreamReader:
+    """One that this PySpark can drive. Raises OptionsError."""
+    if KNOWS_LIMITS:
+        return LimitedStreamReader(options)
+    if options.max_offsets or options.max_offsets_per_partition or options.min_offsets:
+        raise OptionsError(
+            "maxOffsetsPerTrigger, maxOffsetsPerPartition and minOffsetsPerTrigger need PySpark 4.2 or "
+            "newer: leave them out, or use kohort.spark.GroupBatches"
+        )
+    return StreamReader(options)

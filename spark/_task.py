@@ -1,0 +1,30 @@
+"""What an executor needs of ``format("kohort")``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from ._fetch import ReadTask, read_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass
+class Task(InputPartition):
+    """What one Spark task reads."""
+
+    task: ReadTask
+
+
+class TaskReader:
+    """Reads tasks; what is left of a reader on its way to an executor."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # a read without partitions is one task of None
+        if isinstance(partition, Task):
+            yield from read_task(partition.task)
