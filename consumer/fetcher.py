@@ -122,6 +122,13 @@ class Fetcher:
                     position.checked_epoch = epoch
 
     def _start_fetches(self, now: float) -> None:
+        by_node, enough = self._wanted(now)
+        for node, positions in by_node.items():
+            if now >= self._node_retry_at.get(node, 0.0):
+                self._start(node, partial(self._fetch, node, positions, enough))
+
+    def _wanted(self, now: float) -> tuple[dict[int, list[Position]], bool]:
+        """What is to be fetched from which node, and whether other partitions have enough."""
         by_node: dict[int, list[Position]] = defaultdict(list)
         leaderless, enough = False, False
         for position in self._with.positions.in_phase(Phase.READING, now):
@@ -136,11 +143,9 @@ class Fetcher:
                 self._starts.delay(position)
             else:
                 by_node[self._nearest(position, node, now)].append(position)
-        for node, positions in by_node.items():
-            if now >= self._node_retry_at.get(node, 0.0):
-                self._start(node, partial(self._fetch, node, positions, enough))
         if leaderless:
             self._start("metadata", self._renew_metadata)
+        return by_node, enough
 
     def _nearest(self, position: Position, leader: int, now: float) -> int:
         """The replica that the leader named, while that may be relied on (KIP-392); else the leader."""
@@ -164,11 +169,23 @@ class Fetcher:
         )
 
     async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
-        settings = self._settings
+        """Fetch on for as long as something is wanted of this node.
+
+        The next request goes out before anybody looks at what the last one brought: while records are taken
+        apart and handled, the broker is at work.
+        """
         # the task begins a moment after it was made, and some may have been given up in it
         positions = [p for p in positions if p.readable and self._with.positions.get(p.partition) is p]
-        if not positions:
-            return
+        while positions and await self._fetch_once(node, positions, others_wait):
+            self.wake()
+            now = self._now()
+            self._look_for_new_leaders(now)
+            by_node, others_wait = self._wanted(now)
+            positions = by_node.get(node, [])
+
+    async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
+        """Whether there was an answer."""
+        settings = self._settings
         before = {p.partition: (p, p.changed, self._with.delivery.epoch(p.partition)) for p in positions}
         max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
         self._asked_bytes[node] = max_bytes = self._room(node)
@@ -185,10 +202,10 @@ class Fetcher:
                 session=self.sessions[node],
             )
         except ConsumerClosedError:
-            return
+            return False
         except KohortError as error:
             self._node_failed(node, positions, error)
-            return
+            return False
         finally:
             del self._asked_bytes[node]
         self._node_failures.pop(node, None)
@@ -198,6 +215,7 @@ class Fetcher:
             current = self._with.positions.get(partition) is position and not position.held
             if current and position.changed == changed:
                 self._take_in(position, epoch, fetched)
+        return True
 
     def _from(self, position: Position) -> FetchFrom:
         return FetchFrom(position.fetch_offset, self._with.cluster.known.leader_epoch(position.partition))

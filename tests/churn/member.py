@@ -68,6 +68,8 @@ def _ours(task: Task) -> dict[str, Any]:
         "group": task.group,
         "assignor": task.assignor,
         "auto_commit_interval_ms": 1_000,
+        # a killed broker is back sooner or later: on a starved machine it takes its time
+        "default_api_timeout_ms": 600_000,
         **task.python_settings(),
     }
 
