@@ -19,10 +19,19 @@ class Handled(NamedTuple):
 
 
 class Journal:
-    """Appends to a file; each call is one write to the system, which outlives the process."""
+    """Appends to a file; each call is one write to the system, which outlives the process.
+
+    The file is there from ``begin`` on, when the member has loaded what it needs: before that SIGTERM only
+    waits for the end of its start.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._path = path
+        self._file = -1
+
+    def begin(self) -> None:
+        """The member takes part."""
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def handled(self, partition: int, offset: int, value: bytes | None) -> None:
         """The record with the number ``value`` has been handled just now."""

@@ -11,7 +11,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,7 @@ async def kohort_async(task: Task, stop: Stop, journal: Journal) -> None:
         await consumer.close(drain_timeout_ms=5_000)
 
     async with consumer:
+        journal.begin()
         closing = asyncio.create_task(close_at_the_end())
         async for record in consumer:
             journal.handled(record.partition, record.offset, record.value)
@@ -112,6 +113,11 @@ async def kohort_service(task: Task, stop: Stop, journal: Journal) -> None:
         await asyncio.sleep(0)
         journal.handled(record.partition, record.offset, record.value)
 
+    @service.lifespan
+    async def begin() -> AsyncIterator[None]:
+        journal.begin()
+        yield
+
     stop.on_ask = lambda: service.stop("SIGTERM")
     if not stop.asked:
         await service.serve()
@@ -122,6 +128,7 @@ def kohort_blocking(task: Task, stop: Stop, journal: Journal) -> None:
     from kohort.consumer import GroupConsumer, StaleRecordError
 
     with GroupConsumer(task.topic, **_ours(task)) as consumer:
+        journal.begin()
         while not stop.asked:
             for record in consumer.getmany(max_records=100, timeout_ms=POLL_S * 1000):
                 journal.handled(record.partition, record.offset, record.value)
@@ -174,6 +181,7 @@ def kafka_python(task: Task, stop: Stop, journal: Journal) -> None:
     # it can lead its group before it knows the topic's partitions and then assigns nothing
     consumer.partitions_for_topic(task.topic)
     consumer.subscribe([task.topic], listener=Listener())
+    journal.begin()
     next_commit = time.monotonic()
     while not stop.asked:
         for partition, records in consumer.poll(timeout_ms=int(POLL_S * 1000), max_records=100).items():
@@ -221,6 +229,7 @@ async def aiokafka_(task: Task, stop: Stop, journal: Journal) -> None:
 
     consumer.subscribe([task.topic], listener=Listener())
     await consumer.start()
+    journal.begin()
     next_commit = time.monotonic()
     while not stop.asked:
         batches = await consumer.getmany(timeout_ms=int(POLL_S * 1000), max_records=100)
@@ -270,6 +279,7 @@ def confluent(task: Task, stop: Stop, journal: Journal) -> None:
             consumer.unassign()
 
     consumer.subscribe([task.topic], on_revoke=revoked)
+    journal.begin()
     next_commit = time.monotonic()
     while not stop.asked:
         message = consumer.poll(POLL_S)
