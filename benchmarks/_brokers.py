@@ -135,7 +135,9 @@ def kohort(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False)
     """``kohort broker`` with the interpreter that runs the benchmark, on an empty data folder."""
     folder, port = _kept(), free_port()
     settings, tls_address = tls_settings(port, folder) if tls else ({}, "")
-    command = [sys.executable, "-m", "kohort", "broker", "--port", str(port), "--data", str(folder / "data")]
+    command = [sys.executable, "-m", "kohort", "broker", "--data", str(folder / "data")]
+    if not tls:
+        command += ["--port", str(port)]
     for key, value in {**SETTINGS, **settings, **more}.items():
         command += ["--set", f"{key}={value}"]
     begin = time.monotonic()

@@ -51,6 +51,26 @@ def test_each_row_measures_what_its_lines_show(
     assert all(only[metric.key] > 0 for metric in part.metrics)
 
 
+@pytest.mark.parametrize(("option", "face"), [("--tls", "kohort, TLS"), ("--guards", "kohort, guarded")])
+def test_a_row_runs_over_tls_and_behind_rules_and_quotas(option: str, face: str) -> None:
+    options = [word for pair in TINY.items() for word in pair]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.coordinator",
+        option,
+        *options,
+        "--only",
+        "commits",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)["figures"]
+    assert set(measured) == {"kohort", face}
+    assert all(only["commits"] > 0 for rows in measured.values() for only in rows["commits"])
+
+
 def test_rows_that_need_a_broker_of_their_own_are_not_run_on_a_given_one() -> None:
     wanted = parse(["--bootstrap", "127.0.0.1:1"]).wanted
     assert set(NAMES) - set(wanted) == {"fresh", "idle_groups"}
