@@ -359,3 +359,25 @@ def test_javas_tools_make_users_and_rules_that_count_at_once(
     assert "TopicAuthorizationException" in refused.out + refused.errors
     wrong = java.run(TOPIC_COMMAND, "--command-config", config_of(user, "wrong"), "--list")
     assert "SaslAuthenticationException" in wrong.out + wrong.errors
+
+
+def test_javas_tool_sets_quotas_and_settings_of_a_listener_that_are_told(
+    secured: Secured, java: ToolServer, config_of: Callable[..., str], group: Callable[[str], str]
+) -> None:
+    me = ("--command-config", config_of("me"))
+    user = ("--entity-type", "users", "--entity-name", group("erik"))
+    quotas = ("producer_byte_rate=12345", "request_percentage=7")
+    java(CONFIGS, *me, "--alter", *user, "--add-config", ",".join(quotas))
+    told = java(CONFIGS, *me, "--describe", *user)
+    assert all(f"{quota}.0" in told for quota in quotas)
+    java(CONFIGS, *me, "--alter", *user, "--delete-config", "producer_byte_rate,request_percentage")
+    assert "rate" not in java(CONFIGS, *me, "--describe", *user)
+
+    node = confluent_kafka.admin.AdminClient({"bootstrap.servers": secured.plain}).list_topics(timeout=20)
+    (number,) = node.brokers
+    broker = ("--entity-type", "brokers", "--entity-name", str(number))
+    limit = "listener.name.cert.max.connections"
+    java(CONFIGS, *me, "--alter", *broker, "--add-config", f"{limit}=77")
+    assert f"{limit}=77" in java(CONFIGS, *me, "--describe", *broker)
+    java(CONFIGS, *me, "--alter", *broker, "--delete-config", limit)
+    assert limit not in java(CONFIGS, *me, "--describe", *broker)
