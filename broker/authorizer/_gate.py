@@ -47,19 +47,18 @@ class Gate:
 
         What is not allowed all has to be answered through ``admit``.
         """
-        authorizer = self.authorizer
         known = peer.readable
-        if known is None or known.memory is not authorizer.remembered:
-            known = peer.readable = authorizer.readable(context)
-        group_id = body.group_id or ""
-        if not (known.groups.get(group_id) or authorizer.allows(context, _READ, _GROUP, group_id)):
+        if known is None or known[0] is not self.authorizer.remembered:
+            known = peer.readable = self.authorizer.readable(context)
+        _, groups, readable = known
+        group_id = body.group_id
+        if not (groups.get(group_id) or self.authorizer.allows(context, _READ, _GROUP, group_id)):
             return False
         if api_key is _COMMIT:
-            readable = known.topics
             for topic in body.topics:
                 name = topic.name or topics.name_of(topic.topic_id)
                 if name is not None and not (
-                    readable.get(name) or authorizer.allows(context, _READ, _TOPIC, name)
+                    readable.get(name) or self.authorizer.allows(context, _READ, _TOPIC, name)
                 ):
                     return False
         return True
