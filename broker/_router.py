@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kohort.broker")
 
+_COMMIT = ApiKey.OFFSET_COMMIT
 _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
@@ -97,8 +98,16 @@ class Router:
         except UNREADABLE:
             return False
         gate = node.gate
-        if gate is not None and not gate.is_open(codec.api_key, body, peer, context, node.topics):
-            return False
+        if gate is not None:
+            readable = peer.readable
+            # written out: a call costs more than the look, and this is asked for every heartbeat
+            if (
+                codec.api_key is _COMMIT
+                or readable is None
+                or readable[0] is not gate.authorizer.remembered
+                or not readable[1].get(body.group_id)
+            ) and not gate.is_open(codec.api_key, body, peer, context, node.topics):
+                return False
         meter.count += 1
         call: HotCall
         if connection.unmetered and (gauge := self._gauge_of(peer, context)) is not None:
