@@ -62,6 +62,9 @@ class Run:
         self.parts: list[Part] = [part for part in (FRESH, *ROWS, IDLE) if part.name in wanted]
         self.rounds: int = options.rounds
         self.warm_s: float = options.warm
+        #: Two processes that run the same code differ by a tenth: what is compared that closely is started anew
+        #: for each round.
+        self.anew: bool = options.guards
         self.effort = effort_of(options, Effort())
         names = [contender.name for contender in contenders]
         self.faces = [name + face for face in (("", TLS) if options.tls else ("",)) for name in names]
@@ -78,6 +81,12 @@ class Run:
         rows = [part for part in self.parts if isinstance(part, Row)]
         if not rows:
             return
+        numbers = list(range(self.rounds))
+        for some in [[number] for number in numbers] if self.anew else [numbers]:
+            self._with_brokers(rows, some)
+
+    def _with_brokers(self, rows: list[Row], numbers: list[int]) -> None:
+        """These rounds, with brokers that are started for them."""
         with ExitStack() as stack:
             running = {each.name: stack.enter_context(each.start()) for each in self.contenders}
             self.versions = [each.version for each in running.values() if each.version]
@@ -85,17 +94,17 @@ class Run:
                 prepare(each.bootstrap, TOPIC, PARTITIONS)
             addresses = {name: each.bootstrap for name, each in running.items()}
             addresses |= {name + TLS: each.tls for name, each in running.items() if each.tls}
-            self._load([row for row in rows if row is not IDLE], addresses)
+            self._load([row for row in rows if row is not IDLE], addresses, numbers)
             if IDLE in rows:
                 for contender in self.contenders:
                     self._measure(contender.name, IDLE, 0, addresses)
 
-    def _load(self, rows: list[Row], addresses: dict[str, str]) -> None:
+    def _load(self, rows: list[Row], addresses: dict[str, str], numbers: list[int]) -> None:
         for row in rows:
             for face in self.faces:
                 took = self._warm(row, addresses[face])
                 say(f"warmed   {row.name:18} {face:18} in {took:.1f} s")
-        for number in range(self.rounds):
+        for number in numbers:
             for row in rows:
                 for face in self._turns(self.faces, number):
                     self._measure(face, row, number, addresses)
