@@ -62,8 +62,8 @@ class Run:
         self.parts: list[Part] = [part for part in (FRESH, *ROWS, IDLE) if part.name in wanted]
         self.rounds: int = options.rounds
         self.warm_s: float = options.warm
-        #: Two processes that run the same code differ by a tenth: what is compared that closely is started anew
-        #: for each round.
+        #: Two processes that run the same code differ by a tenth: what is compared that closely is started
+        #: anew for each round.
         self.anew: bool = options.guards
         self.effort = effort_of(options, Effort())
         names = [contender.name for contender in contenders]
