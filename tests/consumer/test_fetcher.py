@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -80,8 +80,10 @@ class _Bench:
         self.cluster = _Cluster(answers)
         self.events: list[Event] = []
         self.positions, tracker = Positions("earliest"), Tracker()
+        #: Called when there are records to take.
+        self.wake: Callable[[], None] = _nothing
         self.delivery = Delivery(
-            self.positions, tracker, max_undone=1_000, wake=_nothing, report=self.events.append
+            self.positions, tracker, max_undone=1_000, wake=lambda: self.wake(), report=self.events.append
         )
         given = {
             "group": "billing",
@@ -171,3 +173,20 @@ async def test_a_partition_with_enough_buffered_is_not_asked_for_until_some_is_t
     bench.begin(A, B)
     asked = await bench.run(2)
     assert [sorted(start) for _, start, _ in asked] == [[A, B], [B]]
+
+
+async def test_the_next_request_is_out_before_a_taker_sees_what_the_last_one_brought() -> None:
+    bench = _Bench({LEADER: [{A: _fetched(batch([b"x"]))}]})
+    bench.begin(A)
+    there = asyncio.Event()
+    bench.wake = there.set
+    asked: list[int] = []
+
+    async def take() -> None:
+        await there.wait()
+        asked.append(len(bench.cluster.asked))
+
+    taking = asyncio.create_task(take())
+    await bench.run(2)
+    await taking
+    assert asked == [2]
