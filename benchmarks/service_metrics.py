@@ -8,9 +8,11 @@ costs: once more or less cannot be told from what a machine is up to.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import re
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,10 +34,14 @@ def changed(module: ModuleType, times: int) -> ModuleType:
     source = Path(module.__file__).read_text()
     source, found = re.subn(_COUNTING, lambda line: "\n".join([line[0]] * times), source, flags=re.M)
     assert found, f"{module.__name__} counts nothing"
-    new = ModuleType(module.__name__)
-    new.__package__, new.__file__ = module.__package__, module.__file__
-    sys.modules[module.__name__] = new
-    exec(compile(source, module.__file__, "exec"), new.__dict__)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "changed.py"
+        file.write_text(source)
+        spec = importlib.util.spec_from_file_location(module.__name__, file)
+        assert spec is not None, "it is a file of Python"
+        assert spec.loader is not None, "and can be loaded"
+        new = sys.modules[module.__name__] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(new)
     return new
 
 
