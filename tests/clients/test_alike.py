@@ -7,7 +7,6 @@ answer is up to the broker: which of several members leads, which of several pro
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, create_topic, part
-from tests.broker_process import BrokerProcess
 from tests.clients.alike.side import Answer, Sent, Side, answers_of
 from tests.clients.alike.steps import REQUESTS, Asking, Step, draw
 from tests.clients.alike.views import differences, is_choice, view
@@ -29,18 +27,10 @@ Brokers = list[tuple[str, dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+def brokers(compared: tuple[str, str]) -> Brokers:
     """The given cluster and a kohort, with the same topics."""
-    given: str | None = request.config.getoption("--bootstrap")
-    if given is None:
-        pytest.skip("compares kohort with the cluster of --bootstrap")
-    ours = BrokerProcess(tmp_path_factory.mktemp("alike"), data=None)
-    ours.start()
-    try:
-        names = {topic: f"{topic}-{uuid.uuid4().hex[:8]}" for topic in TOPICS}
-        yield [(each, _topics(each, names)) for each in (given, ours.bootstrap)]
-    finally:
-        ours.stop()
+    names = {topic: f"{topic}-{uuid.uuid4().hex[:8]}" for topic in TOPICS}
+    return [(each, _topics(each, names)) for each in compared]
 
 
 def _topics(bootstrap: str, names: dict[str, str]) -> dict[str, Any]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
 import pytest
 
 from kohort.protocol import ApiKey
-from tests.broker_process import BrokerProcess
 from tests.clients.alike.log_steps import draw, request_of
 from tests.clients.alike.side import Answer, Sent, Side, answers_of
 from tests.clients.alike.views import differences, view
@@ -24,27 +22,11 @@ CHANGES = {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS}
 HEARD_S = 0.3
 
 
-@pytest.fixture(scope="module")
-def brokers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """The given cluster and a kohort."""
-    given: str | None = request.config.getoption("--bootstrap")
-    if given is None:
-        pytest.skip("compares kohort with the cluster of --bootstrap")
-    ours = BrokerProcess(tmp_path_factory.mktemp("alike"), data=None)
-    ours.start()
-    try:
-        yield [given, ours.bootstrap]
-    finally:
-        ours.stop()
-
-
 @pytest.mark.parametrize("seed", range(16))
-def test_what_is_drawn_is_answered_alike(brokers: list[str], seed: int) -> None:
-    names = {name: f"{name}-{uuid.uuid4().hex[:8]}" for name in ("orders", "payments", "stock")}
-    topics = [
-        {name: (real, uuid.UUID(int=n + 1)) for n, (name, real) in enumerate(names.items())} for _ in brokers
-    ]
-    sides = [Side(bootstrap, CLIENTS, (), of) for bootstrap, of in zip(brokers, topics, strict=True)]
+def test_what_is_drawn_is_answered_alike(compared: tuple[str, str], seed: int) -> None:
+    names = [(name, f"{name}-{uuid.uuid4().hex[:8]}") for name in ("orders", "payments", "stock")]
+    unknown = {name: (real, uuid.UUID(int=number + 1)) for number, (name, real) in enumerate(names)}
+    sides = [Side(bootstrap, CLIENTS, (), dict(unknown)) for bootstrap in compared]
     told: list[str] = []
     try:
         for number, step in enumerate(draw(Random(seed), CLIENTS, STEPS)):
