@@ -159,8 +159,8 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():  # or others would thaw with them
-            gc.freeze()
-            gc.unfreeze()
         if running:
+            if not gc.get_freeze_count():  # or others would thaw with them
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

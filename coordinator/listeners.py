@@ -83,8 +83,9 @@ class Listeners:
         elif isinstance(event, GroupEvent) and (not isinstance(event, Refusal) or knows(event.group)):
             # anybody may be refused in a group that does not exist
             self.history.add(event)
-        for stream in list(self._streams):
-            stream.offer(event)
+        if self._streams:
+            for stream in list(self._streams):
+                stream.offer(event)
         if self._on_note is not None:
             self._on_note(event)
 

@@ -20,10 +20,15 @@ def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeade
     if not active.size:
         return False
     longest = min(config.segment_ms, config.max_compaction_lag_ms) if config.compacts else config.segment_ms
-    first, newest = active.first_timestamp_ms, max(header.max_timestamp_ms for header in headers)
+    if len(headers) == 1:
+        newest, size = headers[0].max_timestamp_ms, headers[0].size
+    else:
+        newest = max(header.max_timestamp_ms for header in headers)
+        size = sum(header.size for header in headers)
+    first = active.first_timestamp_ms
     age = newest - first if first >= 0 else now_ms - active.created_ms
     return (
-        active.size + sum(header.size for header in headers) > config.segment_bytes
+        active.size + size > config.segment_bytes
         or age > longest
         or active.index.is_full(config.segment_index_bytes)
         or active.time_index.is_full(config.segment_index_bytes)

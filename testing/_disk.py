@@ -157,8 +157,28 @@ class Tree:
     def __init__(self, page_bytes: int) -> None:
         self.root = FolderNode()
         self.page_bytes = page_bytes
+        # what was found, until a name changes
+        self._found: dict[str, Node | None] = {}
 
     def find(self, path: str) -> Node | None:
+        try:
+            return self._found[path]
+        except KeyError:
+            node = self._found[path] = self._find(path)
+            return node
+
+    def change(self, folder: FolderNode, *entries: tuple[str, Node | None]) -> None:
+        """Change names in a folder of this tree."""
+        self._found.clear()
+        folder.change(*entries)
+
+    def put(self, path: str, node: FileNode) -> None:
+        """Let a path stand for a file, durably."""
+        self._found.clear()
+        folder, name = self.parent(path)
+        folder.names[name] = folder.durable[name] = node
+
+    def _find(self, path: str) -> Node | None:
         node: Node | None = self.root
         for name in _parts(path):
             if not isinstance(node, FolderNode):
@@ -189,16 +209,16 @@ class Tree:
             return node
         parent, name = self.parent(path)
         if name not in parent.names:
-            parent.change((name, FileNode(self.page_bytes)))
+            self.change(parent, (name, FileNode(self.page_bytes)))
         return self.file(path)
 
     def make_folder(self, path: str) -> None:
         parent, name = self.parent(path)
         if name not in parent.names:
-            parent.change((name, FolderNode()))
+            self.change(parent, (name, FolderNode()))
 
     def parent(self, path: str) -> tuple[FolderNode, str]:
-        parent, name = os.path.split(os.path.abspath(path))
+        parent, name = _split(path)
         return self.folder(parent), name
 
     def walk(self) -> Iterator[tuple[str, FileNode]]:
@@ -229,7 +249,18 @@ def error(number: int, path: str) -> OSError:
 
 @lru_cache(1024)
 def _parts(path: str) -> tuple[str, ...]:
-    return tuple(name for name in os.path.abspath(path).split(os.sep) if name)
+    return tuple(name for name in absolute(path).split(os.sep) if name)
+
+
+@lru_cache(1024)
+def _split(path: str) -> tuple[str, str]:
+    return os.path.split(absolute(path))
+
+
+@lru_cache(1024)
+def absolute(path: str) -> str:
+    """The path from the root."""
+    return os.path.abspath(path)
 
 
 def _overlaps(change: Change, start: int, end: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._disk import FileNode, FolderNode, Tree, error
+from ._disk import FileNode, FolderNode, Tree, absolute, error
 
 if TYPE_CHECKING:
     from ..log import File, FileSystem, Lock
@@ -154,9 +154,7 @@ class FaultyFileSystem:
 
     def put(self, path: str, content: bytes) -> None:
         """Let a file hold this, durably; its folder has to be there."""
-        parent, name = self._tree.parent(path)
-        node = FileNode(self._tree.page_bytes, content)
-        parent.names[name] = parent.durable[name] = node
+        self._tree.put(path, FileNode(self._tree.page_bytes, content))
 
     def flip(self, path: str, position: int, bit: int = 0) -> None:
         """Turn one bit of a file over."""
@@ -172,7 +170,7 @@ class FaultyFileSystem:
     # -- FileSystem ------------------------------------------------------------------------------------------
 
     def file(self, path: str) -> File:
-        return FaultyFile(self, os.path.abspath(path))
+        return FaultyFile(self, absolute(path))
 
     def exists(self, path: str) -> bool:
         self._require_power()
@@ -183,7 +181,7 @@ class FaultyFileSystem:
         return list(self._tree.folder(path).names)
 
     def make_dirs(self, path: str) -> None:
-        path = os.path.abspath(path)
+        path = absolute(path)
         missing = []
         while not self.exists(path):
             missing.append(path)
@@ -200,14 +198,14 @@ class FaultyFileSystem:
             raise error(errno.ENOENT, old)
         if source is not target:
             raise error(errno.EXDEV, new)
-        source.change((old_name, None), (new_name, source.names[old_name]))
+        self._tree.change(source, (old_name, None), (new_name, source.names[old_name]))
 
     def remove(self, path: str) -> None:
         if self.exists(path):
             self._meet(Operation("remove", path))
             self._tree.file(path)
             parent, name = self._tree.parent(path)
-            parent.change((name, None))
+            self._tree.change(parent, (name, None))
 
     def remove_tree(self, path: str) -> None:
         for name in sorted(self._tree.folder(path).names):
@@ -218,7 +216,7 @@ class FaultyFileSystem:
                 self.remove(inner)
         self._meet(Operation("remove_tree", path))
         parent, name = self._tree.parent(path)
-        parent.change((name, None))
+        self._tree.change(parent, (name, None))
 
     def sync_dir(self, path: str) -> None:
         self._meet(Operation("sync_dir", path))
@@ -226,7 +224,7 @@ class FaultyFileSystem:
 
     def lock(self, path: str) -> Lock | None:
         self._require_power()
-        path = os.path.abspath(path)
+        path = absolute(path)
         if path in self._locks:
             return None
         self._tree.make_file(path)

@@ -53,6 +53,17 @@ def commit(
     return Commit(group, generation, member_id, instance_id, list(topics.values()))
 
 
+def committed(body: Any | None) -> tuple[list[TopicPartition], int]:
+    """The partitions that an OffsetCommit took, and the error of one that it did not; None for no answer."""
+    good, refused = [], 0
+    for topic in body.topics if body is not None else ():
+        for index, error in topic.partitions:
+            refused = refused or error
+            if not error:
+                good.append(TopicPartition(topic.name, index))
+    return good, refused
+
+
 @dataclass(slots=True)
 class FetchTopic:
     """A topic of an OffsetFetch."""

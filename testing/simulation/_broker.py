@@ -114,8 +114,7 @@ class Broker:
         if call.api_key in FAN_OUT:
             answer = coordinator.handle(call.api_key, call.version, call.body, call.client.context)
             self._fanned_out.add(answer)
-            task = self._loop.create_task(answer)
-            task.add_done_callback(lambda done: self._fanned(call, answer, done))
+            self._fan_out(call, answer)
         else:
             coordinator.submit(call.api_key, call.version, call.body, call.client.context, call)
 
@@ -231,6 +230,11 @@ class Broker:
         world.checks.crashed(torn=True)
         self._loop.call_later(world.rng.choice((1, 50, 500)) / 1_000, self._take_on)
 
+    def close(self) -> None:
+        """Let go of everything."""
+        self._forget()
+        vars(self).clear()
+
     def heal(self) -> None:
         """Nothing fails any more."""
         self._fs.heal()
@@ -250,8 +254,9 @@ class Broker:
     def fsync_error(self) -> None:
         self._fs.fail_at(1, errno.EIO, kinds=("sync",))
 
-    def short_write(self) -> None:
-        self._fs.fail_at(1, errno.EIO, kinds=("write",))
+    def short_write(self, draw: float) -> None:
+        """The next write fails, or the next to an index: then its batch is there in whole."""
+        self._fs.fail_at(1, errno.EIO, kinds=("write",), path="index" if draw < 0.6 else "")
 
     def disk_full(self, draw: float, length_ms: int) -> None:
         self._fs.capacity_bytes = self._fs.used_bytes + int(draw * 600)
@@ -297,11 +302,17 @@ class Broker:
         self.reachable = False
         self._loop.alive = False
         self._world.checks.gone()
+        self._forget()
+        self.shard = self.log = self._coordinator = self._cleaning = None
+        self._world.connections_broke()
+
+    def _forget(self) -> None:
         for answer in self._fanned_out:
             answer.close()
         self._fanned_out.clear()
-        self.shard = self.log = self._coordinator = self._cleaning = None
-        self._world.connections_broke()
+        for runner in self._coordinator._runners.values() if self._coordinator is not None else ():
+            if runner._alarm is not None:
+                runner._alarm.cancel()
 
     def _load(self) -> None:
         assert self._coordinator is not None
@@ -330,9 +341,18 @@ class Broker:
     def _on_note(self, note: Note) -> None:
         self._world.checks.noted(note)
 
-    def _fanned(self, call: Call, answer: Coroutine[Any, Any, Any], done: asyncio.Task[Any]) -> None:
-        self._fanned_out.discard(answer)
-        call.set(done.result())
+    def _fan_out(self, call: Call, answer: Coroutine[Any, Any, Any]) -> None:
+        """Go on with a request about many groups until it waits, and then when it need not."""
+        try:
+            waits = answer.send(None)
+        except StopIteration as end:
+            self._fanned_out.discard(answer)
+            call.set(end.value)
+            return
+        assert isinstance(waits, asyncio.Future)
+        # what a task does, without being one
+        waits._asyncio_future_blocking = False
+        waits.add_done_callback(lambda _: self._fan_out(call, answer))
 
     def _clean_on(self, log: PartitionLog, stages: Iterator[Any]) -> None:
         cleaning = self._cleaning

@@ -12,7 +12,7 @@ from ...coordinator.timers import SESSION
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, GroupState
 from . import _bodies
-from ._offsets import Book, removed_key, values_of
+from ._offsets import Book, removed_key, same_state, values_of
 from ._violation import Violation
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
 _ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
+_HEARTBEAT: Final = ApiKey.HEARTBEAT
 _HELD: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-_HEARD_BY: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
+_HEARD_BY: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
 
 
 class Checks:
@@ -52,8 +53,10 @@ class Checks:
         """A request is about to be taken in."""
         self.touched = True
         self._open.add(call)
-        body, key = call.body, call.api_key
-        now_ms = self._world.broker.clock_ms()
+        key = call.api_key
+        if key == _HEARTBEAT:
+            return
+        body, now_ms = call.body, self._world.broker.clock_ms()
         if key == ApiKey.OFFSET_COMMIT:
             self.book.asked(call, body.group_id, values_of(body), now_ms)
             call.note = self._may_commit(body)
@@ -75,6 +78,10 @@ class Checks:
         key = call.api_key
         if self._world.trace is not None:
             self._world.say(f"{call}: {_told(reply)}")
+        if key == _HEARTBEAT:
+            if reply.error_code in _ALIVE:
+                self._heard[call.body.group_id, call.body.member_id] = self._world.heap.now
+            return
         if key == ApiKey.OFFSET_COMMIT:
             self._commit_answered(call, reply)
         elif key == ApiKey.OFFSET_FETCH:
@@ -102,7 +109,7 @@ class Checks:
             return call.note is True
         if reply.error_code not in _ALIVE:
             return False
-        if call.api_key == ApiKey.HEARTBEAT or not reply.error_code:
+        if not reply.error_code:
             return True
         # who is told at once that a rebalance is on is not taken for alive
         return bool(call.note != (call.body.group_id, self._round(call)))
@@ -260,20 +267,24 @@ class Checks:
         broker = self._world.broker
         shard = broker.shard
         if self.enabled and shard is not None:
-            self._shard(shard)
+            self._known = durable = shard.durable
+            self.book.check(durable, "the coordinator has")
+            seen, now_ms = self._seen, broker.clock_ms()
+            for group_id, group in shard.groups.items():
+                members = group.members
+                if members:
+                    self._peopled[group_id] = now_ms
+                sign = (
+                    group.state,
+                    group.generation,
+                    len(members),
+                    group.awaiting_join_count,
+                    len(group.pending_join),
+                )
+                if seen.get(group_id) != sign:
+                    seen[group_id] = sign
+                    self._group(shard, group)
         broker.look()
-
-    def _shard(self, shard: Shard) -> None:
-        self._known = shard.durable
-        self.book.check(shard.durable, "the coordinator has")
-        for group in shard.groups.values():
-            parked = group.awaiting_join_count
-            sign = (group.state, group.generation, len(group.members), parked, len(group.pending_join))
-            if group.members:
-                self._peopled[group.group_id] = self._world.broker.clock_ms()
-            if self._seen.get(group.group_id) != sign:
-                self._seen[group.group_id] = sign
-                self._group(shard, group)
 
     def _group(self, shard: Shard, group: Group) -> None:
         group_id, state = group.group_id, group.state
@@ -369,22 +380,6 @@ _NEVER_WRITTEN: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-
-
-def same_state(live: Durable, read: Durable, what: str) -> None:
-    """Raises Violation S7 where the two differ."""
-    if live.stored != read.stored:
-        differ = {
-            group: (live.stored.get(group), read.stored.get(group))
-            for group in {**live.stored, **read.stored}
-            if live.stored.get(group) != read.stored.get(group)
-        }
-        raise Violation("S7", f"{what} has other groups: {differ}")
-    for group in {**live.offsets, **read.offsets}:
-        mine = {partition: entry[:5] for partition, entry in live.committed(group)}
-        other = {partition: entry[:5] for partition, entry in read.committed(group)}
-        if mine != other:
-            raise Violation("S7", f"{what} has other offsets of {group}: {other} where {mine} was known")
 
 
 def _topics_of(member: Member, group: Group) -> frozenset[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from ...consumer import done_ahead
 from ...consumer.offset_requests import CommittedOffset
 from ...consumer.record import Record
 from ...protocol import TopicPartition
-from ._member import Member, done_ranges
+from ._member import Member
 
 if TYPE_CHECKING:
     from ._world import World
@@ -99,7 +100,7 @@ class Consumers:
                 self._fail(member, f"commits {offset.offset} of {partition}, done is what is before {prefix}")
             if offset.metadata:
                 ahead = self._ahead.get(key, set())
-                for start, end in done_ranges(offset):
+                for start, end in done_ahead.decode(offset.offset, offset.metadata):
                     if any(n >= prefix and n not in ahead for n in range(start, end)):
                         self._fail(member, f"commits {start} to {end} of {partition} as done, which is not")
 

@@ -35,6 +35,10 @@ class Heap:
     def __len__(self) -> int:
         return len(self._heap)
 
+    def clear(self) -> None:
+        """Nothing is to happen any more."""
+        self._heap.clear()
+
     def at(self, time: int, action: Callable[..., None], *args: Any) -> None:
         """``action(*args)`` at a time that is not over."""
         heappush(self._heap, (time, self._tie(), action, args))

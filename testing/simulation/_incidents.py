@@ -78,7 +78,7 @@ class Incidents:
             case "disk-full":
                 broker.disk_full(incident.draw, incident.length_ms)
             case "short-write":
-                broker.short_write()
+                broker.short_write(incident.draw)
             case "compaction":
                 broker.compact()
             case "checkpoint":

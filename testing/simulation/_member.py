@@ -7,7 +7,6 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from ...assignors import TopicInfo
-from ...consumer import done_ahead
 from ...consumer.effects import Adopt, Doubt, Effect, Fail, NeedTopics, Release, Report, Send
 from ...consumer.errors import BrokerConnectionError, StaleRecordError
 from ...consumer.events import AssignorFailed
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
 _REQUEST_TIMEOUT_MS = 1_000
 _BATCH = 4
+#: Nothing is to be learned from slow reading once nothing fails any more.
+_HEALED_BATCH = 1_000
 _MAX_UNDONE = 12
 _RETRY_MS = 100
 
@@ -101,6 +102,11 @@ class Member:
         self.alive = False
         for connection in self.connections:
             connection.close()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        for part in (self.membership, self._handover, self):
+            vars(part).clear()
 
     def freeze(self, until_ms: int) -> None:
         """The process stands still until then."""
@@ -179,37 +185,29 @@ class Member:
                 self._heap.at(wake_ms, self.do, self._wake, wake_ms)
 
     def _carry_out(self, effect: Effect) -> None:
-        kind = type(effect)
-        if kind is Send:
-            assert isinstance(effect, Send)
+        if isinstance(effect, Send):
             self.send(effect.channel, effect.api_key, effect.body, effect, int(effect.timeout_ms))
-        elif kind is Report:
-            assert isinstance(effect, Report)
+        elif isinstance(effect, Report):
             if isinstance(effect.event, AssignorFailed):
                 self._world.checks.fail("A", f"{self.name}: {effect.event}")
-        elif kind is Adopt:
-            assert isinstance(effect, Adopt)
+        elif isinstance(effect, Adopt):
             self._adopt(effect)
-        elif kind is Release:
-            assert isinstance(effect, Release)
+        elif isinstance(effect, Release):
             for partition in effect.partitions:
                 self._seeking.pop(partition, None)
             self._handover.release(effect)
-        elif kind is Doubt:
-            assert isinstance(effect, Doubt)
+        elif isinstance(effect, Doubt):
             self._halted = effect.doubtful
-        elif kind is NeedTopics:
-            assert isinstance(effect, NeedTopics)
+        elif isinstance(effect, NeedTopics):
             self.later(self._world.rng.randint(1, 8), self._learn_topics)
-        elif kind is Fail:
-            assert isinstance(effect, Fail)
+        elif isinstance(effect, Fail):
             self._world.say(f"{self.name} gives up: {effect.error}")
             self.error = effect.error
 
     def _wake(self, wake_ms: int) -> None:
         if wake_ms == self._wake_ms:
             self._wake_ms = -1
-            self.membership.advance(self.now)
+            self.membership.advance(self._heap.now)
             self.carry_out()
 
     def _learn_topics(self) -> None:
@@ -282,23 +280,31 @@ class Member:
             position = 0 if committed is None else committed.offset
             self._world.consumers.started(self, partition, position)
             self.reading[partition] = self.tracker.begin(partition, position, committed=committed)
+        if self._world.healed:
+            self.deliver()
         if any(self._seeking.get(p) == token for p, token in asked.items()):
             self.later(_RETRY_MS, self._seek, asked)
 
     def _poll(self) -> None:
         self.later(self.plan.poll_ms, self._poll)
-        if self.now >= self._commit_due_ms:
-            self._commit_due_ms = self.now + self.plan.commit_ms
+        if self._heap.now >= self._commit_due_ms:
+            self._commit_due_ms = self._heap.now + self.plan.commit_ms
             if not self._committing:
                 self.commit(None, None)
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Give the application what there is."""
         if self._halted or self.paused:
             return
+        world = self._world
+        batch = _HEALED_BATCH if world.healed else _BATCH
         for partition, stay in self.reading.items():
-            end = self._world.ends[partition]
+            end = world.ends[partition]
             if stay.position >= end or partition in self._handover.held or stay.undone >= _MAX_UNDONE:
                 continue
-            self._world.consumers.delivering(self, partition, stay.position)
-            offsets = list(range(stay.position, min(end, stay.position + _BATCH)))
+            world.consumers.delivering(self, partition, stay.position)
+            offsets = list(range(stay.position, min(end, stay.position + batch)))
             records = [self._record(partition, stay, offsets[place]) for place in stay.fresh(offsets)]
             if not records:
                 stay.passed(offsets[-1] + 1)
@@ -330,6 +336,8 @@ class Member:
                 continue
         if self._handover.steps:
             self._handover.work_off()
+        elif self._world.healed and not self._committing and not tracker.undone(self.reading):
+            self.commit(None, None)
 
     # --- commits ------------------------------------------------------------------------------------------
 
@@ -376,23 +384,11 @@ class Member:
     ) -> None:
         offsets, giving = memo
         self._committing = False
-        refused = 0
-        good = {}
-        for topic in reply.topics if reply is not None else ():
-            for index, error in topic.partitions:
-                partition = TopicPartition(topic.name, index)
-                refused = refused or error
-                if not error:
-                    good[partition] = offsets[partition]
-        self.tracker.committed(good)
+        good, refused = _bodies.committed(reply)
+        self.tracker.committed({partition: offsets[partition] for partition in good})
         if refused:
             generation = asked.generation_id_or_member_epoch
             self.membership.commit_refused(ErrorCode(refused), generation, self.now)
             self.carry_out()
         if giving is not None:
             self._handover.committed(giving)
-
-
-def done_ranges(offset: CommittedOffset) -> list[tuple[int, int]]:
-    """What the metadata of a commit says is done beyond it."""
-    return done_ahead.decode(offset.offset, offset.metadata)

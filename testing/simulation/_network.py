@@ -98,10 +98,10 @@ class Connection:
         heap, rng = world.heap, world.rng
         self.under_way.append(call)
         if not world.broker.reachable:
-            heap.at(heap.now + rng.randint(1, 20), self._break, self.epoch, "connection refused")
+            heap.at(heap.now + 1 + int(rng.random() * 20), self._break, self.epoch, "connection refused")
             return
         delay_ms = 1 + int(rng.random() * 4)
-        fault = world.network_fault()
+        fault = None if world.healed else world.network_fault()
         if fault is not None:
             if world.trace is not None:
                 world.say(f"{call} meets {fault}")

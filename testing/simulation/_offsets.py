@@ -15,6 +15,7 @@ Value: TypeAlias = tuple[int, str] | None
 Key: TypeAlias = tuple[str, TopicPartition]
 
 _UNSEEN: Final = object()
+_NO_ENTRIES: Final[dict[TopicPartition, OffsetEntry | bytes]] = {}
 
 
 @dataclass(slots=True)
@@ -103,14 +104,12 @@ class Book:
         """Compare with what the coordinator has. Raises Violation."""
         offsets = durable.offsets
         for (group, partition), expected in self._expected.items():
-            entries = offsets.get(group)
-            entry = None if entries is None else entries.get(partition)
-            if entry is expected.seen:
-                continue
-            value = _value(entry, durable, group, partition)
-            if not expected.allows(value):
-                raise self.violation(group, partition, value, where)
-            expected.seen = entry
+            entry = offsets.get(group, _NO_ENTRIES).get(partition)
+            if entry is not expected.seen:
+                value = _value(entry, durable, group, partition)
+                if not expected.allows(value):
+                    raise self.violation(group, partition, value, where)
+                expected.seen = entry
 
     def check_read(self, group: str, partition: TopicPartition, value: Value, since: int) -> None:
         """Compare with what a client is told whose request came in at event ``since``. Raises Violation."""
@@ -146,6 +145,22 @@ def values_of(commit: Any) -> dict[TopicPartition, Value]:
         for topic in commit.topics
         for row in topic.partitions
     }
+
+
+def same_state(live: Durable, read: Durable, what: str) -> None:
+    """Raises Violation S7 where the two differ."""
+    if live.stored != read.stored:
+        differ = {
+            group: (live.stored.get(group), read.stored.get(group))
+            for group in {**live.stored, **read.stored}
+            if live.stored.get(group) != read.stored.get(group)
+        }
+        raise Violation("S7", f"{what} has other groups: {differ}")
+    for group in {**live.offsets, **read.offsets}:
+        mine = {partition: entry[:5] for partition, entry in live.committed(group)}
+        other = {partition: entry[:5] for partition, entry in read.committed(group)}
+        if mine != other:
+            raise Violation("S7", f"{what} has other offsets of {group}: {other} where {mine} was known")
 
 
 def _value(

@@ -15,7 +15,7 @@ from ._world import Stats, World
 
 #: Lines of a failed schedule that are shown.
 _SHOWN_LINES = 60
-_COLLECT_EVERY = 10
+_COLLECT_EVERY = 50
 
 
 class SimulationFailed(AssertionError):  # noqa: N818
@@ -123,6 +123,8 @@ class _Run:
             world.run()
         except Violation as violation:
             return world, violation
+        finally:
+            world.close()
         return world, None
 
     def shrunk(self, violation: Violation, left_out: Collection[str]) -> SimulationFailed:
@@ -142,8 +144,8 @@ class _Run:
 
 @contextmanager
 def _own_loop() -> Iterator[None]:
-    """Give the thread its event loop back at the end; and the garbage collector, which is called between
-    schedules instead: what a schedule makes is all of one age.
+    """Give the thread its event loop back at the end; and the garbage collector, which has little to do: a
+    schedule is taken apart when it is over.
     """
     set_running: Callable[[asyncio.AbstractEventLoop | None], None] = asyncio._set_running_loop
     before = asyncio._get_running_loop()

@@ -98,7 +98,7 @@ class World:
     def network_fault(self) -> str | None:
         """What happens to the next message, if anything."""
         drawn = self.rng.random()
-        if drawn >= self._faulty or self.healed:
+        if drawn >= self._faulty:
             return None
         self.stats.network_faults += 1
         for name, chance in self._faults:
@@ -115,7 +115,11 @@ class World:
     def connections_broke(self) -> None:
         """The broker is gone: each connection is found broken a little later."""
         for connection in self.connections():
-            self.heap.at(self.heap.now + self.rng.randint(0, 20), connection.reset, "closed by the broker")
+            if connection.under_way:
+                late_ms = int(self.rng.random() * 20)
+                self.heap.at(self.heap.now + late_ms, connection.reset, "closed by the broker")
+            else:
+                connection.close()
 
     def start_member(self, name: str) -> None:
         """A process of a member starts."""
@@ -147,7 +151,9 @@ class World:
         self._heal()
         self._settle()
         rebalances = self.stats.rebalances
-        self._let_pass(self.heap.now + plan.quiet_ms)
+        # what an empty group has expires, and little else happens in it
+        alone = not any(self.living(group) for group in plan.groups)
+        self._let_pass(self.heap.now + (max(plan.quiet_ms, 2 * plan.session_ms) if alone else plan.quiet_ms))
         if self.stats.rebalances > rebalances:
             self.checks.fail("L4", "a rebalance in a group that was settled")
         self.consumers.settled()
@@ -181,6 +187,7 @@ class World:
         self.broker.heal()
         for member in self.members.values():
             member.frozen_until = 0
+            member.later(0, member.deliver)
         for connection in self.connections():
             connection.reset("the network was mended")
 
@@ -258,6 +265,18 @@ class World:
                     return "L3", partial(text.format, partition, name, end, done, committed)
         waiting = self.checks.unanswered()
         return "L2", (lambda: f"{waiting} are not answered") if waiting else None
+
+    def close(self) -> None:
+        """Forget who took part, so that all of it is freed now: everybody knows everybody, and would wait for
+        the garbage collector, which takes more time than they did to be made.
+        """
+        self.broker.close()
+        self.heap.clear()
+        for member in self.members.values():
+            member.close()
+        for part in (self.checks, self.consumers, self._incidents.tool, self._incidents):
+            vars(part).clear()
+        self.members.clear()
 
     def describe(self) -> dict[str, Any]:
         """The plan in few words, for a trace."""
