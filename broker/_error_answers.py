@@ -63,7 +63,7 @@ _MIRRORS: dict[int, tuple[_Level, ...]] = {
     ApiKey.ALTER_CONFIGS: _CONFIG_RESOURCES,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _CONFIG_RESOURCES,
     ApiKey.CREATE_PARTITIONS: (_Level("topics", "results", _same("name")),),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (_Level("users", "results", {"name": "user"}),),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (_Level("users", "results", {}),),
     ApiKey.ALTER_CLIENT_QUOTAS: (_Level("entries", "entries", _same("entity")),),
     ApiKey.DELETE_GROUPS: (_Level("groups_names", "results", {"": "group_id"}),),
 }

@@ -126,6 +126,12 @@ ACCESS: Final[Mapping[ApiKey, tuple[Access, ...]]] = {
             ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             "the names of topics given by id: without it they are not told",
         ),
+        Access(
+            Operation.DELETE,
+            _CLUSTER,
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            "each topic, if the next right is missing",
+        ),
         _asked(Operation.DELETE, _TOPIC, "each topic"),
     ),
     ApiKey.DELETE_RECORDS: (_asked(Operation.DELETE, _TOPIC, "each topic"),),

@@ -119,7 +119,7 @@ GUARDS: Final[dict[ApiKey, Guard]] = {
         for key in (ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
     },
     ApiKey.CREATE_PARTITIONS: topics(_only(ApiKey.CREATE_PARTITIONS)),
-    ApiKey.DELETE_GROUPS: groups(_only(ApiKey.DELETE_GROUPS)),
-    ApiKey.OFFSET_DELETE: whole(_REMOVE_GROUP, field=_GROUP_ID, then=topics(_REMOVE_TOPIC)),
+    ApiKey.DELETE_GROUPS: groups(_only(ApiKey.DELETE_GROUPS), refused_once=True),
+    ApiKey.OFFSET_DELETE: whole(_REMOVE_GROUP, field=_GROUP_ID, then=topics(_REMOVE_TOPIC, always=True)),
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
 }

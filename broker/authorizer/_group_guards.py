@@ -12,12 +12,14 @@ from ._acls import CLUSTER_NAME, ResourceType
 from ._guard import Asked, append, each, groups, refuse, topic_name
 
 #: Kinds of coordinators: of groups, transactions, share groups.
-_GROUP_KEY, _TRANSACTION_KEY = 0, 1
+_GROUP_KEY, _TRANSACTION_KEY, _SHARE_KEY = range(3)
 
 
 async def find_coordinator(asked: Asked) -> Any:
     group, transaction, share = ACCESS[ApiKey.FIND_COORDINATOR]
     request, body = asked.request, asked.request.body
+    if body.key_type not in (_GROUP_KEY, _TRANSACTION_KEY, _SHARE_KEY):
+        return await asked.proceed()  # which refuses it
 
     def wanted(key: str) -> tuple[Access, str]:
         if body.key_type == _GROUP_KEY:

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._config_request import ConfigResource, flaw, has_configs, times_named
 from .._error_answers import element_errors, mirrored_arrays
 from .._requests import Handler, Request
 from ._access import Access
@@ -19,9 +20,6 @@ from ._authorizer import Authorizer
 
 if TYPE_CHECKING:
     from .._node import Node
-
-#: Numbers of kinds of configs.
-_CONFIG_TOPIC, _CONFIG_GROUP = 2, 32
 
 
 @dataclass(slots=True)
@@ -61,8 +59,11 @@ def refuse(access: Access) -> KafkaError:
     return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
 
 
-async def each(asked: Asked, wanted_of: Callable[[Any], Wanted]) -> Any:
-    """Carry out the elements of the request's outermost array that are allowed."""
+async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool = False) -> Any:
+    """Carry out the elements of the request's outermost array that are allowed.
+
+    An error of the whole, which comes only where the handler was asked, stands alone.
+    """
     request = asked.request
     asking, answering = mirrored_arrays(request)
     allowed: list[Any] = []
@@ -76,7 +77,9 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted]) -> Any:
     if not refused:
         return await asked.proceed()
     setattr(request.body, asking, allowed)
-    answer = await asked.proceed() if allowed else request.answer()
+    answer = await asked.proceed() if allowed or always else request.answer()
+    if getattr(answer, "error_code", ErrorCode.NONE):
+        return answer
     for code, items in refused.items():
         append(answer, answering, element_errors(request, items, code))
     return answer
@@ -95,15 +98,15 @@ def topic_name(asked: Asked, item: Any, field: str = "name") -> str | None:
     return name if topic_id is None else asked.node.topics.name_of(topic_id)
 
 
-def topics(access: Access, field: str = "name") -> Guard:
-    """A request whose outermost array are topics."""
+def topics(access: Access, field: str = "name", *, always: bool = False) -> Guard:
+    """A request whose outermost array are topics; ``always``: carried out if none is allowed, too."""
 
     async def guard(asked: Asked) -> Any:
         def wanted(item: Any) -> Wanted:
             name = topic_name(asked, item, field)
             return None if name is None else (access, name)
 
-        return await each(asked, wanted)
+        return await each(asked, wanted, always=always)
 
     return guard
 
@@ -120,23 +123,36 @@ def whole(access: Access, *, field: str | None = None, then: Guard | None = None
     return guard
 
 
-def groups(access: Access) -> Guard:
-    """A request whose outermost array are group ids."""
+def groups(access: Access, *, refused_once: bool = False) -> Guard:
+    """A request whose outermost array are group ids; with ``refused_once`` each is refused once."""
 
     async def guard(asked: Asked) -> Any:
+        asking, _ = mirrored_arrays(asked.request)
+        named = getattr(asked.request.body, asking)
+        if refused_once and len(set(named)) < len(named):
+            allowed = [one for one in named if asked.shows(access, one)]
+            setattr(asked.request.body, asking, [*allowed, *(set(named) - set(allowed))])
         return await each(asked, lambda group_id: (access, group_id))
 
     return guard
 
 
 def configs(topic: Access, cluster: Access, group: Access) -> Guard:
-    """A request whose outermost array are resources with configs; a kind that has none is the handler's."""
+    """A request whose outermost array are resources with configs; what cannot be meant is the handler's."""
 
     async def guard(asked: Asked) -> Any:
+        request = asked.request
+        altering = request.api.key != ApiKey.DESCRIBE_CONFIGS
+        times = times_named(request.body.resources)
+        if not altering and not all(map(has_configs, request.body.resources)):
+            return await asked.proceed()
+
         def wanted(item: Any) -> Wanted:
-            if item.resource_type == _CONFIG_TOPIC:
+            if altering and flaw(item, times):
+                return None
+            if item.resource_type == ConfigResource.TOPIC:
                 return topic, item.resource_name
-            if item.resource_type == _CONFIG_GROUP:
+            if item.resource_type == ConfigResource.GROUP:
                 return group, item.resource_name
             return cluster, CLUSTER_NAME
 

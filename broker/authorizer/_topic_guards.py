@@ -27,14 +27,21 @@ async def create_topics(asked: Asked) -> Any:
 
 
 async def delete_topics(asked: Asked) -> Any:
-    describe, delete = ACCESS[ApiKey.DELETE_TOPICS]
+    describe, delete_any, delete = ACCESS[ApiKey.DELETE_TOPICS]
     request = asked.request
+    if asked.shows(delete_any):
+        return await asked.proceed()
+
+    def is_missed(name: str) -> bool:
+        """Whether there is none, and the sender may know."""
+        return asked.node.topics.get(name) is None and asked.shows(describe, name)
+
     if request.version < 6:
-        return await each(asked, lambda name: (delete, name))
+        return await each(asked, lambda name: None if is_missed(name) else (delete, name))
     allowed, refused = [], []
     for item in request.body.topics:
         name = topic_name(asked, item)
-        if name is None or (asked.may(delete, name)):
+        if name is None or is_missed(name) or asked.may(delete, name):
             allowed.append(item)
         else:
             told = name if item.name is not None or asked.shows(describe, name) else None

@@ -37,6 +37,11 @@ def number(kind: type[NumberT], value: int) -> NumberT:
         return kind(0)
 
 
+def is_known(wanted: AclFilter) -> bool:
+    """Whether all numbers of the filter mean something here."""
+    return 0 not in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
+
+
 def filter_of(item: Any) -> AclFilter:
     """The filter in a DescribeAcls, or in an element of a DeleteAcls."""
     return AclFilter(

@@ -4,11 +4,11 @@ the broker that may change while it runs (KIP-133, KIP-226, KIP-339).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._config_request import DELETE, ConfigResource, flaw, no_configs, times_named
 from .._config_view import ConfigRow, broker_rows, topic_rows
 from .._live_settings import kafka_name
 from .._requests import Request
@@ -17,10 +17,8 @@ from ..security._listeners import PREFIX
 
 if TYPE_CHECKING:
     from .._node import Node
-    from .._topics import Topic
 
-_TOPIC, _BROKER = 2, 4
-_SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_SET, _APPEND, _SUBTRACT = 0, 2, 3
 
 #: Configs that are lists: the ones that can be appended to and subtracted from.
 _LISTS = frozenset(
@@ -43,13 +41,13 @@ _Changed = Callable[[Mapping[str, Any], list[ConfigRow], Any], _Given]
 async def handle(node: Node, request: Request) -> Any:
     made = request.part("AlterConfigsResourceResponse")
     changed = _incremental if request.api.key == ApiKey.INCREMENTAL_ALTER_CONFIGS else _whole
-    times = Counter((item.resource_type, item.resource_name) for item in request.body.resources)
+    times = times_named(request.body.resources)
     responses = []
     for item in request.body.resources:
         code, message = ErrorCode.NONE, None
         try:
-            if times[item.resource_type, item.resource_name] > 1:
-                raise _refused("each resource may be in the request once")
+            if reason := flaw(item, times):
+                raise _refused(reason)
             _alter(node, item, changed, validate_only=request.body.validate_only)
         except KafkaError as error:
             code, message = error.code, error.message
@@ -65,19 +63,31 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _alter(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:
-    if any(times > 1 for times in Counter(config.name for config in item.configs).values()):
-        raise _refused("each config may be named once")
-    try:
-        if item.resource_type == _BROKER:
+    if item.resource_type == ConfigResource.BROKER:
+        try:
             _alter_settings(node, item, changed, validate_only=validate_only)
-        else:
-            _alter_topic(node, _topic(node, item), item, changed, validate_only=validate_only)
+        except SettingsError as error:
+            raise _refused(str(error)) from None
+    elif item.resource_type == ConfigResource.TOPIC:
+        _alter_topic(node, item, changed, validate_only=validate_only)
+    else:
+        raise _refused(no_configs(item))
+
+
+def _alter_topic(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:
+    """What is wrong with the values is told before that there is no such topic, as Apache Kafka does."""
+    name = item.resource_name
+    if not name:
+        raise _refused("there are no defaults of all topics to change: name a topic")
+    node.topics.check_name(name)
+    topic = node.topics.get(name)
+    before = {} if topic is None else topic.configs
+    try:
+        configs = node.topics.check_configs(changed(before, topic_rows(node, before), item.configs))
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-
-
-def _alter_topic(node: Node, topic: Topic, item: Any, changed: _Changed, *, validate_only: bool) -> None:
-    configs = node.topics.check_configs(changed(topic.configs, topic_rows(node, topic.configs), item.configs))
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     if not validate_only:
         node.topics.alter(topic, configs)
 
@@ -92,22 +102,9 @@ def _alter_settings(node: Node, item: Any, changed: _Changed, *, validate_only: 
         node.live.set(for_all=for_all, values=values)
 
 
-def _topic(node: Node, item: Any) -> Topic:
-    name = item.resource_name
-    if item.resource_type != _TOPIC:
-        raise _refused(f"resource type {item.resource_type}: topics (2) and brokers (4) have configs")
-    if not name:
-        raise _refused("there are no defaults of all topics to change: name a topic")
-    node.topics.check_name(name)
-    topic = node.topics.get(name)
-    if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-    return topic
-
-
 def _whole(_before: Mapping[str, Any], _rows: list[ConfigRow], configs: Any) -> _Given:
     """All configs anew: what is not named has its default again."""
-    return {config.name: _value(config) for config in configs}
+    return {config.name: config.value for config in configs}
 
 
 def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any) -> _Given:
@@ -117,8 +114,8 @@ def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any
     for config in configs:
         name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name
         if config.config_operation == _SET:
-            given[name] = _value(config)
-        elif config.config_operation == _DELETE:
+            given[name] = config.value
+        elif config.config_operation == DELETE:
             given.pop(name, None)
         elif config.config_operation in (_APPEND, _SUBTRACT):
             row = rows.get(name)
@@ -129,7 +126,7 @@ def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any
 
 
 def _list(config: Any, before: str) -> str:
-    named = _value(config).split(",")
+    named = config.value.split(",")
     if config.name not in _LISTS:
         verb = "appended to" if config.config_operation == _APPEND else "subtracted from"
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"{config.name} is no list: it cannot be {verb}, set it")
@@ -137,13 +134,6 @@ def _list(config: Any, before: str) -> str:
     if config.config_operation == _APPEND:
         return ",".join(dict.fromkeys(items + named))
     return ",".join(item for item in items if item not in named)
-
-
-def _value(config: Any) -> str:
-    if config.value is None:
-        raise _refused(f"{config.name} has no value: give one, or delete it")
-    value: str = config.value
-    return value
 
 
 def _refused(reason: str) -> KafkaError:

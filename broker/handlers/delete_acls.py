@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...protocol import ErrorCode
 from .._requests import Request
-from ._acls import authorizer_of, filter_of
+from ._acls import authorizer_of, filter_of, is_known
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -16,12 +17,14 @@ async def handle(node: Node, request: Request) -> Any:
     make_acl = request.part("DeleteAclsFilterResult", "DeleteAclsMatchingAcl")
     authorizer = authorizer_of(node)
     # a rule that two filters mean is told with both
-    found = [authorizer.find(wanted) for wanted in map(filter_of, request.body.filters)]
+    filters = [filter_of(item) for item in request.body.filters]
+    found = [authorizer.find(wanted) if is_known(wanted) else [] for wanted in filters]
     authorizer.delete(acl for acls in found for acl in acls)
     return request.answer(
         filter_results=[
             make(
-                error_message=None,
+                error_code=ErrorCode.NONE if is_known(wanted) else ErrorCode.INVALID_REQUEST,
+                error_message=None if is_known(wanted) else "a number in the filter means nothing here",
                 matching_acls=[
                     make_acl(
                         error_message=None,
@@ -36,6 +39,6 @@ async def handle(node: Node, request: Request) -> Any:
                     for acl in acls
                 ],
             )
-            for acls in found
+            for wanted, acls in zip(filters, found, strict=True)
         ]
     )

@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode, KafkaError
+from .._config_request import ConfigResource, has_configs, no_configs
 from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
 from .._requests import Request
 
 if TYPE_CHECKING:
     from .._node import Node
 
-_TOPIC, _BROKER = 2, 4
-
 
 async def handle(node: Node, request: Request) -> Any:
     make = request.part("DescribeConfigsResult")
+    # as in Apache Kafka: whose request is not understood is told nothing of the rest of it
+    wrong = next((item for item in request.body.resources if not has_configs(item)), None)
     results = []
     for resource in request.body.resources:
         code, message, configs = ErrorCode.NONE, None, []
         try:
-            rows = _rows(node, resource)
+            rows = _rows(node, wrong or resource)
             keys = resource.configuration_keys
             configs = [_shown(request, row) for row in rows if not keys or row.name in keys]
         except KafkaError as error:
@@ -39,13 +40,13 @@ async def handle(node: Node, request: Request) -> Any:
 
 def _rows(node: Node, resource: Any) -> list[ConfigRow]:
     name = resource.resource_name
-    if resource.resource_type == _TOPIC:
+    if resource.resource_type == ConfigResource.TOPIC:
         node.topics.check_name(name)
         topic = node.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         return topic_rows(node, topic.configs)
-    if resource.resource_type == _BROKER:
+    if resource.resource_type == ConfigResource.BROKER:
         if name == "":
             return default_rows(node)
         if name != str(node.node_id):
@@ -53,10 +54,7 @@ def _rows(node: Node, resource: Any) -> list[ConfigRow]:
                 ErrorCode.INVALID_REQUEST, f"broker {name!r} is not this one, which is {node.node_id}"
             )
         return broker_rows(node)
-    raise KafkaError(
-        ErrorCode.INVALID_REQUEST,
-        f"resource type {resource.resource_type}: topics (2) and brokers (4) have configs",
-    )
+    raise KafkaError(ErrorCode.INVALID_REQUEST, no_configs(resource))
 
 
 def _shown(request: Request, row: ConfigRow) -> Any:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _NUMBERS = {name: number for number, name in _MECHANISMS.items()}
 
+#: Credentials by mechanism and user.
 _Credentials = dict[tuple[str, str], ScramCredential]
+#: None: gone.
+_Changes = dict[tuple[str, str], ScramCredential | None]
 
 
 async def describe(node: Node, request: Request) -> Any:
@@ -45,23 +48,18 @@ async def describe(node: Node, request: Request) -> Any:
 async def alter(node: Node, request: Request) -> Any:
     body = request.body
     items = [*body.deletions, *body.upsertions]
-    times = Counter((item.name, item.mechanism) for item in items)
+    before = node.scram_users.copy()
     errors: dict[str, KafkaError | None] = {item.name: None for item in items}
-    changed = node.scram_users.copy()
+    changed: _Changes = dict(before)
     for user in errors:
-        before = dict(changed)
         try:
-            for item in (item for item in items if item.name == user):
-                if times[item.name, item.mechanism] > 1:
-                    raise KafkaError(
-                        ErrorCode.DUPLICATE_RESOURCE, "a credential may be changed once in a request"
-                    )
-                _change(changed, item)
-        except KafkaError as error:
             # all of a user's changes, or none
-            errors[user], changed = error, before
-    if changed != node.scram_users.copy():
-        node.scram_users.replace(changed)
+            changed |= _changes(before, [item for item in items if item.name == user])
+        except KafkaError as error:
+            errors[user] = error
+    kept = {key: credential for key, credential in changed.items() if credential is not None}
+    if kept != before:
+        node.scram_users.replace(kept)
     make = request.part("AlterUserScramCredentialsResult")
     return request.answer(
         results=[
@@ -75,7 +73,18 @@ async def alter(node: Node, request: Request) -> Any:
     )
 
 
-def _change(credentials: _Credentials, item: Any) -> None:
+def _changes(before: _Credentials, items: list[Any]) -> _Changes:
+    """What a user's items make of its credentials. Raises KafkaError at the first wrong one."""
+    changes: _Changes = {}
+    for item in items:
+        key, credential = _change(before, item)
+        if key in changes:
+            raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, "a credential may be changed once in a request")
+        changes[key] = credential
+    return changes
+
+
+def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCredential | None]:
     mechanism = _MECHANISMS.get(item.mechanism)
     if not item.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
@@ -84,12 +93,13 @@ def _change(credentials: _Credentials, item: Any) -> None:
             ErrorCode.UNSUPPORTED_SASL_MECHANISM,
             f"mechanism {item.mechanism}: 1 and 2 are known (SHA-256, -512)",
         )
+    key = mechanism, item.name
     if not hasattr(item, "iterations"):
-        if credentials.pop((mechanism, item.name), None) is None:
+        if key not in before:
             raise KafkaError(
                 ErrorCode.RESOURCE_NOT_FOUND, f"user {item.name!r} has no {mechanism} credential"
             )
-        return
+        return key, None
     if not MIN_ITERATIONS <= item.iterations <= MAX_ITERATIONS:
         raise KafkaError(
             ErrorCode.UNACCEPTABLE_CREDENTIAL,
@@ -97,6 +107,5 @@ def _change(credentials: _Credentials, item: Any) -> None:
         )
     if not item.salt or not item.salted_password:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
-    credentials[mechanism, item.name] = ScramCredential.of_salted(
-        mechanism, bytes(item.salt), bytes(item.salted_password), item.iterations
-    )
+    salted = bytes(item.salt), bytes(item.salted_password)
+    return key, ScramCredential.of_salted(mechanism, *salted, item.iterations)

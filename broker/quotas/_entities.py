@@ -20,7 +20,8 @@ USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 _TYPES: Final = (USER, CLIENT_ID)
 #: Tools ask for quotas of addresses too; there are none.
-_ASKED_FOR: Final = (*_TYPES, "ip")
+_ADDRESS: Final = "ip"
+_ASKED_FOR: Final = (*_TYPES, _ADDRESS)
 
 #: Kafka's numbers for how a filter names an entity.
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
@@ -39,6 +40,8 @@ class QuotaKey(StrEnum):
 
 
 _WHOLE: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE})
+#: What a whole number of 64 bits cannot be.
+_TOO_MUCH: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ def check_filter(components: Iterable[tuple[str, int, str | None]], *, strict: b
                 ErrorCode.UNSUPPORTED_VERSION, f"entity type {kind!r}: quotas are for {USER} and {CLIENT_ID}"
             )
         wanted[kind] = _wanted(kind, how, name)
+    if _ADDRESS in wanted and len(wanted) > 1:
+        raise _refused("quotas of addresses are for nothing else: ask for ip alone")
     return Filter(wanted, strict)
 
 
@@ -119,8 +124,8 @@ def check_value(key: str, value: float) -> QuotaKey:
         raise _refused(f"{key!r} is no quota: there are {', '.join(QuotaKey)}") from None
     if not math.isfinite(value) or value <= 0:
         raise _refused(f"{key}={value:g} is not allowed: it must be above 0")
-    if known in _WHOLE and value != int(value):
-        raise _refused(f"{key}={value:g} is not allowed: it must be a whole number")
+    if known in _WHOLE and (value != int(value) or value >= _TOO_MUCH):
+        raise _refused(f"{key}={value:g} is not allowed: it must be a whole number below 2^63")
     return known
 
 

@@ -105,14 +105,14 @@ def test_a_limit_of_one_listener_is_there_again_after_a_start(tmp_path: Path) ->
     [
         ("", "listener.name.plaintext.max.connections", SET, "3", ErrorCode.INVALID_REQUEST),
         ("1", "listener.name.plaintext.ssl.client.auth", SET, "none", ErrorCode.INVALID_REQUEST),
-        ("1", "listener.name.nowhere.max.connections", SET, "3", ErrorCode.INVALID_CONFIG),
-        ("1", "listener.name.plaintext.max.connections", SET, "-3", ErrorCode.INVALID_CONFIG),
+        ("1", "listener.name.nowhere.max.connections", SET, "3", ErrorCode.INVALID_REQUEST),
+        ("1", "listener.name.plaintext.max.connections", SET, "-3", ErrorCode.INVALID_REQUEST),
         ("1", "num.partitions", SET, "3", ErrorCode.INVALID_REQUEST),
         ("2", "log.retention.ms", SET, "3", ErrorCode.INVALID_REQUEST),
-        ("1", "log.retention.ms", SET, "often", ErrorCode.INVALID_CONFIG),
-        ("1", "no.such.setting", SET, "3", ErrorCode.INVALID_CONFIG),
+        ("1", "log.retention.ms", SET, "often", ErrorCode.INVALID_REQUEST),
+        ("1", "no.such.setting", SET, "3", ErrorCode.INVALID_REQUEST),
         ("1", "log.retention.ms", APPEND, "3", ErrorCode.INVALID_CONFIG),
-        ("1", "max.connections.per.ip.overrides", SET, "nonsense", ErrorCode.INVALID_CONFIG),
+        ("1", "max.connections.per.ip.overrides", SET, "nonsense", ErrorCode.INVALID_REQUEST),
     ],
 )
 def test_what_cannot_be_set_is_refused_and_nothing_changes(

@@ -235,6 +235,18 @@ CASES: tuple[Case, ...] = (
             (6, True, (_t(_OP.DELETE, "t/new"), _t(_D, "t/hidden"))),
         )
     ),
+    *(
+        Case(
+            ApiKey.DELETE_TOPICS,
+            version,
+            topic.delete_topics(version, by_id=version >= 6, named=["t/new"]),
+            (_c(_OP.DELETE),),
+            "by cluster",
+            before=topic.make_new,
+            done=topic.new_is_gone,
+        )
+        for version in (5, 6)
+    ),
     Case(ApiKey.DELETE_RECORDS, 2, topic.delete_records(), (_t(_OP.DELETE),)),
     Case(ApiKey.INIT_PRODUCER_ID, 5, topic.producer_id(None), (_c(_OP.IDEMPOTENT_WRITE),), "by cluster"),
     Case(ApiKey.INIT_PRODUCER_ID, 5, topic.producer_id(None), (_t(_W),), "by topic"),

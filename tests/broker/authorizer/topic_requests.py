@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from kohort.protocol import ApiKey
@@ -228,10 +228,12 @@ def make_new(world: World) -> None:
         world.make_topic("t/new")
 
 
-def delete_topics(version: int, *, by_id: bool = False) -> Fields:
+def delete_topics(
+    version: int, *, by_id: bool = False, named: Iterable[str] = ("t/new", "t/hidden")
+) -> Fields:
     def fields(world: World) -> dict[str, Any]:
         if version < 6:
-            return {"topic_names": [world["t/new"], world["t/hidden"]], "timeout_ms": 30_000}
+            return {"topic_names": [world[plain] for plain in named], "timeout_ms": 30_000}
         topics = [
             part(
                 ApiKey.DELETE_TOPICS,
@@ -240,7 +242,7 @@ def delete_topics(version: int, *, by_id: bool = False) -> Fields:
                 name=None if by_id else world[plain],
                 topic_id=world.ids[plain] if by_id else None,
             )
-            for plain in ("t/new", "t/hidden")
+            for plain in named
         ]
         return {"topics": topics, "timeout_ms": 30_000}
 

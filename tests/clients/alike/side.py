@@ -35,9 +35,8 @@ class Answer(NamedTuple):
 
 
 class Connection:
-    def __init__(self, bootstrap: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=20)
+    def __init__(self, connected: socket.socket) -> None:
+        self.socket = connected
         self.waiting: dict[int, Sent] = {}
         self.closed = False
         self._received = b""
@@ -103,9 +102,14 @@ class Side:
         own = self.clients[sent.client].connections
         free = next((each for each in own if not each.waiting and not each.closed), None)
         if free is None:
-            free = Connection(self.bootstrap)
+            free = Connection(self.connect(sent.client))
             own.append(free)
         free.send(sent, fields)
+
+    def connect(self, _client: int) -> socket.socket:
+        """For this client; may log in."""
+        host, _, port = self.bootstrap.rpartition(":")
+        return socket.create_connection((host, int(port)), timeout=20)
 
     def connections(self) -> list[Connection]:
         return [each for client in self.clients for each in client.connections if not each.closed]

@@ -25,7 +25,9 @@ NOTHING = encode_assignment((), version=0).decode(errors="backslashreplace")
 #: A broker may answer rows in any order; by these they are sorted.
 ORDER = (
     *("group_id", "member_id", "group_instance_id", "name", "topic", "topic_id"),
-    *("partition_index", "partition", "index", "error_code"),
+    *("partition_index", "partition", "index", "resource_type", "resource_name", "pattern_type"),
+    *("principal", "operation", "host", "permission_type"),
+    *("user", "mechanism", "entity", "entity_type", "key", "error_code"),
 )
 #: One broker's own: told is only whether there is one, or how many.
 OWN = {"host", "port", "node_id", "leader_id", "controller_id", "cluster_id", "brokers"}
@@ -60,6 +62,9 @@ def view(side: Side, answer: Answer) -> Any:
         for topic, rows in zip(answer.body.responses, told["responses"], strict=True):
             for partition, row in zip(topic.partitions, rows["partitions"], strict=True):
                 row["records"] = repr(_records(bytes(partition.records or b"")))
+    if key == ApiKey.DESCRIBE_CONFIGS:
+        for row in told["results"]:
+            row["rows"] = sorted(str({**each, "documentation": None}) for each in row.pop("configs"))
     seen = _view(side, told, "")
     if key == ApiKey.LIST_GROUPS:
         seen["groups"] = [each for each in seen["groups"] if each["group_id"] in side.groups]
