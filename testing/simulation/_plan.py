@@ -246,7 +246,12 @@ def _crashes(rng: Random, count: int, faults_ms: int, *, fsync: bool) -> list[In
         Incident(f"s{number}", rng.randint(1, faults_ms - 1), "simple-commit", 0, 0.0, 0)
         for number in range(2 * count)
     ]
-    return [*crashes, *commits]
+    # a log that only grew would be read back ever more slowly
+    compactions = [
+        Incident(f"k{number}", rng.randint(1, faults_ms - 1), "compaction", 0, 0.0, 0)
+        for number in range(count // 6)
+    ]
+    return [*crashes, *commits, *compactions]
 
 
 def _groups(

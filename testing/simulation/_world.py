@@ -231,6 +231,8 @@ class World:
                     return partial("{} is missing".format, name)
                 if group is not None and group.members:
                     return partial("{} has {}, who are gone".format, name, list(group.members))
+                if group is not None and group.state is not GroupState.EMPTY:
+                    return partial("{} is {}".format, name, group.state)
                 continue
             if group.state is not GroupState.STABLE:
                 return partial("{} is {}".format, name, group.state)
