@@ -94,7 +94,7 @@ def _check_heartbeat(answer: bytes) -> None:
     must("Heartbeat", wire.error_after_throttle(answer))
 
 
-def _heartbeats(member: Member) -> Stream:
+def heartbeat_stream(member: Member) -> Stream:
     def frame(correlation_id: int) -> bytes:
         return wire.heartbeat(member.group, member.generation, member.member_id, correlation_id)
 
@@ -126,7 +126,7 @@ def _commits(member: Member, partitions: int) -> Stream:
 
 def heartbeats(bootstrap: str, effort: Effort) -> Figures:
     with lone_members(bootstrap, CONNECTIONS, TOPIC) as members:
-        rate = pump([_heartbeats(member) for member in members], 64, effort.seconds)
+        rate = pump([heartbeat_stream(member) for member in members], 64, effort.seconds)
     return {"heartbeats": rate.per_second, "generator": rate.generator_share}
 
 
@@ -148,7 +148,7 @@ def _latency(times: list[float]) -> Figures:
 
 def heartbeat_latency(bootstrap: str, effort: Effort) -> Figures:
     with lone_members(bootstrap, 1, TOPIC) as (member,):
-        return _latency(one_at_a_time(_heartbeats(member), effort.requests))
+        return _latency(one_at_a_time(heartbeat_stream(member), effort.requests))
 
 
 def commit_latency(bootstrap: str, effort: Effort) -> Figures:
