@@ -239,3 +239,10 @@ def test_a_leaders_sync_group_is_read_as_it_was_written() -> None:
 def test_the_assignors_peak_memory_is_that_of_one_call() -> None:
     case = _sticky.same("medium", topics=100, partitions=100, members=50, goals=(0, 0))
     assert 0 < _sticky.peak_mib(case) < 100
+
+
+def test_the_loops_benchmark_measures_each_arrangement() -> None:
+    command = [sys.executable, "-m", "benchmarks.loops", "--rounds", "1", "--seconds", "0.1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=True)
+    for name in ("one loop", "two, in threads", "two, in processes"):
+        assert f"| {name} |" in done.stdout

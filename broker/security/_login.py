@@ -105,6 +105,9 @@ class Login:
         if header.api_key == ApiKey.SASL_HANDSHAKE and self._may_begin():
             return self._handshake(header, decode_request(frame, header))
         if self._exchange is not None:
+            if header.api_key == ApiKey.SASL_HANDSHAKE:
+                self._fail("another handshake in the middle of its authentication")
+                return _response(header, error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[])
             if header.api_key != ApiKey.SASL_AUTHENTICATE:
                 raise ProtocolError("another request in the middle of its authentication")
             body = decode_request(frame, header)

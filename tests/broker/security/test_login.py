@@ -152,6 +152,13 @@ def test_another_mechanism_is_told_what_there_is(wire: Wire) -> None:
     assert wire.closed_by_broker()
 
 
+def test_a_second_handshake_in_the_middle_is_refused_and_ends_the_connection(wire: Wire) -> None:
+    handshake(wire, "PLAIN")
+    answer = handshake(wire, "SCRAM-SHA-256")
+    assert (answer.error_code, answer.mechanisms) == (34, [])
+    assert wire.closed_by_broker()
+
+
 def test_another_request_in_the_middle_ends_the_connection(wire: Wire) -> None:
     handshake(wire, "SCRAM-SHA-256")
     with pytest.raises(EOFError):
