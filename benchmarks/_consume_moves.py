@@ -3,6 +3,9 @@
 All members are in this process. What is counted is, for each partition that came to the tenth or went from
 it, the time between the last record its old owner read and the first one its new owner read, while records
 flow all the time. That an assignor moves others' partitions as well is not counted.
+
+kohort's consumer is closed while it is being read, by another task, as a service does: it reads on until the
+others are ready to take over. The others have no such way.
 """
 
 from __future__ import annotations
@@ -169,8 +172,14 @@ async def _kohort(job: Job, number: int, reads: _Reads, stop: asyncio.Event) -> 
 
     settings = {**kohort_settings(job), "heartbeat_interval_ms": HEARTBEAT_MS}
     async with AsyncGroupConsumer(job["topic"], **settings) as consumer:
-        while not stop.is_set():
-            records = await consumer.getmany(timeout_ms=100)
-            for record in records:
-                reads.add(record.partition, number)
-            consumer.done_all(records)
+
+        async def close() -> None:
+            await stop.wait()
+            await consumer.close()
+
+        closing = asyncio.create_task(close())
+        # ends when the consumer is closed: what comes until then is read
+        async for record in consumer:
+            reads.add(record.partition, number)
+            consumer.done(record)
+        await closing

@@ -109,7 +109,7 @@ class GroupConsumer:
             if self._thread is None or self._loop.is_closed():
                 return
             try:
-                self._run(self._consumer.close(drain_timeout_ms=drain_timeout_ms, timeout_ms=timeout_ms))
+                self._run(self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms))
             finally:
                 self._stop_loop()
 

@@ -46,6 +46,9 @@ _COORDINATOR_CODES = frozenset(
     }
 )
 
+#: So many leaders at most are connected to before there is anything to fetch.
+_MOST_PREPARED = 8
+
 
 class Cluster:
     """An asyncio client for one cluster. ``async with Cluster("localhost:9092") as cluster: ...``
@@ -226,6 +229,18 @@ class Cluster:
                     raise
             attempt += 1
             await asyncio.sleep(delay)
+
+    async def prepare_fetches(self, topics: Iterable[str]) -> None:
+        """Connect to the leaders of these topics as ``fetch`` does, as far as that is possible now.
+
+        With many leaders most of the connections might never be used: none is opened.
+        """
+        known = [topic for name in topics if (topic := self.topic(name))]
+        leaders = {row.leader for topic in known for row in topic.partitions.values()}
+        leaders &= self._state.nodes.keys()
+        if len(leaders) <= _MOST_PREPARED:
+            opening = (self._connection(self._address(node), Channel.DATA) for node in leaders)
+            await asyncio.gather(*opening, return_exceptions=True)
 
     def _address(self, node_id: int) -> Address:
         node = self._state.nodes.get(node_id)

@@ -59,6 +59,9 @@ class ConsumerConfig(BaseModel):
     max_poll_interval_ms: PositiveMillis = 300_000
     #: How long the others wait for this member at a rebalance; by default ``max_poll_interval_ms``.
     rebalance_timeout_ms: PositiveMillis | None = None
+    #: How long a consumer that is closed reads on until the others are ready to take over, at most; 0: it
+    #: leaves at once. By default twice ``heartbeat_interval_ms``: they hear of it by a heartbeat.
+    leave_notice_ms: Millis | None = None
     #: How long a revocation waits for records that are delivered and not done; at most, and by default, nine
     #: tenths of the rebalance timeout.
     drain_timeout_ms: Millis | None = None
@@ -152,6 +155,11 @@ class ConsumerConfig(BaseModel):
     def rebalance_ms(self) -> int:
         """The rebalance timeout that is sent."""
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
+
+    @property
+    def notice_ms(self) -> int:
+        """How long a member reads on at most when it has told the group that it is about to leave."""
+        return 2 * self.heartbeat_interval_ms if self.leave_notice_ms is None else self.leave_notice_ms
 
     @property
     def commits(self) -> bool:

@@ -31,6 +31,9 @@ T = TypeVar("T")
 
 #: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
 CLOSE_TIMEOUT_MS = 30_000
+#: Who closes waits for no other member once nobody has read for so long.
+NOT_READ_MS = 300.0
+_CLOSED = "the consumer was closed"
 #: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
 #: a turn, so this also bounds how quickly data comes while records are read.
 TURN_S = 0.002
@@ -98,7 +101,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         self._status = (MemberState.UNJOINED, "not started", 0.0)
         self._error: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._closed = False
+        self._closed = self._closing = False
         self._time: Callable[[], float] = time.monotonic
         self._turn_ends = 0.0
         self._parts: Parts | None = None
@@ -170,21 +173,50 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
 
         Waits up to ``drain_timeout_ms`` for records that are delivered and not done (other tasks may be at
         them), and up to ``timeout_ms`` in all. A static member keeps its seat until its session ends.
+
+        While another task reads, records go on coming to it until the other members are ready to take over,
+        for up to ``leave_notice_ms``: see ``announce_leave``. Called again meanwhile it waits no longer.
         """
-        if self._closed:
+        await self.close_by(asyncio.current_task(), drain_timeout_ms, timeout_ms)
+
+    async def close_by(
+        self, caller: asyncio.Task[Any] | int | None, drain_timeout_ms: float, timeout_ms: float
+    ) -> None:
+        """``close``, for a task, or for the thread of this number."""
+        if self._closing:
+            self._built.driver.leave_now()
             return
-        self._closed = True
-        self._more.fire()
-        if (parts := self._parts) is not None:
-            loop = asyncio.get_running_loop()
-            deadline = loop.time() + timeout_ms / 1000
+        self._closing = True
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        try:
+            if (parts := self._parts) is not None and parts.watch.read_by_another(caller):
+                notice_ms = min(self.config.notice_ms, timeout_ms)
+                await parts.driver.announce_leave(_CLOSED, notice_ms, NOT_READ_MS)
+        finally:
+            self._closed = True
+            self._more.fire()
+        if parts is not None:
+            timeout_ms = max(0.0, deadline - loop.time()) * 1000
             await parts.handover.give_up_all(drain_timeout_ms, timeout_ms)
-            await parts.driver.leave("the consumer was closed", max(0.0, deadline - loop.time()) * 1000)
+            await parts.driver.leave(_CLOSED, max(0.0, deadline - loop.time()) * 1000)
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await parts.cluster.close()
         self.events.close()
+
+    async def announce_leave(self, timeout_ms: float | None = None) -> None:
+        """Tell the group that this consumer is about to close, and wait until the others are ready for that.
+
+        Records keep coming meanwhile: have another task go on with them, and call ``close`` afterwards. So
+        partitions rest only while they are handed over, and not until the others hear of it by a heartbeat.
+        Waits up to ``timeout_ms`` (default ``leave_notice_ms``); not at all for a static member, under an
+        eager assignor, alone in the group, or when the group's leader is another client that cannot know.
+        """
+        parts = self._running()
+        notice_ms = self.config.notice_ms if timeout_ms is None else timeout_ms
+        await parts.driver.announce_leave(_CLOSED, notice_ms)
 
     def subscribe(self, *topics: str) -> None:
         """Take part for these topics instead; partitions of others are given up in order."""

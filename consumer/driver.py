@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from ..assignors import TopicInfo
 from ..protocol import KafkaError, KohortError
@@ -24,6 +26,7 @@ from .weights import tell_weights
 
 #: Missing topics are looked for at this interval, the others at ``metadata_max_age_ms``.
 MISSING_TOPIC_MS = 1_000
+_IDLE_LOOKS = 3
 
 
 class Driver:
@@ -67,6 +70,8 @@ class Driver:
         self._missing: frozenset[str] = frozenset()
         self._look_again = Signal()
         self._look_now = False
+        self._prepared = False
+        self._hurried = False
 
     def now(self) -> float:
         """The clock of membership: milliseconds of the loop."""
@@ -96,6 +101,28 @@ class Driver:
         """The user is back after ``max_poll_interval_ms``."""
         self._membership.resume(self.now())
         self.carry_out()
+
+    async def announce_leave(self, reason: str, timeout_ms: float, idle_ms: float = math.inf) -> None:
+        """Tell the group that this member is about to leave, and wait until the others are ready for it.
+
+        Not longer than ``timeout_ms``, not when nobody reads for ``idle_ms``, and not after ``leave_now``.
+        """
+        deadline = self.now() + timeout_ms
+        if timeout_ms <= 0 or not self._membership.announce_leave(reason, self.now()):
+            return
+        self.carry_out()
+        looks = 0
+        while not (self._membership.may_leave or self._hurried) and (now := self.now()) < deadline:
+            # more than once: who reads may just not have had its turn
+            looks = looks + 1 if self._watch.idle(now, idle_ms) else 0
+            if looks == _IDLE_LOOKS:
+                return
+            await self._settled.wait(min(deadline - now, idle_ms / _IDLE_LOOKS))
+
+    def leave_now(self) -> None:
+        """Wait for nobody any more."""
+        self._hurried = True
+        self._settled.fire()
 
     async def leave(self, reason: str, timeout_ms: float) -> None:
         """Leave the group, as far as that is possible in time."""
@@ -176,7 +203,10 @@ class Driver:
                 self._failed(error)
 
     def _spawn(self, send: Send) -> None:
-        task = asyncio.create_task(self._send(send), name=f"kohort {send.api_key.name}")
+        self._start(self._send(send), f"kohort {send.api_key.name}")
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -220,6 +250,10 @@ class Driver:
             if self._selection.pattern is not None:
                 self._match(known)
             self._tell_missing(known)
+            if not self._prepared and self._wanted & known.topics.keys():
+                # while the group has its round: what it gives to this member waits for nothing then
+                self._prepared = True
+                self._start(self._cluster.prepare_fetches(self._wanted), "kohort connections")
             await tell_weights(
                 self._membership.measuring, self._cluster, self._group, self._led, self._report
             )

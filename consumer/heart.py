@@ -27,8 +27,6 @@ class Heart:
     under_way: Send | None = None
     generation: int = -1
     doubtful: bool = False
-    #: Whether another round is about to follow the last one.
-    expecting: bool = False
     _next: float = 0.0
     _pause_ms: float = math.inf
     _last_heard: float = 0.0
@@ -60,13 +58,11 @@ class Heart:
     def joined(self, now: float) -> None:
         """A JoinGroup was answered."""
         self.heard(now)
-        self.expecting = False
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
 
     def expect(self, now: float) -> None:
         """The group is about to have another round."""
-        self.expecting = True
         self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
         self._next = now + self._pause_ms
 

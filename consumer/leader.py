@@ -22,6 +22,7 @@ from ..assignors import (
     TopicInfo,
     validate_assignment,
 )
+from ..assignors.user_data import cooperative_claim
 from ..protocol import (
     KohortError,
     MalformedMessageError,
@@ -34,6 +35,11 @@ from ..protocol import (
 #: User data of every member's share while partitions wait for their owners to give them up (KIP-429): another
 #: round begins as soon as they have, and those who know of it ask more often. Others do not read it.
 ANOTHER_ROUND = b"another round follows"
+#: ... and at other times, under COOPERATIVE: this leader understands members that are about to leave.
+LISTENING = b"leaving members are heard"
+
+#: Ends the user data of a member that is about to leave, after a byte that says whether there was any else.
+_LEAVING = b"about to leave"
 
 #: Problems of an assignment that its error names.
 _SHOWN_PROBLEMS = 5
@@ -46,6 +52,8 @@ class Led:
     members: dict[str, Member] = field(default_factory=dict)
     #: Members whose subscription could not be read; they get nothing.
     unreadable: dict[str, str] = field(default_factory=dict)
+    #: Of the members, those that are about to leave; they get nothing, and what they still read nobody else.
+    leaving: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, rows: Iterable[Any]) -> Led:
@@ -57,6 +65,9 @@ class Led:
             except MalformedMessageError as error:
                 led.unreadable[row.member_id] = str(error)
                 subscription = Subscription(topics=())
+            if (data := subscription.user_data) is not None and data.endswith(_LEAVING):
+                led.leaving.add(row.member_id)
+                subscription = replace(subscription, user_data=without_leaving(data))
             led.members[row.member_id] = Member(row.member_id, subscription, row.group_instance_id)
         return led
 
@@ -64,6 +75,31 @@ class Led:
     def topics(self) -> frozenset[str]:
         """Every topic that some member wants."""
         return frozenset(topic for member in self.members.values() for topic in member.topics)
+
+    @property
+    def staying(self) -> dict[str, Member]:
+        """Those that an assignor is told of."""
+        return {name: member for name, member in self.members.items() if name not in self.leaving}
+
+    def still_read(self) -> dict[TopicPartition, int]:
+        """What those who are about to leave own, and of which generation they have it."""
+        claims = [cooperative_claim(self.members[name].subscription) for name in self.leaving]
+        owned: dict[TopicPartition, int] = {}
+        for claim in claims:
+            for partition in claim.partitions:
+                owned[partition] = max(claim.generation, owned.get(partition, claim.generation))
+        return owned
+
+
+def with_leaving(user_data: bytes | None) -> bytes:
+    """The user data of a member that is about to leave. Other leaders than ours do not read that far."""
+    return (user_data or b"") + bytes([user_data is not None]) + _LEAVING
+
+
+def without_leaving(user_data: bytes) -> bytes | None:
+    """What it would be otherwise."""
+    rest = user_data.removesuffix(_LEAVING)
+    return rest[:-1] if rest[-1:] == b"\1" else None
 
 
 class WrongAssignmentError(KohortError):
@@ -105,14 +141,37 @@ def assign(
 def _assigned(
     assignor: Assignor, protocol: RebalanceProtocol, led: Led, topics: Mapping[str, TopicInfo]
 ) -> Assigned:
-    given = assignor.assign(MappingProxyType(dict(topics)), MappingProxyType(led.members))
-    if problems := validate_assignment(topics, led.members, given, protocol):
-        raise WrongAssignmentError(assignor.name, problems)
-    there = sum(topics[topic].partition_count for topic in led.topics if topic in topics)
-    withheld = protocol is RebalanceProtocol.COOPERATIVE and sum(map(len, given.values())) < there
-    note = ANOTHER_ROUND if withheld else None
+    staying = led.staying if led.leaving else led.members
+    given: Mapping[str, Sequence[TopicPartition]] = {}
+    if staying:
+        given = assignor.assign(MappingProxyType(dict(topics)), MappingProxyType(staying))
+        if problems := validate_assignment(topics, staying, given, protocol):
+            raise WrongAssignmentError(assignor.name, problems)
+        if led.leaving:
+            given = _withheld(given, led)
+    note = None
+    if protocol is RebalanceProtocol.COOPERATIVE:
+        wanted = {topic for member in staying.values() for topic in member.topics}
+        there = sum(topics[topic].partition_count for topic in wanted if topic in topics)
+        note = ANOTHER_ROUND if sum(map(len, given.values())) < there else LISTENING
     shares = {member: encode_assignment(given.get(member, ()), note) for member in led.members}
     return Assigned(shares, assignor.name)
+
+
+def _withheld(given: Mapping[str, Sequence[TopicPartition]], led: Led) -> dict[str, list[TopicPartition]]:
+    """Without what members read that are about to leave: it is given when they are gone (KIP-429).
+
+    Whoever has it from a later generation keeps it.
+    """
+    still_read = led.still_read()
+    shares = {}
+    for name, partitions in given.items():
+        claim = cooperative_claim(led.members[name].subscription)
+        mine = frozenset(claim.partitions)
+        shares[name] = [
+            p for p in partitions if p not in still_read or (p in mine and claim.generation > still_read[p])
+        ]
+    return shares
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:

@@ -22,9 +22,12 @@ from ..statemachine import MemberState, MemberTrigger
 from . import group_messages
 from .effects import Adopt, ForgetCoordinator, NeedTopics, Send
 from .events import AssignmentRefused, BrokerUnavailable, RebalanceCompleted, RebalanceStarted
-from .leader import ANOTHER_ROUND, Led
-from .membership_core import MembershipCore
+from .leader import ANOTHER_ROUND, LISTENING, Led
+from .membership_core import FRESH_TOPICS_MS, GIVE_UP_AFTER_MS, NEXT_ROUND_MS, MembershipCore
 from .refusals import Reaction, reaction
+
+#: Why partitions are given up that the group's leader has for another member.
+MOVES = "moves to another member"
 
 
 class Membership(MembershipCore):
@@ -52,18 +55,12 @@ class Membership(MembershipCore):
         """The topics this member asks for."""
         return frozenset(self._subscription)
 
-    @property
-    def paused(self) -> bool:
-        """Whether this member stays away until ``resume``."""
-        return self._paused
-
     def next_deadline(self) -> float | None:
         """When to call ``advance`` at the latest; None while only answers can move anything."""
         times = [self._rejoin_at] if self._may_begin_round() else []
         if self.state.heartbeats and (beat := self._heart.deadline()) is not None:
             times.append(beat)
-        if self._round_overdue_at is not None:
-            times.append(self._round_overdue_at)
+        times += [at for at in (self._leave_at, self._round_overdue_at) if at is not None]
         return min(times, default=None)
 
     def can_commit(self) -> bool:
@@ -83,29 +80,11 @@ class Membership(MembershipCore):
         """Ask the group for a new round."""
         self._ask_rejoin(reason, now, 0.0)
 
-    def pause(self, reason: str) -> None:
-        """Leave, and stay away until ``resume``. What was owned is lost.
-
-        A static member only forgets its generation: its seat waits for it until the session ends (KIP-345).
-        """
-        self._paused = True
-        self._depart(reason)
-        self._lose(reason)
-        self._rejoin_reason = None
-
     def resume(self, now: float) -> None:
         """Come back after ``pause``."""
         if self._paused:
             self._paused = False
             self._ask_rejoin("polled again", now, 0.0)
-
-    def leave(self, reason: str) -> None:
-        """Leave for good; a static member keeps its seat. What is owned must have been released before."""
-        self._paused = True
-        self._depart(reason)
-        self._rejoin_reason = None
-        self.owned = frozenset()
-        self._forget_generation(reason)
 
     # what happens
 
@@ -146,10 +125,10 @@ class Membership(MembershipCore):
         if self._led is None:
             return
         known = {name: topics[name] for name in self._led.topics if name in topics}
+        self._topics, self._topics_at = known, now
         if self.state is MemberState.COMPLETING and self._request is None:
-            self._led_topics = known
-            self._send_sync(self._strategies.assign(self.protocol, self._led, known))
-        elif self.state is MemberState.STABLE:
+            self._assign(self._led, known)
+        elif self.state.heartbeats:
             before = self._led_topics
             self._led_topics = {**(before or {}), **known}
             changed = sorted(n for n in known if before is not None and known[n] != before.get(n))
@@ -170,6 +149,8 @@ class Membership(MembershipCore):
 
     def advance(self, now: float) -> None:
         """Do what is due: begin a round, send a heartbeat, notice that the session may be over."""
+        if self._leave_at is not None and now >= self._leave_at:
+            self._may_leave, self._leave_at = True, None
         if self._round_overdue_at is not None and now >= self._round_overdue_at:
             self._round_overdue_at = None
             if self.state is MemberState.STABLE:
@@ -192,6 +173,7 @@ class Membership(MembershipCore):
             and not self._paused
             and self.state is not MemberState.FAILED
             and not (self.state is MemberState.COMPLETING and self._led is not None)
+            and (self._leaving is None or not (self._may_leave or self._leave_at or self.generation < 0))
         )
 
     def _ask_rejoin(self, reason: str, now: float, delay_ms: float) -> None:
@@ -211,21 +193,27 @@ class Membership(MembershipCore):
             self._prepared = True
             if gone := self._given_up_before_joining():
                 self.owned -= frozenset(gone)
-                self._release(gone, lost=False, reason=reason)
+                why, self._moving = MOVES if self._moving else reason, frozenset()
+                self._release(gone, lost=False, reason=why)
                 return
         self._send_join(reason)
 
     def _given_up_before_joining(self) -> tuple[TopicPartition, ...]:
         if self.rebalance_protocol is RebalanceProtocol.EAGER:
             return tuple(sorted(self.owned))
-        return tuple(sorted(p for p in self.owned if p.topic not in self._subscription))
+        return tuple(sorted(p for p in self.owned if p in self._moving or p.topic not in self._subscription))
 
     def _send_join(self, reason: str) -> None:
         self._rejoin_reason, self._join_reason = None, reason
         if self.state is not MemberState.PREPARING:
             self._fire(MemberTrigger.JOIN, reason)
+        self._said_so = self._leaving is not None
         protocols = self._strategies.offer(
-            self._subscription, self.owned, self._owned_generation, self._settings.rack
+            self._subscription,
+            self.owned,
+            self._owned_generation,
+            self._settings.rack,
+            leaving=self._said_so,
         )
         self._request = group_messages.join_group(self._settings, self.member_id, protocols, reason)
         self._emit(self._request)
@@ -252,9 +240,24 @@ class Membership(MembershipCore):
                 # the coordinator keeps what it has; we still watch the topics for the group (KIP-814)
                 self._send_sync({})
             else:
+                if self._knows_topics(self._led, now):
+                    self._assign(self._led, self._topics)
                 self._emit(NeedTopics(self._led.topics))
         else:
             self._send_sync({})
+
+    def _knows_topics(self, led: Led, now: float) -> bool:
+        """Whether the round before this one has just told them, and the assignor wants nothing else."""
+        return (
+            self._announced
+            and now < self._topics_at + FRESH_TOPICS_MS
+            and led.topics <= self._topics.keys()
+            and self._strategies.measuring(self.protocol) is None
+        )
+
+    def _assign(self, led: Led, topics: dict[str, TopicInfo]) -> None:
+        self._led_topics = {name: topics[name] for name in led.topics if name in topics}
+        self._send_sync(self._strategies.assign(self.protocol, led, self._led_topics))
 
     def _join_refused(self, code: ErrorCode, member_id: str, now: float) -> None:
         if code is ErrorCode.MEMBER_ID_REQUIRED:
@@ -297,23 +300,23 @@ class Membership(MembershipCore):
         except MalformedMessageError as error:
             self._reject(f"the assignment cannot be read: {error}", now)
             return
-        given = frozenset(share.partitions)
+        given = self.owned if self._said_so else frozenset(share.partitions)
         if outside := sorted(p for p in given if p.topic not in self._subscription):
             self._reject(f"assigned {outside[0]}, which is not subscribed to", now)
             return
-        if share.user_data == ANOTHER_ROUND:
-            self._heart.expect(now)
-            # who gives something up asks for the round, but may be gone before anybody has heard it
-            self._round_overdue_at = now + self._settings.session_timeout_ms
         self._adopt(given, now)
+        announced = share.user_data == ANOTHER_ROUND
+        self._heard_by_leader = announced or share.user_data == LISTENING
+        self._ask_next_round(announced, now)
 
     def _reject(self, reason: str, now: float) -> None:
         self._report(AssignmentRefused(reason))
         self._retry(reason, now)
 
     def _adopt(self, given: frozenset[TopicPartition], now: float) -> None:
-        added, revoked = given - self.owned, tuple(sorted(self.owned - given))
-        kept, self.owned = self.owned & given, given
+        added, kept = given - self.owned, self.owned & given
+        self._moving = self.owned - given
+        self.owned |= given
         self._owned_generation = self.generation
         self._strategies.adopted(self.protocol, given, self.generation)
         began = now if self._round_began is None else self._round_began
@@ -326,14 +329,32 @@ class Membership(MembershipCore):
                 protocol=self.protocol,
                 assignment=tuple(sorted(given)),
                 assigned=tuple(sorted(added)),
-                revoked=revoked,
+                revoked=tuple(sorted(self._moving)),
                 duration_ms=now - began,
             )
         )
         self._emit(Adopt(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
-        if revoked:
-            self._release(revoked, lost=False, reason="moves to another member")
-            self._ask_rejoin("gave up what moves to another member", now, 0.0)
+
+    def _ask_next_round(self, announced: bool, now: float) -> None:
+        """What moves is given up before the next round, which gives it to its new owner (KIP-429).
+
+        When the leader has announced that round, everybody begins it: who gives nothing up at once, who does
+        last. If even then partitions wait, for a member whose answers come late or one that is gone, rounds
+        on end would help neither: the others ask often whether one has begun, and begin it themselves only
+        after a session timeout.
+        """
+        first = announced and not self._announced
+        self._announced = announced
+        last = GIVE_UP_AFTER_MS if first else 0.0
+        if self._said_so:
+            self._leave_at = now + last
+        elif self._moving:
+            self._ask_rejoin("gave up what moves to another member", now, last)
+        elif first:
+            self._ask_rejoin("partitions wait for their new owners", now, NEXT_ROUND_MS)
+        elif announced:
+            self._heart.expect(now)
+            self._round_overdue_at = now + self._settings.session_timeout_ms
         elif self._strategies.worth_another_round(self.protocol):
             self._ask_rejoin(f"assignor {self.protocol} failed", now, 0.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ..assignors import Assignor, TopicInfo
+from ..assignors import Assignor, RebalanceProtocol, TopicInfo
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..statemachine import MemberState, MemberTrigger, fire_member
 from . import group_messages
@@ -21,6 +21,13 @@ from .strategies import Strategies
 
 #: Members told of a rebalance in the same moment spread their JoinGroups over this time.
 REJOIN_SPREAD_MS = 20.0
+#: How long after its share a member begins the round that is known to follow, if it has nothing to give up.
+#: A SyncGroup that comes later is refused, and its sender learns nothing in the round.
+NEXT_ROUND_MS = 10.0
+#: Who has something to give up reads on for so long, while the others join.
+GIVE_UP_AFTER_MS = 30.0
+#: A leader that knows its topics since so short a time assigns at once.
+FRESH_TOPICS_MS = 5_000
 
 
 class MembershipCore:
@@ -57,16 +64,85 @@ class MembershipCore:
         self._releases = 0
         self._request: Send | None = None
         self._first_refused: float | None = None
-        #: When to ask for the round that moves what its owners have given up, if nobody else has.
+        #: Whether another round was known to follow the last one.
+        self._announced = False
+        #: When to ask for that round, if nobody else has.
         self._round_overdue_at: float | None = None
+        #: Owned, and to be given up before the next round.
+        self._moving: frozenset[TopicPartition] = frozenset()
+        #: Why this member is about to leave, once the group is to be told; whether its last JoinGroup did so;
+        #: when it may leave, and whether it may, once the others know.
+        self._leaving: str | None = None
+        self._said_so = False
+        self._leave_at: float | None = None
+        self._may_leave = False
+        #: Whether the leader of this generation understands it.
+        self._heard_by_leader = False
         # as leader: the members, and the topics they were given their shares from
         self._led: Led | None = None
         self._led_topics: dict[str, TopicInfo] | None = None
+        # the topics as they were last told, and when
+        self._topics: dict[str, TopicInfo] = {}
+        self._topics_at = 0.0
 
     def take_effects(self) -> list[Effect]:
         """What is to be done now, in order; each is given once."""
         effects, self._effects = self._effects, []
         return effects
+
+    # going
+
+    @property
+    def paused(self) -> bool:
+        """Whether this member stays away until ``resume``."""
+        return self._paused
+
+    def pause(self, reason: str) -> None:
+        """Leave, and stay away until ``resume``. What was owned is lost.
+
+        A static member only forgets its generation: its seat waits for it until the session ends (KIP-345).
+        """
+        self._paused = True
+        self._depart(reason)
+        self._lose(reason)
+        self._rejoin_reason = None
+
+    def announce_leave(self, reason: str, now: float) -> bool:
+        """Tell the group that this member is about to leave; what it owns it keeps until ``may_leave``.
+
+        The leader then gives it nothing, and the others are ready to take over. False where that is of no
+        use: under EAGER, for a static member, without others, or with a leader that would not understand.
+        """
+        others = len(self._led.members) > 1 if self._led is not None else self._heard_by_leader
+        if (
+            not (self.owned and others and self.generation >= 0)
+            or self._paused
+            or self._settings.instance_id is not None
+            or self._strategies.protocol is RebalanceProtocol.EAGER
+        ):
+            return False
+        self._leaving = reason
+        self._rejoin_reason = f"about to leave: {reason}"
+        self._rejoin_at = now
+        return True
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether nothing is gained by waiting longer with ``leave``."""
+        return self._leaving is None or self._may_leave or self.generation < 0
+
+    def leave(self, reason: str) -> None:
+        """Leave for good; a static member keeps its seat. What is owned must have been released before."""
+        self._paused = True
+        self._depart(reason)
+        self._rejoin_reason = None
+        self.owned = frozenset()
+        self._forget_generation(reason)
+
+    @property
+    def another_round_follows(self) -> bool:
+        """Whether the group's leader has said so with the last share."""
+        return self._announced
 
     # refusals
 
@@ -111,6 +187,8 @@ class MembershipCore:
         self.generation = self._owned_generation = -1
         self.is_leader = False
         self._led = self._led_topics = self._round_overdue_at = None
+        self._moving = frozenset()
+        self._announced = False
         self._request = None
         self._heart.stop()
         self._prepared = False
@@ -149,5 +227,5 @@ class MembershipCore:
         self._effects.append(effect)
 
     def _spread(self) -> float:
-        # for a round that was announced they come at different times anyway, and partitions wait for it
-        return 0.0 if self._heart.expecting else self._rng.random() * REJOIN_SPREAD_MS
+        # partitions wait for a round that was announced
+        return 0.0 if self._announced else self._rng.random() * REJOIN_SPREAD_MS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ class PollWatch:
     #: How many records were taken one by one without a word; it is asked now and then.
     taken: Callable[[], int] = lambda: 0
     _seen: int = 0
+    _taken_before: int = 0
     _waiting: int = 0
     _last: float = 0.0
     _look_at: float = 0.0
@@ -40,6 +42,19 @@ class PollWatch:
     def touch(self, now: float) -> None:
         """A poll began and ended at once; or the user does something that shows life."""
         self._last = now
+
+    def read_by_another(self, who: asyncio.Task[Any] | int | None) -> bool:
+        """Whether another task, or another thread, than this one was the last that polled, and may go on."""
+        if isinstance(self.poller, int):
+            return self.poller != who and any(t.ident == self.poller for t in threading.enumerate())
+        return self.poller is not None and self.poller is not who and not self.poller.done()
+
+    def idle(self, now: float, limit_ms: float) -> bool:
+        """Whether nobody waits for records, and nobody has taken any for so long."""
+        if (taken := self.taken()) != self._taken_before:
+            self._taken_before = taken
+            self._last = max(self._last, now)
+        return not self._waiting and now >= self._last + limit_ms
 
     def busy_with(self) -> str:
         """What the last one that polled is doing instead of polling; empty when that cannot be told."""

@@ -44,7 +44,7 @@ class Position:
     ``held``: being given up, or not announced to the user yet. ``changed`` counts the times it was set
     elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is fetched from
     now on. ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the leader's
-    when the log was last known to be the same.
+    when the log was last known to be the same; ``unasked``: for the number of its epoch alone.
     """
 
     partition: TopicPartition
@@ -53,6 +53,7 @@ class Position:
     fetch_offset: int = -1
     leader_epoch: int = -1
     checked_epoch: int = -1
+    unasked: bool = False
     committed: CommittedOffset | None = None
     changed: int = 0
     paused: bool = False
@@ -127,8 +128,15 @@ class Positions:
 
     # start
 
-    def found_committed(self, partition: TopicPartition, committed: CommittedOffset | None) -> None:
-        """The committed offset, or None; ignored when it is no longer asked for."""
+    def found_committed(
+        self, partition: TopicPartition, committed: CommittedOffset | None, leader_epoch: int = -1
+    ) -> None:
+        """The committed offset, or None; ignored when it is no longer asked for.
+
+        Under the epoch in which it was read, if that still is the leader's as far as we know, the log has not
+        been cut: a Fetch that names it would be refused otherwise. So nobody is asked, unless the log does
+        not have the offset.
+        """
         position = self._all.get(partition)
         if position is None or position.phase is not Phase.SEEKING:
             return
@@ -139,11 +147,16 @@ class Positions:
             self._read_from(position, committed.offset)
             position.leader_epoch = committed.leader_epoch
             if committed.leader_epoch >= 0:
-                position.phase = Phase.VALIDATING
+                if committed.leader_epoch == leader_epoch:
+                    position.checked_epoch, position.unasked = leader_epoch, True
+                else:
+                    position.phase = Phase.VALIDATING
 
     def out_of_range(self, position: Position, reason: str) -> None:
         """What was to be fetched next is not in the log."""
-        if position.phase is Phase.READING:
+        if position.phase is Phase.READING and position.unasked:
+            self.validate(position)
+        elif position.phase is Phase.READING:
             self._start_reset(position, Reset(position.fetch_offset, reason))
 
     def reset_found(self, position: Position, offset: int) -> Reset | None:
@@ -179,6 +192,7 @@ class Positions:
     def validate(self, position: Position) -> None:
         """Before it is read on, its log is asked whether it is still the same."""
         position.phase = Phase.VALIDATING
+        position.unasked = False
         self._disturb(position)
 
     def valid(self, position: Position) -> None:
@@ -226,6 +240,7 @@ class Positions:
     def _read_from(self, position: Position, offset: int) -> None:
         position.fetch_offset = offset
         position.leader_epoch = -1
+        position.unasked = False
         position.read_replica = -1
         position.phase = Phase.READING
         position.reset = None

@@ -52,7 +52,9 @@ class StartOffsets:
             return
         for position in seeking:
             if self._with.positions.get(position.partition) is position and position.phase is Phase.SEEKING:
-                self._with.positions.found_committed(position.partition, found.get(position.partition))
+                partition = position.partition
+                epoch = self._with.cluster.known.leader_epoch(partition)
+                self._with.positions.found_committed(partition, found.get(partition), epoch)
                 self.moved(position)
 
     async def _committed(self, seeking: list[Position]) -> dict[TopicPartition, CommittedOffset]:

@@ -8,7 +8,7 @@ from ..assignors import Assignor, MeasuringAssignor, TopicInfo
 from ..protocol import Subscription, TopicPartition, encode_subscription
 from .errors import ConfigError
 from .events import AssignmentRefused, AssignorFailed, Event
-from .leader import Led, WrongAssignmentError, assign, rebalance_protocol
+from .leader import Led, WrongAssignmentError, assign, rebalance_protocol, with_leaving
 
 
 class Strategies:
@@ -31,21 +31,26 @@ class Strategies:
         return name in self._assignors
 
     def offer(
-        self, topics: Sequence[str], owned: Iterable[TopicPartition], generation: int, rack: str | None
+        self,
+        topics: Sequence[str],
+        owned: Iterable[TopicPartition],
+        generation: int,
+        rack: str | None,
+        *,
+        leaving: bool = False,
     ) -> list[tuple[str, bytes]]:
         """Name and subscription for JoinGroup; without the assignors that failed, if others are left."""
         names = sorted(self._assignors, key=lambda name: name in self._broken)
         whole = [name for name in names if name not in self._broken]
         claims = tuple(sorted(owned))
-        return [
-            (
-                name,
-                encode_subscription(
-                    Subscription(tuple(topics), self._user_data(name, topics), claims, generation, rack)
-                ),
+        offered = []
+        for name in names if self._needed else whole or names:
+            data = self._user_data(name, topics)
+            data = with_leaving(data) if leaving else data
+            offered.append(
+                (name, encode_subscription(Subscription(tuple(topics), data, claims, generation, rack)))
             )
-            for name in (names if self._needed else whole or names)
-        ]
+        return offered
 
     def take_back(self) -> bool:
         """Offer also what failed: the other members have nothing else in common with this one.

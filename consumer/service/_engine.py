@@ -112,12 +112,20 @@ class Engine:
 
     async def _poll(self) -> None:
         consumer, loop = self._consumer, asyncio.get_running_loop()
-        while not self.ending:
+        announcing: asyncio.Task[None] | None = None
+        while self._failure is None and not (announcing is not None and announcing.done()):
+            if self._stop_reason is not None and announcing is None:
+                # handlers go on until the others are ready to take over
+                announcing = asyncio.create_task(consumer.announce_leave())
+                await asyncio.sleep(0)
+                continue
             records = await consumer.getmany(max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS)
             self._hand_over(records)
             self._observe(loop.time(), idle=not records)
             # a full buffer answers without ever letting the handlers run
             await asyncio.sleep(0)
+        if announcing is not None:
+            announcing.cancel()
 
     def _hand_over(self, records: Iterable[Record]) -> None:
         for topic, run in groupby(records, key=lambda record: record.topic):

@@ -12,6 +12,9 @@ from ...protocol import TopicPartition
 if TYPE_CHECKING:
     from ._member import Member
 
+#: How often a member that leaves looks whether it may.
+_LOOK_MS = 5
+
 
 @dataclass(slots=True, eq=False)
 class Giving:
@@ -41,6 +44,22 @@ class Handover:
             for step in self.steps:
                 step.lost = True
         self.give(Giving(effect.partitions, self._member.now + self._drain_ms, lost=effect.lost))
+
+    def leave(self, heartbeat_ms: int) -> None:
+        """Give all up when the others can take over, or the time of notice is up."""
+        member = self._member
+        # within the shorter time not everybody hears of it
+        notice_ms = heartbeat_ms // 2 if member.plan.in_order else 2 * heartbeat_ms
+        told = member.membership.announce_leave("it stops", member.now)
+        member.carry_out()
+        self._leave_when_ready(member.now + notice_ms if told else member.now, heartbeat_ms)
+
+    def _leave_when_ready(self, at_ms: int, drain_ms: int) -> None:
+        member = self._member
+        if member.now < at_ms and not member.membership.may_leave:
+            member.later(_LOOK_MS, self._leave_when_ready, at_ms, drain_ms)
+            return
+        self.give(Giving(member.everything(), member.now + drain_ms, asked=False, last=True))
 
     def give(self, giving: Giving) -> None:
         self.held |= set(giving.partitions)

@@ -92,8 +92,9 @@ class Member:
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for no answer and gives nothing up."""
-        return not self._handover.steps and not self._seeking and not self._committing
+        """Whether it waits for no answer, gives nothing up and knows of no round to come."""
+        waits = self._handover.steps or self._seeking or self._committing
+        return not (waits or self.membership.another_round_follows)
 
     # --- what happens to it -------------------------------------------------------------------------------
 
@@ -113,12 +114,14 @@ class Member:
         self.frozen_until = until_ms
 
     def leave(self) -> None:
-        """Give all up, leave the group and end."""
-        if self.leaving:
-            return
-        self.leaving = True
-        rest = tuple(sorted(self.reading.keys() | self._seeking.keys()))
-        self._handover.give(Giving(rest, self.now + self._world.plan.heartbeat_ms, asked=False, last=True))
+        """Tell the group, give all up when the others are ready for it, leave and end."""
+        if not self.leaving:
+            self.leaving = True
+            self._handover.leave(self._world.plan.heartbeat_ms)
+
+    def everything(self) -> tuple[TopicPartition, ...]:
+        """What it reads, or is about to."""
+        return tuple(sorted(self.reading.keys() | self._seeking.keys()))
 
     def stop_polling(self, until_ms: int) -> None:
         """The application hangs longer than it may between polls."""

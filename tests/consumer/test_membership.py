@@ -17,7 +17,8 @@ from kohort.consumer.events import (
     RebalanceCompleted,
 )
 from kohort.consumer.group_messages import MembershipSettings
-from kohort.consumer.leader import ANOTHER_ROUND, Led, assign
+from kohort.consumer.leader import ANOTHER_ROUND, LISTENING, Led, assign
+from kohort.consumer.membership_core import GIVE_UP_AFTER_MS, NEXT_ROUND_MS
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
@@ -131,38 +132,85 @@ def test_heartbeats_go_on_while_partitions_are_given_up() -> None:
     talk.sent(ApiKey.JOIN_GROUP)
 
 
-def test_while_another_round_is_about_to_follow_heartbeats_come_sooner() -> None:
+def announced(talk: Talk, *partitions: TopicPartition, generation: int = 2) -> None:
+    """A round after which the leader has announced another."""
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=generation, leader="other")
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, ANOTHER_ROUND))
+    talk.next(Adopt)
+
+
+def test_who_has_nothing_to_give_up_begins_the_round_that_was_announced_a_moment_after_its_share() -> None:
+    talk = stable(P0)
+    talk.told_to_rejoin()
+    announced(talk, P0)
+    talk.advance(NEXT_ROUND_MS - 0.5)
+    assert talk.quiet()
+    talk.advance(0.5)
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    assert (subscription_in(join).owned, join.body.reason) == ((P0,), "partitions wait for their new owners")
+
+
+def test_who_has_something_to_give_up_reads_on_while_the_others_join_and_joins_last() -> None:
     talk = stable(P0, P1)
     talk.told_to_rejoin()
-    talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
-    share = encode_assignment([P0, P1], ANOTHER_ROUND)
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=share)
-    talk.next(Adopt)
+    announced(talk, P0)
+    assert talk.membership.owned == {P0, P1}
+    talk.advance(GIVE_UP_AFTER_MS - 0.5)
+    assert talk.quiet()
+    talk.advance(0.5)
+    assert talk.next(Release) == Release((P1,), lost=False, reason="moves to another member")
+    assert talk.membership.owned == {P0}
+    talk.released()
+    assert subscription_in(talk.sent(ApiKey.JOIN_GROUP)).owned == (P0,)
+
+
+def test_who_has_something_to_give_up_is_not_hurried_by_the_round_of_which_it_knows() -> None:
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    announced(talk, P0)
+    talk.advance(NEXT_ROUND_MS)
+    talk.membership.commit_refused(ErrorCode.REBALANCE_IN_PROGRESS, 2, talk.now)
+    talk.take()
+    assert talk.quiet()
+
+
+def announced_twice(*partitions: TopicPartition) -> Talk:
+    """The round that was announced is over, and another one is."""
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    announced(talk, P0, P1)
+    talk.advance(NEXT_ROUND_MS)
+    announced(talk, *partitions, generation=3)
+    return talk
+
+
+def test_when_partitions_wait_even_then_heartbeats_come_sooner() -> None:
+    talk = announced_twice(P0, P1)
     for pause_ms in (*(10 * 1.5**n for n in range(12)), 1_000, 1_000):
         talk.advance(pause_ms - 0.5)
         assert talk.quiet()
         talk.advance(0.5)
         talk.answer(talk.sent(ApiKey.HEARTBEAT))
     talk.told_to_rejoin()
-    talk.follow(P0, P1, generation=3)
+    talk.follow(P0, P1, generation=4)
     talk.next(Adopt)
     talk.advance(999)
     assert talk.quiet(), "that was the other round"
 
 
+def test_when_partitions_wait_even_then_who_has_some_of_them_gives_them_up_at_once() -> None:
+    talk = announced_twice(P0)
+    assert talk.next(Release).partitions == (P1,)
+
+
 def test_a_round_that_was_to_follow_and_does_not_is_asked_for_after_a_session_timeout() -> None:
-    talk = stable(P0, P1)
-    talk.told_to_rejoin()
-    talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
-    share = encode_assignment([P0, P1], ANOTHER_ROUND)
-    talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=share)
-    talk.next(Adopt)
+    talk = announced_twice(P0, P1)
     synced_at = talk.now
     while (send := _next_sent(talk)).api_key is ApiKey.HEARTBEAT:
         talk.answer(send)
     assert (send.api_key, send.body.reason) == (ApiKey.JOIN_GROUP, "partitions wait for their new owners")
     assert talk.now >= synced_at + SETTINGS.session_timeout_ms
-    talk.joined(send, generation=3, leader="other")
+    talk.joined(send, generation=4, leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1)
     talk.next(Adopt)
     for _ in range(20):
@@ -175,6 +223,43 @@ def _next_sent(talk: Talk) -> Send:
     while talk.quiet():
         talk.advance_to_deadline()
     return talk.next(Send)
+
+
+def test_what_moves_is_lost_with_the_rest_when_the_group_goes_on_without_the_member() -> None:
+    talk = stable(P0, P1)
+    talk.told_to_rejoin()
+    announced(talk, P0)
+    talk.membership.commit_refused(ErrorCode.UNKNOWN_MEMBER_ID, 2, talk.now)
+    talk.take()
+    release = talk.next(Release)
+    assert (release.partitions, release.lost) == ((P0, P1), True)
+
+
+def test_a_leader_that_has_just_heard_of_the_topics_assigns_at_once_and_looks_afterwards() -> None:
+    talk = Talk()
+    claims = encode_subscription(Subscription(("orders",), owned=(P0, P1, P2), generation=7))
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    talk.joined(join, members=[("m1", join.body.protocols[0].metadata), ("m2", claims)])
+    talk.next(NeedTopics)
+    talk.topics(ORDERS)
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    share = {row.member_id: row.assignment for row in sync.body.assignments}["m1"]
+    talk.answer(sync, assignment=share)
+    talk.next(Adopt)
+    talk.advance(NEXT_ROUND_MS)
+    join = talk.sent(ApiKey.JOIN_GROUP)
+    rest = encode_subscription(Subscription(("orders",), owned=(P0, P1), generation=1))
+    talk.joined(join, generation=2, members=[("m1", join.body.protocols[0].metadata), ("m2", rest)])
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    shares = {row.member_id: decode_assignment(row.assignment).partitions for row in sync.body.assignments}
+    assert shares == {"m1": (P2,), "m2": (P0, P1)}
+    talk.next(NeedTopics)
+    talk.topics({"orders": TopicInfo(4)})
+    assert talk.quiet()
+    talk.synced(sync, P2)
+    assert talk.next(Adopt).added == (P2,)
+    talk.advance_to_deadline()
+    assert talk.sent(ApiKey.JOIN_GROUP).body.reason == "topic orders has changed"
 
 
 def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> None:
@@ -191,7 +276,7 @@ def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> Non
         assert [decode_assignment(share).user_data for share in shares.values()] == [note, note]
     led.members["a"] = Member("a", Subscription(("orders",), owned=(P0,), generation=1))
     shares = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, topics).assignments
-    assert [decode_assignment(share).user_data for share in shares.values()] == [None, None]
+    assert [decode_assignment(share).user_data for share in shares.values()] == [LISTENING, LISTENING]
 
 
 def test_partitions_of_topics_no_longer_wanted_are_given_up_before_joining() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 from kohort.consumer.pollwatch import PollWatch
 
 
@@ -51,3 +54,35 @@ def test_taking_single_records_is_seen_at_the_next_look() -> None:
     assert watch.deadline() == 110, "the next look"
     assert not watch.expired(200)
     assert [watch.expired(519), watch.expired(520)] == [False, True], "nothing was taken since"
+
+
+async def test_who_reads_is_told_from_who_closes() -> None:
+    watch = PollWatch(1_000)
+    me = asyncio.current_task()
+    assert not watch.read_by_another(me), "nobody has polled"
+    watch.poller = me
+    assert not watch.read_by_another(me)
+    watch.poller = other = asyncio.create_task(asyncio.sleep(0))
+    assert watch.read_by_another(me)
+    await other
+    assert not watch.read_by_another(me), "that task has ended"
+    watch.poller = threading.get_ident()
+    assert watch.read_by_another(me)
+    assert not watch.read_by_another(threading.get_ident())
+    thread = threading.Thread(target=lambda: setattr(watch, "poller", threading.get_ident()))
+    thread.start()
+    thread.join()
+    assert not watch.read_by_another(me), "that thread has ended"
+
+
+def test_nobody_reads_who_neither_waits_nor_takes() -> None:
+    taken = [0]
+    watch = PollWatch(1_000, taken=lambda: taken[0])
+    watch.polling(0.0)
+    assert not watch.idle(900.0, 300.0)
+    watch.polled(1_000.0)
+    assert not watch.idle(1_299.0, 300.0)
+    taken[0] = 1
+    assert not watch.idle(1_300.0, 300.0)
+    assert not watch.idle(1_599.0, 300.0)
+    assert watch.idle(1_600.0, 300.0)

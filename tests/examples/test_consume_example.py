@@ -51,7 +51,7 @@ def test_a_snippet_of_the_guide_runs(
 
 
 def test_the_guide_has_its_snippets() -> None:
-    assert set(SNIPPETS) == {"arrow", "async", "blocking", "events"}
+    assert set(SNIPPETS) == {"arrow", "async", "blocking", "closing", "events"}
 
 
 def test_the_example_reads_everything_and_leaves_on_an_interrupt(

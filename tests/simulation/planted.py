@@ -276,9 +276,15 @@ BUGS = (
     ),
     Bug(
         "a member goes on with what was taken from it",
-        "consumer.membership:Membership._adopt",
-        "if revoked:",
-        "if False:",
+        "consumer.membership:Membership._given_up_before_joining",
+        "p in self._moving or ",
+        "",
+    ),
+    Bug(
+        "a leader gives away what a member still reads that is about to leave",
+        "consumer.leader:_withheld",
+        "p not in still_read or",
+        "True or",
     ),
     Bug(
         "a member that the group does not know goes on",

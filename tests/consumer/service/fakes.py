@@ -34,6 +34,9 @@ class FakeConsumer:
         self.done_offsets: list[tuple[str, int, int]] = []
         self.now_paused: set[TopicPartition] = set()
         self.log: list[str] = []
+        #: Until it is set the others are not ready to take over.
+        self.noticed = asyncio.Event()
+        self.noticed.set()
         self.member_state = MemberState.STABLE
         self.events = EventLog()
         self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
@@ -44,6 +47,10 @@ class FakeConsumer:
 
     async def start(self) -> None:
         self.log.append("joined")
+
+    async def announce_leave(self) -> None:
+        self.log.append("told the group")
+        await self.noticed.wait()
 
     async def close(self, *, timeout_ms: float) -> None:
         assert timeout_ms > 0

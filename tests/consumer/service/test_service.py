@@ -60,7 +60,7 @@ async def test_a_stop_finishes_what_has_begun_then_commits_then_leaves() -> None
         service.stop()
         asyncio.get_running_loop().call_later(0.05, go_on.set)
 
-    assert consumer.log == ["joined", "handled", "committed 1 and left"]
+    assert consumer.log == ["joined", "told the group", "handled", "committed 1 and left"]
     assert consumer.done_offsets == [("orders", 0, 0)]
 
 
@@ -268,6 +268,23 @@ async def test_it_runs_once_at_a_time_and_again_afterwards() -> None:
     assert service.finished == 0
 
 
+async def test_handlers_go_on_until_the_others_are_ready_to_take_over() -> None:
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    async with serving(service) as consumer:
+        consumer.noticed.clear()
+        service.stop()
+        await until(lambda: "told the group" in consumer.log)
+        consumer.give(0, 1)
+        await until(lambda: len(consumer.done_offsets) == 2)
+        consumer.noticed.set()
+
+    assert consumer.log == ["joined", "told the group", "committed 2 and left"]
+
+
 def test_a_topic_has_one_handler() -> None:
     service = make_service()
 
@@ -288,5 +305,5 @@ def test_run_returns_after_sigterm() -> None:
     killer.start()
     service.run()
 
-    assert FakeConsumer.made.log == ["joined", "committed 0 and left"]
+    assert FakeConsumer.made.log == ["joined", "told the group", "committed 0 and left"]
     del FakeConsumer.made
