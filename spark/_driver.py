@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError, TopicPartition
 from ._client import Client
+from ._driver_frames import DriverFrames, DriverReading
 from ._events import BatchCommitted, Listener, OffsetsLost, all_of
 from ._fetch import ReadTask, TaskReading
 from ._frames import (
     OUR_JOBS,
     cores,
     frame_by_tasks,
-    frame_on_driver,
     name_jobs,
     readings_of,
     takes_arrow_tables,
@@ -38,6 +38,7 @@ from ._plan import StartRules, plan_batch, split_tasks
 from ._ranges import Bounds, OffsetRange, Plan
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from ._readings import Reading, Readings
@@ -58,7 +59,7 @@ class Batch:
     """
 
     def __init__(
-        self, loop: GroupBatches, plan: Plan, plan_seconds: float, ahead: TaskReading | None
+        self, loop: GroupBatches, plan: Plan, plan_seconds: float, ahead: DriverReading | None
     ) -> None:
         self._loop = loop
         self._plan = plan
@@ -149,6 +150,7 @@ class GroupBatches:
         self._reached: dict[TopicPartition, int] = {}
         self._handed_out: Batch | None = None
         self._readings: Readings | None = None
+        self._frames: DriverFrames | None = None
 
     def __repr__(self) -> str:
         return f"GroupBatches(group {self.options.group!r} on {self.options.bootstrap}, {self._handed_out!r})"
@@ -220,15 +222,9 @@ class GroupBatches:
         """The DataFrame of a batch."""
         options = self.options
         name_jobs(self._spark, f"{OUR_JOBS}{options.group}, {batch!r}")
-        if batch.ahead is not None:
-            from ._readings import Reading
-
-            began = time.monotonic()
-            read = frame_on_driver(self._spark, batch.ahead, include_headers=options.include_headers)
-            batch.ahead = None
-            if read is not None:
-                batch.reading = Reading(read[1], time.monotonic() - began)
-                return read[0]
+        ahead, batch.ahead = batch.ahead, None
+        if ahead is not None and (read := ahead.batches()) is not None:
+            return self._frame_on_driver(batch, read, ahead.seconds)
         groups = split_tasks(
             plan.ranges,
             cores=cores(self._spark),
@@ -267,6 +263,19 @@ class GroupBatches:
         log.info("%s", event)
         self._on_event(event)
 
+    def _frame_on_driver(self, batch: Batch, read: list[pa.RecordBatch], seconds: float) -> DataFrame:
+        from ..consumer import arrow
+        from ._readings import Reading
+
+        began = time.perf_counter()
+        if self._frames is None:
+            self._frames = DriverFrames(self._spark)
+        schema = arrow.SCHEMA_WITH_HEADERS if self.options.include_headers else arrow.SCHEMA
+        frame = self._frames.frame(read, schema)
+        rows = sum(part.num_rows for part in read)
+        batch.reading = Reading(rows, seconds + time.perf_counter() - began)
+        return frame
+
     # planning
 
     def _next(self, ends: dict[TopicPartition, int] | None) -> Batch | None:
@@ -284,25 +293,27 @@ class GroupBatches:
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
             self._on_event(OffsetsLost(self.options.group, plan.lost))
-        # while the group is told
         ahead = self._ahead(plan)
-        self._announce(plan, state)
+        self._announce(plan, state, ahead)
         if not plan.ranges:
             return None
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
         return self._handed_out
 
-    def _ahead(self, plan: Plan) -> TaskReading | None:
+    def _ahead(self, plan: Plan) -> DriverReading | None:
         """A small batch's records on their way to the driver."""
         if plan.offsets >= self.options.read_on_driver_below or not takes_arrow_tables():
             return None
-        return TaskReading(self._task(plan.ranges), self._client)
+        return DriverReading(TaskReading(self._task(plan.ranges), self._client))
 
-    def _announce(self, plan: Plan, state: GroupState) -> None:
-        """Commit the intent, and the positions that no range will commit; nothing if the group has them."""
+    def _announce(self, plan: Plan, state: GroupState, ahead: DriverReading | None) -> None:
+        """Commit the intent, and the positions that no range will commit; nothing if the group has them.
+
+        What is ``ahead`` is decoded while the group is told.
+        """
         wanted = intents(plan.number, plan.ranges) | positions(plan)
         if any(state.committed.get(partition) != commit for partition, commit in wanted.items()):
-            self._group.commit(plan.number, wanted)
+            self._group.commit(plan.number, wanted, meanwhile=None if ahead is None else ahead.gather)
         # from here on the group knows where we are, also where the options chose the first start
         options = self.options
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ._fetch import ReadTask, TaskReading, read_task
+from ._fetch import ReadTask, read_task
 from ._schema import COLUMNS, COLUMNS_WITH_HEADERS
 
 if TYPE_CHECKING:
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ._readings import Readings, Teller
-
-#: Few records can be large ones: beyond so many bytes the driver leaves a batch to tasks after all.
-MAX_DRIVER_BYTES = 64 * 1024 * 1024
 
 #: The first major version of PySpark whose ``createDataFrame`` takes an Arrow table.
 _ARROW_TABLES_SINCE = 4
@@ -36,31 +33,6 @@ def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller 
     columns = COLUMNS_WITH_HEADERS if tasks[0].include_headers else COLUMNS
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(_reader(tuple(tasks), tell), columns)
-
-
-def frame_on_driver(
-    spark: SparkSession, reading: TaskReading, *, include_headers: bool
-) -> tuple[DataFrame, int] | None:
-    """Decoded here and now; the rows go to the JVM once. With their number.
-
-    None if they are too large for that.
-    """
-    import pyarrow as pa
-
-    from ..consumer import arrow
-
-    schema = arrow.SCHEMA_WITH_HEADERS if include_headers else arrow.SCHEMA
-    batches, size = [], 0
-    for batch in reading.batches():
-        batches.append(batch)
-        size += batch.nbytes
-        if size > MAX_DRIVER_BYTES:
-            return None
-    table = pa.Table.from_batches(batches, schema=schema)
-    # the stubs of createDataFrame know Arrow tables only from some releases on
-    create: Any = spark.createDataFrame
-    frame: DataFrame = create(table)
-    return frame, table.num_rows
 
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:

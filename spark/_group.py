@@ -96,15 +96,21 @@ class GroupOffsets:
         if self._seat is not None:
             self._seat.leave()
 
-    def commit(self, number: int, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Commit for batch ``number``, all or nothing.
+    def commit(
+        self,
+        number: int,
+        offsets: Mapping[TopicPartition, Committed],
+        meanwhile: Callable[[], object] | None = None,
+    ) -> None:
+        """Commit for batch ``number``, all or nothing; ``meanwhile`` is called while the answer is awaited.
 
         While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
         or when told to stop, raise CommitRefusedError; at once where our own seat in the group is lost.
         """
         began = time.monotonic()
         wait, warned = _FIRST_WAIT_SECONDS, float("-inf")
-        while (refusal := self._try(offsets)) is not None:
+        while (refusal := self._try(offsets, meanwhile)) is not None:
+            meanwhile = None
             waited = time.monotonic() - began
             self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
             final = self._options.fail_on_commit_error or self._fenced(refusal)
@@ -135,11 +141,16 @@ class GroupOffsets:
         found = self._client.run(lambda cluster: cluster.list_offsets(wanted))
         return {p: at.offset if at.offset >= 0 else bounds[p].latest for p, at in found.items()}
 
-    def _try(self, offsets: Mapping[TopicPartition, Committed]) -> KafkaError | None:
+    def _try(
+        self, offsets: Mapping[TopicPartition, Committed], meanwhile: Callable[[], object] | None = None
+    ) -> KafkaError | None:
         """Commit; the refusal, if it is one that ends when the group's members leave."""
         values = {p: CommittedOffset(c.offset, metadata=c.metadata) for p, c in offsets.items()}
+        answer = self._client.submit(lambda cluster: self._commit(cluster, values))
+        if meanwhile is not None:
+            meanwhile()
         try:
-            self._client.run(lambda cluster: self._commit(cluster, values))
+            answer.result()
         except KafkaError as error:
             if error.code not in _REFUSALS:
                 raise

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..protocol import KohortError
 from ._launchers import launcher
-from ._python import workers_python
+from ._python import workers_python, workers_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,18 +97,19 @@ def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> S
     if running is not None:
         return running
     os.environ["JAVA_HOME"] = str(java_home().path)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if master is None and not submitted:
         master = conf.get("spark.master", "local[*]")
     is_local = master is not None and (master == "local" or master.startswith("local["))
     if is_local:
         os.environ["PYSPARK_PYTHON"] = workers_python()
+    os.environ["PYSPARK_DRIVER_PYTHON"] = os.environ["PYSPARK_PYTHON"]
     builder: SparkSession.Builder = SparkSession.builder
     settings = {"spark.app.name": app_name, **_SESSION_DEFAULTS}
     if master is not None:
         settings["spark.master"] = master
-        settings |= _LOCAL_DEFAULTS if is_local else {}
+        settings |= (_LOCAL_DEFAULTS | workers_settings()) if is_local else {}
     for key, value in (settings | conf).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

@@ -62,8 +62,8 @@ def from_json(
         raise ModelError(f"column {clash[0]!r} would be there twice: rename it in the DataFrame first")
     made = [f"`{name}` {kind}" for name, kind in fields.items()]
     made.append(f"`{bad_record}` struct<value: binary, error: string>")
-    typed = StructType.fromDDL(", ".join(made))
-    assert isinstance(typed, StructType)
+    # StructType.fromDDL came with PySpark 4.0
+    typed = df.sparkSession.createDataFrame([], ", ".join(made)).schema
     schema = StructType([*kept.schema.fields, *typed.fields])
     _forget_where_it_was_made(model)
     arrow = [_arrow_field(field) for field in typed.fields]

@@ -1,4 +1,4 @@
-"""Which Python a local session's workers are started with: one that takes PySpark as it is installed.
+"""Which Python a local session's workers are started with, and how: with all that they need loaded once.
 
 Spark puts ``pyspark.zip`` in front of the search path of all its Python processes, and what Python imports
 from a zip file it compiles anew each time: a second of processor time for each process, of which a query
@@ -11,6 +11,7 @@ import os
 import shlex
 import site
 import sys
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,9 +34,18 @@ exec {python} "$@"
 """
 
 
+#: kohort, where nothing but this process has been told where it is, is not found by others.
+_PACKAGE = __name__.partition(".")[0]
+
+
+def workers_settings() -> dict[str, str]:
+    """Spark's settings for a daemon that has loaded what its processes need, see ``_daemon.py``."""
+    return {"spark.python.daemon.module": f"{__package__}._daemon"} if _found_by_others() else {}
+
+
 def workers_python() -> str:
     """For the variable PYSPARK_PYTHON: a launcher, or the Python that runs now where none is of use."""
-    installed = {Path(folder) for folder in [*site.getsitepackages(), site.getusersitepackages()]}
+    installed = {Path(folder) for folder in _site_folders()}
     home, py4j = _home("pyspark"), _home("py4j")
     # installed ones are found without a search path of our own
     if os.name != "posix" or not home or not py4j or not {home.parent, py4j.parent} <= installed:
@@ -44,6 +54,21 @@ def workers_python() -> str:
     zips = " | ".join(f"{shlex.quote(str(each))}/python/lib/*.zip" for each in sorted({home, home.resolve()}))
     text = _LAUNCHER.format(zips=zips, python=shlex.quote(sys.executable))
     return str(launcher("python", text) / "bin" / "python")
+
+
+def _site_folders() -> list[str]:
+    return [*site.getsitepackages(), site.getusersitepackages()]
+
+
+def _found_by_others() -> bool:
+    """Whether a Python that is started now finds kohort."""
+    given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if PathFinder.find_spec(_PACKAGE, [*given, *_site_folders()]) is not None:
+        return True
+    editable = (
+        finder for finder in sys.meta_path if "__editable__" in str(getattr(finder, "__module__", ""))
+    )
+    return any(finder.find_spec(_PACKAGE, None) is not None for finder in editable)
 
 
 def _home(package: str) -> Path | None:

@@ -46,6 +46,8 @@ class SourceOffsets:
         outside = options.group_options.model_copy(update={"group_mode": "standalone"})
         self._group = GroupOffsets(self._client, outside, on_event=lambda _: None, stopping=threading.Event())
         self._initial: Offsets | None = None
+        #: Where the last batch was told to end, and what was seen then.
+        self._planned: tuple[Offsets, GroupState] | None = None
         self._target: Offsets | None = None
         self._moved_at = self._committed_at = time.monotonic()
 
@@ -83,12 +85,14 @@ class SourceOffsets:
         begun = begin_new(start, state.bounds, state.committed)
         bounds = state.bounds if self._target is None else up_to(begun, state.bounds, self._target)
         if not all_of_it and self._too_little(begun, bounds):
+            self._planned = dict(start), state
             return dict(start)
         limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
         ends, lost = next_ends(begun, bounds, rules=self._rules(), limits=limits)
         self._tell(lost)
         if ends != start:
             self._moved_at = time.monotonic()
+        self._planned = ends, state
         return ends
 
     def aim(self) -> None:
@@ -96,14 +100,17 @@ class SourceOffsets:
         self._target = {p: bounds.latest for p, bounds in self._group.look().bounds.items()}
 
     def newest(self) -> Offsets:
-        """The ends of the logs."""
-        return {p: bounds.latest for p, bounds in self._group.look().bounds.items()}
+        """The ends of the logs; those that the last batch was planned by, where one was."""
+        state = self._group.look() if self._planned is None else self._planned[1]
+        return {p: bounds.latest for p, bounds in state.bounds.items()}
 
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
         """What the batch between these two places of the checkpoint reads."""
-        state = self._group.look()
+        planned = self._planned
+        # a batch that was planned by an earlier process is looked at anew
+        state = planned[1] if planned is not None and planned[0] == end else self._group.look()
         begun = begin_new(start, {p: b for p, b in state.bounds.items() if p in end}, state.committed)
         known = {partition: offset for partition, offset in end.items() if partition in begun}
         return batch_ranges(begun, known, state.bounds, fail_on_data_loss=self._options.fail_on_data_loss)

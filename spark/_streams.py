@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import json
-import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
-
-from ..protocol import KohortError, TopicPartition
+from ..protocol import KohortError
 from ._client import Client
-from ._events import BatchCommitted, Event, Listener, all_of
+from ._events import Listener, all_of
+from ._follower import BatchTeller, Follower
 from ._frames import cores
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
 from ._mirror import Done, OffsetMirror
 from ._offsets import OffsetsFormatError, format_offsets, parse_offsets
 from ._options import OptionsError
-from ._ranges import Committed, OffsetRange
+from ._ranges import Committed
 from ._security_options import to_spark
 from ._source import register
 from ._source_options import ALIAS_OF, SourceOptions, read_source_options
 from ._stream import SourceOffsets
-from ._stream_plan import Offsets, from_document
+from ._stream_plan import Offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.listener import (
-        QueryProgressEvent,
-        QueryStartedEvent,
-        QueryTerminatedEvent,
-        StreamingQueryProgress,
-    )
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-log = logging.getLogger(__name__)
 
 #: Where a query's start is kept, inside its checkpoint.
 START_STATE = "kohort/start.json"
@@ -126,92 +116,6 @@ def _followed(
     return query
 
 
-class Follower(StreamingQueryListener):
-    """Tells the mirror what one query has done. Events may come before it is known which query that is."""
-
-    def __init__(self, teller: BatchTeller, mirror: OffsetMirror) -> None:
-        self.mirror = mirror
-        self._teller = teller
-        self._run: str | None = None
-        self._early: list[tuple[str, StreamingQueryProgress | None]] = []
-        self._lock = threading.Lock()
-
-    def follow(self, run: str) -> None:
-        with self._lock:
-            self._run = run
-            early, self._early = self._early, []
-        for of, progress in early:
-            self._heard(of, progress)
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing is done yet."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        self._heard(str(event.progress.runId), event.progress)
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        self._heard(str(event.runId), None)
-
-    def _heard(self, run: str, progress: StreamingQueryProgress | None) -> None:
-        with self._lock:
-            if self._run is None:
-                self._early.append((run, progress))
-                return
-        if run != self._run:
-            return
-        if progress is None:
-            self.mirror.close()
-            return
-        ends = _offsets(progress.sources[0].endOffset if progress.sources else None)
-        if ends is not None:
-            self.mirror.tell(Done(progress.batchId, ends))
-            self._teller.batch_done(progress, ends)
-
-
-class BatchTeller:
-    """Makes an event of each of a query's batches, from what Spark reports of it."""
-
-    def __init__(
-        self, group: str, first: Mapping[TopicPartition, int], tell: Callable[[Event], None]
-    ) -> None:
-        self.tell = tell
-        self._group = group
-        self._first = first
-
-    def batch_done(self, progress: StreamingQueryProgress, ends: Offsets) -> None:
-        """Nothing for a report without a batch."""
-        source, took = progress.sources[0], progress.durationMs
-        starts = _offsets(source.startOffset) or self._first
-        ranges = tuple(
-            OffsetRange(*partition, starts[partition], end)
-            for partition, end in sorted(ends.items())
-            if starts.get(partition, end) < end
-        )
-        if "addBatch" not in took or not ranges:
-            return
-        newest = _offsets(source.latestOffset) or ends
-        lag = sum(max(0, newest.get(partition, end) - end) for partition, end in ends.items())
-        event = BatchCommitted(
-            group=self._group,
-            number=progress.batchId,
-            ranges=ranges,
-            replayed=False,
-            rows=progress.numInputRows,
-            lag_before=lag + sum(span.offsets for span in ranges),
-            lag=lag,
-            plan_seconds=_seconds(took, "latestOffset", "getBatch", "queryPlanning"),
-            read_seconds=None,
-            sink_seconds=_seconds(took, "addBatch"),
-            commit_seconds=_seconds(took, "walCommit", "commitBatch", "commitOffsets"),
-        )
-        log.info("%s", event)
-        self.tell(event)
-
-
-def _seconds(took: Mapping[str, int], *phases: str) -> float:
-    return sum(took.get(phase, 0) for phase in phases) / 1000
-
-
 def _first(named: Mapping[str, str]) -> Offsets:
     """Where the query begins if it is new, as far as the options say."""
     try:
@@ -219,14 +123,6 @@ def _first(named: Mapping[str, str]) -> Offsets:
     except OffsetsFormatError:
         return {}
     return {partition: offset for partition, offset in given.items() if offset >= 0}
-
-
-def _offsets(text: str | None) -> Offsets | None:
-    """Offsets of a progress report; None for a source that is not ours."""
-    try:
-        return from_document(json.loads(text or ""))
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return None
 
 
 def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) -> dict[str, str]:

@@ -10,9 +10,11 @@ checkpoint instead, since no code of the job runs there.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -160,6 +162,8 @@ def by_query(config: Config, spark: SparkSession, cell: Cell) -> None:
     if config.stop and cell.point in (BETWEEN, COMMITTED):
         where = committed_rows(config, cell) if cell.point == BETWEEN else logged_batches(cell)
         while not where():
+            if (failure := query.exception()) is not None:
+                raise failure
             time.sleep(0.02)
         stops.here()
     query.awaitTermination()
@@ -187,12 +191,21 @@ def run(config: Config) -> None:
             master="local[4]",
             **{"spark.log.level": "OFF", "spark.python.authenticate.socketTimeout": "10m"},
         )
-    job = by_query if config.mode == "B" else by_hand
     with ThreadPoolExecutor(len(config.cells)) as jobs:
-        for done in [jobs.submit(job, config, spark, cell) for cell in config.cells]:  # type: ignore[arg-type]
+        for done in [jobs.submit(run_one, config, spark, cell) for cell in config.cells]:
             done.result()
     if spark is not None:
         spark.stop()
+
+
+def run_one(config: Config, spark: SparkSession | None, cell: Cell) -> None:
+    job = by_query if config.mode == "B" else by_hand
+    try:
+        job(config, spark, cell)  # type: ignore[arg-type]
+    except BaseException:
+        # the other jobs may stand still, and would be waited for
+        traceback.print_exc()
+        os._exit(1)
 
 
 def read_config(text: str) -> Config:

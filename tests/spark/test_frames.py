@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import subprocess
 import sys
@@ -10,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
-from kohort.spark import Batch, GroupBatches, _frames
+from kohort.consumer import arrow
+from kohort.spark import Batch, GroupBatches, _driver_frames
 from tests.spark.conftest import Side
 
 if TYPE_CHECKING:
@@ -85,7 +88,7 @@ def test_columns_are_those_of_the_built_in_source(
 def test_few_records_that_are_large_are_left_to_tasks(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_frames, "MAX_DRIVER_BYTES", 50_000)
+    monkeypatch.setattr(_driver_frames, "MAX_DRIVER_BYTES", 50_000)
     orders = new_topic("orders", partitions=1)
     side.produce(orders, {0: 10}, value=lambda _: bytes(10_000))
     with GroupBatches(
@@ -95,6 +98,27 @@ def test_few_records_that_are_large_are_left_to_tasks(
         assert batch is not None
         assert batch.df.count() == 10
         assert "MapInArrow" in batch.df._jdf.queryExecution().toString()
+
+
+def test_rows_are_those_of_create_dataframe(spark: SparkSession) -> None:
+    at = datetime.datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=datetime.UTC)
+    row: dict[str, Any] = {"key": b"k", "value": None, "topic": "t", "partition": 1, "offset": 7}
+    row |= {"timestamp": at, "timestampType": 0}
+    row |= {"headers": [{"key": "trace", "value": b"1"}, {"key": "none", "value": None}]}
+    schema = arrow.SCHEMA_WITH_HEADERS
+    batches = [pa.RecordBatch.from_pylist(rows, schema=schema) for rows in ([row, row], [], [row])]
+    quick, other = _driver_frames.DriverFrames(spark), _driver_frames.DriverFrames(spark)
+    frame = quick.frame(batches, schema)
+    assert quick.frame([], schema).collect() == []
+    assert quick.is_quick
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        slow = other.frame(batches, schema)
+        assert not other.is_quick
+        assert frame.collect() == slow.collect()
+        assert frame.schema == slow.schema
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
 
 
 def test_several_tasks_and_several_ranges_give_each_record_once(

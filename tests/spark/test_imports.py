@@ -34,6 +34,9 @@ def loaded_by(code: str) -> set[str]:
     ],
 )
 def test_each_part_loads_only_what_it_needs(code: str, allowed: set[str]) -> None:
+    if "pyspark" in allowed:
+        # numpy among them in some versions
+        allowed = allowed | loaded_by("import pyspark.sql.datasource")
     assert loaded_by(code) <= allowed
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyspark
 import pytest
 
-from kohort.spark._python import workers_python
+from kohort.spark import _python
+from kohort.spark._python import workers_python, workers_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,14 +65,46 @@ def test_a_pyspark_that_is_found_by_a_search_path_alone_is_left_to_spark(
     assert workers_python() == sys.executable
 
 
+@pytest.mark.pyspark("4.0")
+@pytest.mark.parametrize(
+    ("kind", "needed"),
+    [
+        ("pyspark.worker", "kohort.spark._task"),
+        ("pyspark.sql.worker.create_data_source", "kohort.spark._source"),
+        ("pyspark.sql.worker.plan_data_source_read", "kohort.spark._readers"),
+    ],
+)
+def test_a_daemon_has_loaded_what_its_processes_need_and_nothing_that_starts_threads(
+    kind: str, needed: str
+) -> None:
+    code = (
+        # what PySpark's own daemon has before it forks: numpy is among it in some versions
+        "import sys, threading, pyspark.daemon, pyspark.sql.datasource; "
+        "heavy = {'numpy', 'pandas', 'pyarrow', 'uvloop'}; own = heavy & sys.modules.keys(); "
+        f"from kohort.spark._daemon import load; load({kind!r}); "
+        f"print({needed!r} in sys.modules, threading.active_count(), heavy & sys.modules.keys() == own)"
+    )
+    shown = subprocess.run([workers_python(), "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "True 1 True"
+
+
+def test_a_kohort_that_only_this_process_finds_is_in_no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert workers_settings() == {"spark.python.daemon.module": "kohort.spark._daemon"}
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.setattr(_python, "_site_folders", list)
+    monkeypatch.setattr(sys, "meta_path", [])
+    assert workers_settings() == {}
+
+
 @pytest.mark.spark
 def test_tasks_of_a_session_have_the_installed_pyspark_on_the_same_python(spark: SparkSession) -> None:
-    def where(_: Any) -> Iterator[tuple[str, str]]:
+    def where(_: Any) -> Iterator[tuple[str, str, str]]:
         import sys
 
         import pyspark
 
-        yield pyspark.__file__, sys.executable
+        yield pyspark.__file__, sys.executable, sys.argv[0]
 
-    found = spark.sparkContext.parallelize([0], 1).mapPartitions(where).collect()
-    assert found == [(pyspark.__file__, sys.executable)]
+    ((home, python, daemon),) = spark.sparkContext.parallelize([0], 1).mapPartitions(where).collect()
+    assert (home, python) == (pyspark.__file__, sys.executable)
+    assert Path(daemon).parts[-3:] == ("kohort", "spark", "_daemon.py")

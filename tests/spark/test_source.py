@@ -57,12 +57,15 @@ def test_a_batch_read_has_exactly_the_rows_behind_the_commits(
 def test_what_cannot_be_read_is_one_clear_error(
     options: dict[str, str], problem: str, spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
 ) -> None:
-    given = {"kafka.bootstrap.servers": side.bootstrap, "groupId": group("etl"), "subscribe": new_topic("t")}
+    orders, etl = new_topic("orders"), group("etl")
+    side.commit(etl, orders, {0: 0})
+    given = {"kafka.bootstrap.servers": side.bootstrap, "groupId": etl, "subscribe": orders}
     reader = spark.read.format("kohort")
     if "schema" in options:
         reader = reader.schema(options.pop("schema"))
     with pytest.raises(Exception, match=problem):
         reader.options(**given | options).load().count()
+    assert side.committed(etl, orders) == {0: 0}
 
 
 def test_a_native_sink_is_stopped_by_a_loss_that_is_named(

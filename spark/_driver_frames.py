@@ -1,0 +1,143 @@
+"""Arrow batches that the driver has read, as DataFrames.
+
+Spark's ``createDataFrame`` asks the JVM some forty times for each Arrow table, which takes longer than all
+bookkeeping of a small batch. The two calls that matter are the same in PySpark 4.0 to 4.3; where they are
+not there, or the session is of another kind, it is ``createDataFrame`` after all.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ._fetch import TaskReading
+
+log = logging.getLogger(__name__)
+
+#: Few records can be large ones: beyond so many bytes the driver leaves a batch to tasks after all.
+MAX_DRIVER_BYTES = 64 * 1024 * 1024
+
+#: With it on, the JVM expects other types in the batches.
+_LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+
+
+class DriverReading:
+    """A batch that the driver reads: its Fetches are under way, ``gather`` awaits and decodes them."""
+
+    def __init__(self, reading: TaskReading) -> None:
+        self._reading = reading
+        self._batches: list[pa.RecordBatch] = []
+        self._error: Exception | None = None
+        self._gathered = self.too_large = False
+        #: What ``gather`` took.
+        self.seconds = 0.0
+
+    def gather(self) -> None:
+        """Errors are kept for ``batches``. Stops where it is too much for the driver. Safe to call again."""
+        if self._gathered:
+            return
+        self._gathered = True
+        began, size = time.perf_counter(), 0
+        try:
+            for batch in self._reading.batches():
+                self._batches.append(batch)
+                size += batch.nbytes
+                if size > MAX_DRIVER_BYTES:
+                    self.too_large = True
+                    break
+        except Exception as error:
+            self._error = error
+        self.seconds = time.perf_counter() - began
+
+    def batches(self) -> list[pa.RecordBatch] | None:
+        """What was read, None if it is too large. Raises what reading raised, see ``read_task``."""
+        self.gather()
+        if self._error is not None:
+            raise self._error
+        return None if self.too_large else self._batches
+
+
+class DriverFrames:
+    """Makes DataFrames of one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._quick = _QuickWay.of(spark)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it goes without ``createDataFrame``."""
+        return self._quick is not None
+
+    def frame(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
+        """A DataFrame that holds the rows; they go to the JVM once."""
+        import pyarrow as pa
+
+        if self._quick is not None:
+            try:
+                return self._quick.frame(batches, schema)
+            except Exception as error:
+                # what is really wrong is told again below
+                log.info("createDataFrame is used from here on: %s", error)
+                self._quick = None
+        # the stubs of createDataFrame know Arrow tables only from some releases on
+        create: Any = self._spark.createDataFrame
+        frame: DataFrame = create(pa.Table.from_batches(batches, schema=schema))
+        return frame
+
+
+class _QuickWay:
+    """Spark's own reader of Arrow streams, without what ``createDataFrame`` asks for around it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        self._spark = spark
+        self._read_stream = jvm.PythonSQLUtils.readArrowStreamFromFile
+        self._to_frame = jvm.PythonSQLUtils.toDataFrame
+        # the folder that Spark empties when the session ends
+        self._folder = spark.sparkContext._temp_dir
+        #: Spark's types as JSON.
+        self._types: dict[pa.Schema, str] = {}
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _QuickWay | None:
+        """None for a Spark Connect session, for a session that encrypts its files, and for PySpark 3."""
+        try:
+            context: Any = spark.sparkContext
+            return None if context._encryption_enabled else cls(spark)
+        except Exception:
+            return None
+
+    def frame(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        if self._spark.conf.get(_LARGE_TYPES, "false") == "true":
+            raise RuntimeError(f"{_LARGE_TYPES} is on")
+        stream = self._stream(batches, schema)
+        frame = self._to_frame(stream, self._spark_types(schema), self._spark._jsparkSession)
+        return DataFrame(frame, self._spark)
+
+    def _stream(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> Any:
+        import pyarrow as pa
+
+        with NamedTemporaryFile(dir=self._folder) as file:
+            with pa.ipc.new_stream(file, schema) as stream:
+                for batch in batches:
+                    stream.write_batch(batch)
+            file.flush()
+            return self._read_stream(file.name)
+
+    def _spark_types(self, schema: pa.Schema) -> str:
+        types = self._types.get(schema)
+        if types is None:
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            types = self._types[schema] = from_arrow_schema(schema).json()
+        return types

@@ -1,0 +1,189 @@
+"""The driver's side of a query: hears of each batch that Spark has done, and passes it on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from ..protocol import TopicPartition
+from ._events import BatchCommitted, Event
+from ._mirror import Done, OffsetMirror
+from ._ranges import OffsetRange
+from ._stream_plan import Offsets, from_document
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What Spark reports of one trigger of a query; offsets are None where a source is not ours."""
+
+    run: str
+    number: int
+    rows: int
+    took_ms: Mapping[str, int]
+    start: Offsets | None
+    end: Offsets | None
+    newest: Offsets | None
+
+    @classmethod
+    def read(cls, report: str) -> Self:
+        """The JSON of a StreamingQueryProgress."""
+        found = json.loads(report)
+        source = (found["sources"] or [{}])[0]
+        return cls(
+            run=found["runId"],
+            number=found["batchId"],
+            rows=found.get("numInputRows") or 0,
+            took_ms=found.get("durationMs") or {},
+            start=_offsets(source.get("startOffset")),
+            end=_offsets(source.get("endOffset")),
+            newest=_offsets(source.get("latestOffset")),
+        )
+
+
+class Follower(StreamingQueryListener):
+    """Tells the mirror what one query has done. Events may come before it is known which query that is."""
+
+    def __init__(self, teller: BatchTeller, mirror: OffsetMirror) -> None:
+        self.mirror = mirror
+        self._teller = teller
+        self._run: str | None = None
+        self._early: list[tuple[str, Progress | None]] = []
+        self._lock = threading.Lock()
+        self._java: Any = None
+
+    def follow(self, run: str) -> None:
+        with self._lock:
+            self._run = run
+            early, self._early = self._early, []
+        for of, progress in early:
+            self._heard(of, progress)
+
+    def reported(self, report: str) -> None:
+        """A progress, as JSON."""
+        progress = Progress.read(report)
+        self._heard(progress.run, progress)
+
+    def ended(self, run: str) -> None:
+        self._heard(run, None)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing is done yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        self.reported(event.progress.json)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        self.ended(str(event.runId))
+
+    @property
+    def _jlistener(self) -> Any:
+        """What a classic session gives its JVM to call, see _QuickListener."""
+        if self._java is None:
+            from pyspark import SparkContext
+
+            jvm: Any = SparkContext._jvm
+            self._java = jvm.PythonStreamingQueryListenerWrapper(_QuickListener(self))
+        return self._java
+
+    def _heard(self, run: str, progress: Progress | None) -> None:
+        with self._lock:
+            if self._run is None:
+                self._early.append((run, progress))
+                return
+        if run != self._run:
+            return
+        if progress is None:
+            self.mirror.close()
+        elif progress.end is not None:
+            self.mirror.tell(Done(progress.number, progress.end))
+            self._teller.batch_done(progress, progress.end)
+
+
+class _QuickListener:
+    """A listener for the JVM that takes an event as one text.
+
+    PySpark's own asks the JVM for each field and each entry of an event, some hundred times: more work than
+    all else that the driver does for a batch.
+    """
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Nothing is done yet."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        self._follower.reported(event.progress().json())
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        """Nothing is done."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        self._follower.ended(event.runId().toString())
+
+    class Java:
+        """What py4j wants to know."""
+
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+class BatchTeller:
+    """Makes an event of each of a query's batches, from what Spark reports of it."""
+
+    def __init__(
+        self, group: str, first: Mapping[TopicPartition, int], tell: Callable[[Event], None]
+    ) -> None:
+        self.tell = tell
+        self._group = group
+        self._first = first
+
+    def batch_done(self, progress: Progress, ends: Offsets) -> None:
+        """Nothing for a report without a batch."""
+        took, starts = progress.took_ms, progress.start or self._first
+        ranges = tuple(
+            OffsetRange(*partition, starts[partition], end)
+            for partition, end in sorted(ends.items())
+            if starts.get(partition, end) < end
+        )
+        if "addBatch" not in took or not ranges:
+            return
+        newest = progress.newest or ends
+        lag = sum(max(0, newest.get(partition, end) - end) for partition, end in ends.items())
+        event = BatchCommitted(
+            group=self._group,
+            number=progress.number,
+            ranges=ranges,
+            replayed=False,
+            rows=progress.rows,
+            lag_before=lag + sum(span.offsets for span in ranges),
+            lag=lag,
+            plan_seconds=_seconds(took, "latestOffset", "getBatch", "queryPlanning"),
+            read_seconds=None,
+            sink_seconds=_seconds(took, "addBatch"),
+            commit_seconds=_seconds(took, "walCommit", "commitBatch", "commitOffsets"),
+        )
+        log.info("%s", event)
+        self.tell(event)
+
+
+def _seconds(took: Mapping[str, int], *phases: str) -> float:
+    return sum(took.get(phase, 0) for phase in phases) / 1000
+
+
+def _offsets(told: object) -> Offsets | None:
+    """Offsets of a progress report, as JSON or as text of JSON; None for a source that is not ours."""
+    try:
+        return from_document(json.loads(told) if isinstance(told, str) else told)  # type: ignore[arg-type]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
