@@ -12,8 +12,9 @@ MAX_WAITING_BYTES = 1_048_576
 #: they have MAX_WAITING_BYTES before.
 MAX_AHEAD = 1_024
 
-#: A connection whose requests are all answered at once lets others go on after this long, in seconds.
-TURN_S = 0.005
+#: A connection whose requests are all answered at once lets others go on after this long, in seconds. They
+#: wait for a turn and for the writes that come of it: of a client with many groups, one in every partition.
+TURN_S = 0.002
 
 #: Of requests that are taken one behind the other one in so many looks at the clock (less one: the bits of a
 #: count that are 0 then): whether the turn is over, and how much a limited client has used by now.
