@@ -8,7 +8,9 @@ import re
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..protocol import TopicPartition
@@ -19,6 +21,7 @@ from .events import EventLog
 from .handover import PartitionsCallback
 from .offset_requests import CommittedOffset
 from .record import Record
+from .run import Run
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,16 +126,15 @@ class GroupConsumer:
 
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, until the consumer is closed."""
+        # no step in Python between one record and the next
+        return chain.from_iterable(self._runs())
+
+    def _runs(self) -> Iterator[Run]:
         self._require_running()
         self._consumer.parts.watch.poller = threading.get_ident()
-        while True:
-            try:
-                given = self._run(self._consumer.next_run())
-            except ConsumerClosedError:
-                return
-            if given is None:
-                return
-            yield from given
+        with suppress(ConsumerClosedError):
+            while (run := self._run(self._consumer.next_run())) is not None:
+                yield run
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
         """Lists of records, as many as are there at a time (default max_poll_records), until closed."""

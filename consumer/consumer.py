@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Self, TypeVar
 
 from ..protocol import TopicPartition
@@ -21,6 +20,7 @@ from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
 from .loading import off_the_loop
 from .marking import Marking
+from .one_by_one import OneByOne
 from .record import Record
 from .run import Run
 from .seeking import Seeking
@@ -37,8 +37,6 @@ _CLOSED = "the consumer was closed"
 #: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
 #: a turn, so this also bounds how quickly data comes while records are read.
 TURN_S = 0.002
-#: ... which is looked at after so many records.
-LOOK_EVERY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,19 +238,8 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
 
     # records
 
-    async def __aiter__(self) -> AsyncIterator[Record]:
-        while not self._closed:
-            if (parts := self._parts) is not None and self._error is None:
-                self._alive(parts)
-                while (run := parts.delivery.run()) is not None:
-                    while not run.over:
-                        for record in islice(run, LOOK_EVERY):
-                            yield record
-                        if self._time() >= self._turn_ends:
-                            await self._give_way()
-            if not self._closed:
-                for record in await self.getmany(1, None):
-                    yield record
+    def __aiter__(self) -> AsyncIterator[Record]:
+        return OneByOne(self._give_way, self._run_now, self._one)
 
     async def __anext__(self) -> Record:
         """The next record; waits for it. Ends when the consumer is closed."""
@@ -304,16 +291,28 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         finally:
             parts.watch.polled(parts.driver.now())
 
-    async def _give_way(self) -> None:
-        """Who reads what is there never waits: heartbeats and commits get their turn here."""
-        if self._time() >= self._turn_ends:
+    async def _give_way(self) -> bool:
+        """Who reads what is there never waits: heartbeats and commits get their turn here. Whether one was
+        due.
+        """
+        due = self._time() >= self._turn_ends
+        if due:
             await asyncio.sleep(0)
             self._turn_ends = self._time() + TURN_S
+        return due
 
-    def _alive(self, parts: Parts) -> None:
+    def _run_now(self) -> Run | None:
+        """Records to be taken one by one, if there are any now."""
+        parts = self._parts
+        if parts is None or self._closed or self._error is not None:
+            return None
         parts.watch.touch(self._time() * 1000)
         if parts.membership.paused:
             parts.driver.polled_again()
+        return parts.delivery.run()
+
+    async def _one(self) -> list[Record]:
+        return [] if self._closed else await self.getmany(1, None)
 
     def _raise_errors(self, parts: Parts) -> None:
         if self._error is not None:

@@ -44,7 +44,7 @@ class _Found(NamedTuple):
 
     header: BatchHeader
     overhead: bytes
-    payload: bytes
+    payload: bytes | memoryview
     position: int
     next_offset: int
 
@@ -169,7 +169,7 @@ class ChunkReader:
             return None
         raw = self._data[self._position : self._position + header.size]
         try:
-            payload = bytes(decompress(header.codec, raw[BATCH_OVERHEAD:]))
+            payload = decompress(header.codec, raw[BATCH_OVERHEAD:])
         except Exception as error:
             raise self._unreadable(header, self._position, error) from error
         found = _Found(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
@@ -239,7 +239,7 @@ def prepare() -> None:
 
 
 @cache
-def _by_columns() -> Callable[[list[tuple[BatchHeader, bytes]]], Rows | None] | None:
+def _by_columns() -> Callable[[Sequence[tuple[BatchHeader, bytes | memoryview]]], Rows | None] | None:
     try:
         from .rows import plain_rows
     except ImportError:

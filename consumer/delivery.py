@@ -26,8 +26,8 @@ DECODE_TRIES = 3
 
 NOTHING = RecordBatch(TopicPartition("", -1), Rows((), (), (), (), None))
 
-#: Records of a run at most.
-RUN = 2_000
+#: Records of a run at most: mostly all that were taken apart together.
+RUN = 10_000
 
 
 @dataclass(slots=True, eq=False)

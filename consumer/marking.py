@@ -41,10 +41,12 @@ class Marking(ABC):
         Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
         """
         # what mostly happens, in as few steps as can be: the first one that is not done is done
-        stay = self._stays.get(record.epoch)
-        if stay is not None and stay.in_line and not self._tracker.awaited:
-            offset = record.offset
-            if offset == stay.first != stay.end:
+        try:
+            stay, offset = self._stays[record.epoch], record.offset
+        except KeyError:
+            pass
+        else:
+            if offset == stay.first and stay.in_line and offset != stay.end and not self._tracker.awaited:
                 stay.first = offset + 1
                 return
         parts = self._parts or self._running(closing=True)

@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 
 from ..protocol import TopicPartition
 
-#: What ``Record(...)`` comes to, without a step in Python.
-_new: Any = tuple.__new__
-
 #: Name and value, in the producer's order; names may repeat.
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -51,6 +48,26 @@ class Record(_Fields):
 
     def __hash__(self) -> int:
         return id(self)
+
+
+class _Row(tuple[Any, ...]):
+    """Made of an iterable, by C code."""
+
+    __slots__ = ()
+    __new__ = tuple.__new__
+
+
+#: A kind of Record that is made of a row of fields instead of an argument for each: no step in Python.
+made: Any = type(
+    Record.__name__,
+    (_Row, Record),
+    {
+        "__slots__": (),
+        "__module__": Record.__module__,
+        "__new__": tuple.__new__,
+        "__reduce__": lambda record: (Record, tuple(record)),
+    },
+)
 
 
 class Rows(NamedTuple):
@@ -119,7 +136,7 @@ class RecordBatch:
         """Records ``first`` to, not including, ``last``."""
         topic, partition = self._partition
         fields = self.fields(first, last, repeat(topic), repeat(partition))
-        return list(map(_new, repeat(Record), fields))
+        return list(map(made, fields))
 
     def fields(
         self, first: int, last: int | None, topics: Iterable[str], partitions: Iterable[int]

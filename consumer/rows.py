@@ -17,13 +17,13 @@ _LONGEST_LENGTH = 5
 _FEW = 8
 
 
-def plain_rows(batches: list[tuple[BatchHeader, bytes]]) -> Rows | None:
+def plain_rows(batches: Sequence[tuple[BatchHeader, bytes | memoryview]]) -> Rows | None:
     """The records of these batches, not compressed; None when one of them is not quite ordinary.
 
     Ordinary is one without headers of records and without a flaw: everything else is for a reader that goes
     from field to field.
     """
-    data = batches[0][1] if len(batches) == 1 else b"".join([records for _, records in batches])
+    data = b"".join([records for _, records in batches])
     raw = np.frombuffer(data, np.uint8)
     try:
         bodies = _bodies(batches, data)
@@ -45,7 +45,7 @@ def plain_rows(batches: list[tuple[BatchHeader, bytes]]) -> Rows | None:
     return Rows(offsets, _times(times), _pieces(data, found.keys), _pieces(data, found.values), None)
 
 
-def _bodies(batches: list[tuple[BatchHeader, bytes]], data: bytes) -> Ints:
+def _bodies(batches: Sequence[tuple[BatchHeader, bytes | memoryview]], data: bytes) -> Ints:
     bodies, position = [], 0
     for header, records in batches:
         bodies.append(walk(data, position, position + len(records), header.record_count))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import repeat
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .record import Record, RecordBatch
+from .record import Record, RecordBatch, made
 
 if TYPE_CHECKING:
     from .delivery import Lane
-
-_new: Any = tuple.__new__
 
 
 class Run:
@@ -32,9 +30,7 @@ class Run:
         self._gate = [batch.topic] * self.count
         # counts down with each record
         self._left = repeat(batch.partition, self.count)
-        self._records: Iterator[Record] = map(
-            _new, repeat(Record), batch.fields(first, end, self._gate, self._left)
-        )
+        self._records: Iterator[Record] = map(made, batch.fields(first, end, self._gate, self._left))
 
     def __repr__(self) -> str:
         return f"Run({self.given} of {self.count} given)"

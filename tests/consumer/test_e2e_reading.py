@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import pytest
 
 from kohort.consumer import Cluster, GroupConsumer, NoOffsetError
+from kohort.consumer.consumer import TURN_S
 from kohort.consumer.events import OffsetReset
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from tests.consumer.conftest import QUICK
@@ -38,6 +40,33 @@ async def test_without_a_committed_offset_the_policy_decides_and_an_event_says_s
     assert numbers(await read(consumer, 20 - first)) == list(range(first, 20))
     (event,) = _resets(consumer)
     assert (event.asked, event.policy, event.offset) == (None, policy, first)
+
+
+async def test_a_reader_that_never_waits_lets_others_have_their_turns(
+    member: Maker, new_topic: NewTopic, group: Name, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic("orders", partitions=1)
+    produce(topic, range(300))
+    consumer = await member(topic, group=group("billing"))
+    loop, took_s, turns = asyncio.get_running_loop(), 0.0, 0
+    monkeypatch.setattr(consumer, "_time", lambda: loop.time() + took_s)
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    running, seen = asyncio.create_task(others()), []
+    async for record in consumer:
+        took_s += TURN_S / 4
+        seen.append(turns)
+        consumer.done(record)
+        if len(seen) == 300:
+            break
+    running.cancel()
+    # a turn, and as much again
+    assert max(len(list(same)) for _, same in groupby(seen)) <= 9
 
 
 async def test_a_time_as_policy_starts_at_the_first_record_that_is_not_older(
