@@ -100,6 +100,7 @@ def test_few_records_that_are_large_are_left_to_tasks(
         assert "MapInArrow" in batch.df._jdf.queryExecution().toString()
 
 
+@pytest.mark.pyspark("4.0")
 def test_rows_are_those_of_create_dataframe(spark: SparkSession) -> None:
     at = datetime.datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=datetime.UTC)
     row: dict[str, Any] = {"key": b"k", "value": None, "topic": "t", "partition": 1, "offset": 7}
