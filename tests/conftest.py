@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,9 @@ settings.load_profile("kohort")
 def pytest_configure(config: pytest.Config) -> None:
     # tests that run side by side are told the terminal's width, commands under test write to a pipe
     os.environ.pop("COLUMNS", None)
+    # started in the background by a shell, we ignore Ctrl-C, and so would every command under test
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(_RootIsNoPackage(), "kohort-root-is-no-package")
 
 

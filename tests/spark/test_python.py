@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,4 +108,7 @@ def test_tasks_of_a_session_have_the_installed_pyspark_on_the_same_python(spark:
 
     ((home, python, daemon),) = spark.sparkContext.parallelize([0], 1).mapPartitions(where).collect()
     assert (home, python) == (pyspark.__file__, sys.executable)
-    assert Path(daemon).parts[-3:] == ("kohort", "spark", "_daemon.py")
+    ours = find_spec("kohort.spark._daemon")
+    assert ours is not None
+    assert ours.origin is not None
+    assert Path(daemon).samefile(ours.origin)
