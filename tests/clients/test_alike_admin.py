@@ -21,13 +21,12 @@ from tests.clients.alike.admin_steps import (
     ADMIN,
     REQUESTS,
     USERS,
-    AnyStep,
     draw,
     forgetting,
     request_of,
 )
-from tests.clients.alike.side import Answer, Sent, Side, answers_of
-from tests.clients.alike.views import differences, view
+from tests.clients.alike.side import Side
+from tests.clients.alike.step import take
 from tests.secured import Secured, secured_broker
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
@@ -82,31 +81,12 @@ def test_what_is_drawn_is_answered_alike(both: list[Secured], seed: int) -> None
     told: list[str] = []
     try:
         for number, step in enumerate(draw(Random(seed), STEPS)):
-            told.append(_step(sides, number, step, told))
+            take(sides, number, step, request_of, told)
+            if step.kind in CHANGES:
+                time.sleep(HEARD_S)
     finally:
         for side in sides:
             side.close()
-
-
-def _step(sides: list[SecuredSide], number: int, step: AnyStep, told: list[str]) -> str:
-    for side in sides:
-        version, fields = request_of(step, side)
-        sent = Sent(number, step.client, step.kind, version)
-        side.send(sent, fields)
-    got = answers_of(sides, sent)
-    for side, answers in zip(sides, got, strict=True):
-        for answer in answers:
-            side.learn(answer)
-    theirs, ours = (_views(side, answers) for side, answers in zip(sides, got, strict=True))
-    line = f"{sent} {fields}: {ours}"
-    assert list(differences(theirs, ours)) == [], "\n".join([*told, line])
-    if step.kind in CHANGES:
-        time.sleep(HEARD_S)
-    return line
-
-
-def _views(side: Side, answers: list[Answer]) -> list[Any]:
-    return [{"of": each.sent[:3], "answer": view(side, each)} for each in answers]
 
 
 def _forget(side: SecuredSide) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 import uuid
 from random import Random
-from typing import Any
 
 import pytest
 
 from kohort.protocol import ApiKey
 from tests.clients.alike.log_steps import draw, request_of
-from tests.clients.alike.side import Answer, Sent, Side, answers_of
-from tests.clients.alike.views import differences, view
+from tests.clients.alike.side import Side
+from tests.clients.alike.step import take
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -30,23 +29,9 @@ def test_what_is_drawn_is_answered_alike(compared: tuple[str, str], seed: int) -
     told: list[str] = []
     try:
         for number, step in enumerate(draw(Random(seed), CLIENTS, STEPS)):
-            for side in sides:
-                version, fields = request_of(step, side)
-                sent = Sent(number, step.client, step.kind, version)
-                side.send(sent, fields)
-            got = answers_of(sides, sent)
-            for side, answers in zip(sides, got, strict=True):
-                for answer in answers:
-                    side.learn(answer)
-            theirs, ours = (_views(side, answers) for side, answers in zip(sides, got, strict=True))
-            told.append(f"{sent} {fields}: {ours}")
-            assert list(differences(theirs, ours)) == [], "\n".join(told)
+            take(sides, number, step, request_of, told)
             if step.kind in CHANGES:
                 time.sleep(HEARD_S)
     finally:
         for side in sides:
             side.close()
-
-
-def _views(side: Side, answers: list[Answer]) -> list[Any]:
-    return [{"of": each.sent[:3], "answer": view(side, each)} for each in answers]
