@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.broker_process import BrokerProcess
+from tests.postgres import postgres_server
 from tests.secured import Secured, secured_broker
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,3 +140,10 @@ def new_topic(bootstrap: str) -> Callable[..., str]:
         return name
 
     return create
+
+
+@pytest.fixture
+def dsn() -> Iterator[str]:
+    """The connection string of a PostgreSQL for this test."""
+    with postgres_server() as dsn:
+        yield dsn
