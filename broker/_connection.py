@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
         self.modest = self.modest and held <= SMALL_BYTES
         if self._reader.buffered and self.frame_since is None:
             self.frame_since = now
-        self._server.hold(self, held - before)
+        self._server.backpressure.hold(self, held - before)
         if waiting.frames:
             wake(self._wakeup)
         self.regulate()
@@ -237,15 +237,15 @@ class Connection(asyncio.Protocol):
 
     def regulate(self) -> None:
         """Stop or resume reading, by what waits here and in the whole broker."""
-        wanted = not (self._waiting.full or self._pause or self._server.must_wait(self))
-        if wanted == self._reading or self.transport.is_closing():
+        if self.transport.is_closing():
             return
-        self._reading = wanted
-        if wanted:
+        before = self._reading
+        self._reading = not (self._waiting.full or self._pause) and self._server.backpressure.lets_read(self)
+        if self._reading > before:
             self.transport.resume_reading()
             if self.frame_since is not None:
                 self.frame_since = self._server.now()
-        else:
+        elif self._reading < before:
             self.transport.pause_reading()
 
     def _leave(self) -> None:
@@ -315,7 +315,7 @@ class Connection(asyncio.Protocol):
         except Exception:
             log.exception("connection from %s closed: its requests cannot be answered", self.peer_name)
         finally:
-            self._server.hold(self, -self.held_bytes)
+            self._server.backpressure.hold(self, -self.held_bytes)
             self._waiting.clear()
             self._outbox.flush()
             self.transport.close()
@@ -392,6 +392,7 @@ class Connection(asyncio.Protocol):
 
     def _release(self, size: int) -> None:
         self._waiting.release(size)
-        self._server.hold(self, -size)
+        self.modest = max(size, self.held_bytes) <= SMALL_BYTES if size else self.modest
+        self._server.backpressure.hold(self, -size)
         if not self._reading:
             self.regulate()

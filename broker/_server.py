@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
 from ._acceptor import Acceptor
+from ._backpressure import Backpressure
 from ._connection import Connection
 from ._peer import Peer
 from ._router import Router
 from ._settings import BrokerSettings
-from ._turns import SMALL_BYTES
 from .security._listener_security import ListenerSecurity
 from .security._listeners import listeners_of
 from .security._quotas import ConnectionQuotas, Seat
@@ -25,12 +24,6 @@ log = logging.getLogger("kohort.broker")
 
 #: A client that has to say who it is has said it this long after it connected, in seconds.
 STRANGER_S = 30.0
-
-#: Connections that read on in one turn of the loop, where many had to wait: each may bring a whole read.
-AT_ONCE = 32
-
-#: How much the connections together hold of what they may: little, more than half, more than all.
-_NONE, _SOME, _FULL = range(3)
 
 #: Time between two looks for slow and idle connections, in seconds.
 SWEEP_S = 5.0
@@ -55,11 +48,8 @@ class Server:
         self._settings = settings
         #: Of connections that are closed.
         self.complaints = Seldom()
-        self._held_bytes = 0
+        self.backpressure = Backpressure(settings, self.loop)
         self.connections_made = 0
-        self._pressure = 0
-        self._favoured: Connection | None = None
-        self._to_read_on: deque[Connection] = deque()
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._unread: dict[Connection, tuple[int, float]] = {}
@@ -72,7 +62,7 @@ class Server:
         ]
 
     def __repr__(self) -> str:
-        return f"Server({len(self._connections)} connections, {self._held_bytes} request bytes held)"
+        return f"Server({len(self._connections)} connections, {self.backpressure})"
 
     async def start(self, router: Router) -> None:
         """Listen everywhere. Raises OSError if an address cannot be had."""
@@ -114,16 +104,12 @@ class Server:
         """The other ends of all connections."""
         return [connection.peer for connection in self._connections]
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of requests that wait."""
-        return self._held_bytes
-
     # for connections
 
     def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
         """Take a new connection in; gives its peer and the peer's name for logs."""
         self._connections.add(connection)
+        self.backpressure.add(connection)
         self.connections_made += 1
         link = connection.transport.get_extra_info("socket")
         if link is not None:
@@ -140,67 +126,13 @@ class Server:
             self._connections.discard(connection)
             self.router.metrics.clients.left(connection.peer)
         self._unread.pop(connection, None)
-        if connection is self._favoured:
-            self._favoured = None
-            self.loop.call_soon(self._let_on)
+        self.backpressure.forget(connection)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    def hold(self, connection: Connection, change: int) -> None:
-        """Count request bytes that arrived (or, negative, are done with)."""
-        self._held_bytes += change
-        before, self._pressure = self._pressure, self._pressure_now()
-        if self._pressure > before:
-            # at once: each of the others could bring a whole read before it is its turn
-            self._favoured = self._favoured or connection
-            for each in list(self._connections):
-                each.regulate()
-        elif self._pressure < before or (connection is self._favoured and not connection.held_bytes):
-            self._favoured = None
-            self.loop.call_soon(self._let_on)
-
-    def must_wait(self, connection: Connection) -> bool:
-        """Whether this connection may not read on, because all of them together hold too much: above half of
-        what they may hold those that hold much wait, so that small requests still come through, above all of
-        it everybody. One may always go on, or a broker full of incomplete requests would stand still.
-        """
-        if not self._pressure or connection.control:
-            return False
-        if self._pressure == _SOME and connection.held_bytes <= SMALL_BYTES:
-            return False
-        if self._favoured is None and connection.held_bytes:
-            self._favoured = connection
-        return connection is not self._favoured
-
-    def _pressure_now(self) -> int:
-        """A level is left an eighth below where it begins, or it would be left and entered all the time."""
-        eighths = self._held_bytes * 8
-        most = self._settings.queued_max_request_bytes
-        if eighths > most * (7 if self._pressure == _FULL else 8):
-            return _FULL
-        return _SOME if eighths > most * (3 if self._pressure else 4) else _NONE
-
-    def _let_on(self) -> None:
-        """Those that wait may read on, as far as there is room: first those whose requests were small, then
-        those that miss least of theirs; some in each turn of the loop, or thousands of reads were one turn.
-        """
-        begun = bool(self._to_read_on)
-        waiting = [connection for connection in self._connections if not connection.reading]
-        waiting.sort(key=lambda connection: (not connection.modest, -connection.held_bytes))
-        self._to_read_on = deque(waiting)
-        if not begun:
-            self._let_some_on()
-
-    def _let_some_on(self) -> None:
-        waiting = self._to_read_on
-        for _ in range(min(AT_ONCE, len(waiting))):
-            waiting.popleft().regulate()
-        if waiting:
-            self.loop.call_soon(self._let_some_on)
 
     # slow and idle ones
 

@@ -61,7 +61,7 @@ class BrokerMetrics:
             connections=server.quotas.by_listener(),
             connections_made=server.connections_made,
             connections_refused=dict(server.quotas.refused),
-            request_bytes_held=server.held_bytes,
+            request_bytes_held=server.backpressure.held_bytes,
             flush_times=self.flush_times.figures(),
             offline_partitions=sum(one.damage is not None for one in partitions),
         )

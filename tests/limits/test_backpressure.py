@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import cast
 
 import pytest
 
 from kohort.broker import BrokerSettings
-from kohort.broker._connection import Connection
 from kohort.broker._server import Server
 from kohort.broker._turns import MAX_WAITING_BYTES
-from kohort.broker.security._scram_users import ScramUsers
 from kohort.protocol import ApiKey, decode_response, encode_request, request_class
 from kohort.testing import running_broker
 from kohort.testing._running_broker import RunningBroker
@@ -94,14 +89,14 @@ def test_over_the_limit_of_all_connections_reading_stops_and_every_request_is_an
         server = server_of(broker)
         frame = produce_frames("orders", 1, size)
         wires = [Wire(broker.bootstrap, timeout_s=60) for _ in range(count)]
-        with peak_of(lambda: server._held_bytes) as peak:
+        with peak_of(lambda: server.backpressure.held_bytes) as peak:
             senders = [threading.Thread(target=wire.socket.sendall, args=(frame[:-1],)) for wire in wires]
             for sender in senders:
                 sender.start()
             deadline = time.monotonic() + 30
-            while server._held_bytes <= limit and time.monotonic() < deadline:
+            while server.backpressure.held_bytes <= limit and time.monotonic() < deadline:
                 time.sleep(0.01)
-            assert server._held_bytes > limit
+            assert server.backpressure.held_bytes > limit
             for wire, sender in zip(wires, senders, strict=True):
                 threading.Thread(target=_send_end, args=(wire, sender, frame[-1:])).start()
             offsets = sorted(offset for wire in wires for _, offset in answered(wire, 1))
@@ -144,7 +139,7 @@ def test_a_connection_that_waits_for_memory_is_not_closed_for_being_slow() -> No
             create_topic(greedy, "orders")
             greedy.socket.sendall(frame[:300_000])
             server = server_of(broker)
-            while server._held_bytes <= 100_000:
+            while server.backpressure.held_bytes <= 100_000:
                 time.sleep(0.01)
             patient.socket.sendall(struct.pack(">i", len(frame) - 4))
             sender = threading.Thread(target=patient.socket.sendall, args=(frame[4:],))
@@ -164,7 +159,7 @@ def test_above_half_of_the_limit_small_requests_still_come_through() -> None:
         create_topic(other, "orders")
         server = server_of(broker)
         greedy.socket.sendall(produce_frames("orders", 1, 900_000)[:700_000])
-        while server._held_bytes < 700_000:
+        while server.backpressure.held_bytes < 700_000:
             time.sleep(0.01)
         for _ in range(3):
             assert produce(other, "orders", batch(1)).error_code == 0
@@ -196,36 +191,7 @@ def test_requests_that_wait_for_others_hold_no_bytes_that_others_wait_for(count:
             while len(broker.members("g")) < count and time.monotonic() < deadline:
                 time.sleep(0.02)
             assert len(broker.members("g")) == count
-            assert server_of(broker)._held_bytes < 500_000
+            assert server_of(broker).backpressure.held_bytes < 500_000
             assert produce(other, "orders", batch(1)).error_code == 0
         for member in members:
             member.close()
-
-
-@dataclass(eq=False)
-class Waiting:
-    """A connection that had to wait, and what the server has it do."""
-
-    modest: bool
-    held_bytes: int
-    reading: bool = False
-
-    def regulate(self) -> None:
-        self.reading = True
-
-
-async def test_where_many_waited_small_ones_read_on_first_and_32_in_each_turn_of_the_loop() -> None:
-    server = Server(BrokerSettings(), ScramUsers())
-    modest = Waiting(modest=True, held_bytes=0)
-    nearly = Waiting(modest=False, held_bytes=900_000)
-    rest = [Waiting(modest=False, held_bytes=number) for number in range(100)]
-    crowd = [*rest, nearly, modest]
-    server._connections = cast("set[Connection]", set(crowd))
-    server._let_on()
-    assert modest.reading
-    assert nearly.reading
-    turns = [sum(each.reading for each in crowd)]
-    while turns[-1] < len(crowd):
-        await asyncio.sleep(0)
-        turns.append(sum(each.reading for each in crowd))
-    assert turns == [32, 64, 96, 102]
