@@ -13,6 +13,8 @@ import pytest
 
 from kohort.consumer import AsyncGroupConsumer, GroupConsumer
 from kohort.consumer.events import PartitionsRevoked, RebalanceCompleted, RebalanceStarted
+from tests.clients.drivers import Choice
+from tests.clients.java_members import JavaMembers
 from tests.consumer.conftest import QUICK
 from tests.consumer.members import Maker, Worker, until
 
@@ -63,6 +65,10 @@ def rounds_and_releases(consumer: AsyncGroupConsumer | GroupConsumer) -> list[ob
     return [type(e) for e in events[told:] if isinstance(e, RebalanceCompleted | PartitionsRevoked)]
 
 
+def reasons_of_rounds(consumer: AsyncGroupConsumer) -> list[str]:
+    return [event.reason for event in consumer.events.recent if isinstance(event, RebalanceStarted)]
+
+
 async def test_a_member_that_leaves_reads_on_for_a_round_and_every_record_is_seen_once(
     member: Maker, bootstrap: str, new_topic: Callable[..., str], group: Name
 ) -> None:
@@ -94,8 +100,7 @@ async def test_a_member_whose_own_task_closes_it_is_not_waited_for(
     await until(lambda: len(leaves.assignment()) == 3)
     await leaves.getmany(timeout_ms=0)
     await leaves.close()
-    reasons = [event.reason for event in leaves.events.recent if isinstance(event, RebalanceStarted)]
-    assert _ABOUT_TO_LEAVE not in reasons
+    assert _ABOUT_TO_LEAVE not in reasons_of_rounds(leaves)
     await other.stop()
 
 
@@ -198,3 +203,36 @@ async def test_members_leave_groups_with_other_clients_in_them(
             stop.set()
             if theirs.ident is not None:
                 await asyncio.to_thread(theirs.join)
+
+
+@pytest.mark.parametrize("first", ["kohort", "java"])
+async def test_members_leave_groups_with_javas_clients_in_them(
+    member: Maker, bootstrap: str, new_topic: Callable[..., str], group: Name, first: str
+) -> None:
+    topic, name = new_topic("orders", partitions=PARTITIONS), group("billing")
+    settings = {"group": name, "leave_notice_ms": NOTICE_MS}
+    choice = Choice("cooperative-sticky", session_timeout_ms=QUICK["session_timeout_ms"])
+    jvm = await asyncio.to_thread(JavaMembers)
+    try:
+        with flowing(bootstrap, topic):
+            if first == "java":
+                theirs = jvm.join(bootstrap, name, topic, choice)
+                await until(lambda: len(theirs.held) == PARTITIONS)
+            ours = [Worker(await member(topic, **settings)) for _ in range(2)]
+            if first == "kohort":
+                await until(lambda: all(len(each.consumer.assignment()) == 3 for each in ours))
+                theirs = jvm.join(bootstrap, name, topic, choice)
+            await until(
+                lambda: {len(theirs.held), *(len(each.consumer.assignment()) for each in ours)} == {2}
+            )
+            assert any(each.consumer.parts.membership.is_leader for each in ours) == (first == "kohort")
+            leaves, stays = sorted(ours, key=lambda each: each.consumer.parts.membership.is_leader)
+            await leaves.stop()
+            await until(lambda: len(theirs.held) == len(stays.consumer.assignment()) == PARTITIONS // 2)
+            # a leader of ours gets the others ready first; of Java's nobody asks for it
+            assert (_ABOUT_TO_LEAVE in reasons_of_rounds(leaves.consumer)) == (first == "kohort")
+            assert len({*leaves.seen, *stays.seen}) == len(leaves.seen) + len(stays.seen)
+            await stays.stop()
+            await until(lambda: len(theirs.held) == PARTITIONS)
+    finally:
+        jvm.close()
