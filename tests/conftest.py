@@ -143,6 +143,12 @@ def new_topic(bootstrap: str) -> Callable[..., str]:
 
 
 @pytest.fixture
+def soaks(request: pytest.FixtureRequest) -> bool:
+    """Whether the long runs are asked for: ``--soak`` was given."""
+    return request.config.getoption("--soak") is not None
+
+
+@pytest.fixture
 def dsn() -> Iterator[str]:
     """The connection string of a PostgreSQL for this test."""
     with postgres_server() as dsn:

@@ -29,12 +29,14 @@ COMPACT = LogConfig(
     segment_index_bytes=10_000,
     file_delete_delay_ms=0,
 )
+#: Scenarios for each config and error; so many with ``--soak``.
+SCENARIOS, SOAKED_SCENARIOS = 5, 50
 CONFIGS = pytest.mark.parametrize("config", [DELETE, COMPACT], ids=["delete", "compact"])
 
 
-def steps(model: Model) -> Iterator[bool]:
+def steps(model: Model, seed: int = 5) -> Iterator[bool]:
     """Appends that roll, flushes, checkpoints, deletions, retention, compaction, a clean stop and a start."""
-    rng = random.Random(5)
+    rng = random.Random(seed)
     for number in range(26):
         model.now_ms += 1_000
         yield model.append([b"key-%d" % rng.randrange(4) for _ in range(1 + number % 3)])
@@ -99,39 +101,40 @@ def test_a_crash_at_any_operation_or_within_a_write_loses_nothing_that_was_promi
     assert refusals < crashes
 
 
+@pytest.mark.timeout(36_000)
 @CONFIGS
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
 def test_an_error_of_any_operation_leaves_what_was_acknowledged_and_writing_goes_on(
-    config: LogConfig, error: int
+    config: LogConfig, error: int, soaks: bool
 ) -> None:
     """A failed sync loses what it should have kept: the log stops, and the next start reads the disk."""
-    rng = random.Random(2)
-    at, failed = 0, 0
-    while True:
-        at += 1
-        model = Model(config)
-        model.fs.fail_at(at, error)
-        healthy = True
-        for done in steps(model):
-            if done:
-                model.check()
-                continue
-            healthy = False
-            (operation,) = model.fs.failed
-            synced = operation.kind in ("sync", "sync_dir")
-            model.fs.heal()
-            if model.log.offline:
-                # a close that failed is not clean
-                model.crash(Survival(seed=rng.randrange(1 << 30)) if synced else KILLED)
+    for seed in range(SOAKED_SCENARIOS if soaks else SCENARIOS):
+        failed = 0
+        while fails_at(failed + 1, error, config, seed):
+            failed += 1
+        assert failed > 100
+
+
+def fails_at(at: int, error: int, config: LogConfig, seed: int) -> bool:
+    """Whether there is such an operation, which fails then."""
+    model = Model(config)
+    model.fs.fail_at(at, error)
+    for done in steps(model, seed):
+        if done:
             model.check()
-            assert model.append([b"key-2"])
-            assert model.flush()
-            model.check()
-            break
-        if healthy and not model.fs.failed:
-            break
-        failed += 1
-    assert failed > 100
+            continue
+        (operation,) = model.fs.failed
+        synced = operation.kind in ("sync", "sync_dir")
+        model.fs.heal()
+        if model.log.offline:
+            # a close that failed is not clean
+            model.crash(Survival(seed=1_000 * seed + at) if synced else KILLED)
+        model.check()
+        assert model.append([b"key-2"])
+        assert model.flush()
+        model.check()
+        return True
+    return bool(model.fs.failed)
 
 
 @CONFIGS

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
+
+import pytest
 
 from kohort.log import LogConfig, PartitionLog
 from kohort.log._index import OffsetIndex
@@ -17,6 +19,8 @@ from tests.log.disks import batches_of, disk, opened, stored
 CONFIG = LogConfig(segment_bytes=2_700, index_interval_bytes=600)
 RECORDS = 1_000
 PRODUCERS = (5, 6)
+#: So many logs with ``--soak``, one without.
+SOAKED_LOGS = 100
 
 Batches = list[tuple[int, int, bytes]]
 
@@ -38,27 +42,29 @@ def records(count: int, **producer: Any) -> bytes:
     return bytes(build_batch(made, timestamp_ms=NOW_MS, **producer))
 
 
-@cache
-def thousand() -> Written:
-    """Two idempotent producers, a plain one, and transactions that are committed or aborted."""
+def thousand(seed: int) -> Written:
+    """Two idempotent producers, a plain one, and transactions that are committed or aborted, as drawn."""
+    rng = random.Random(seed)
     fs = disk()
     log = opened(fs, CONFIG)
     sequences = dict.fromkeys(PRODUCERS, 0)
-    number = 0
+    number, in_transaction = 0, False
     while (left := RECORDS - log.log_end_offset) > 0:
-        count = min(1 + number * 7 % 48, left)
-        producer = PRODUCERS[number % 2]
-        if number % 9 == 7:
-            log.append(marker(9, committed=number % 2 == 0), now_ms=NOW_MS, from_client=False)
-        elif number % 9 == 4:
+        count, draw, epoch = min(rng.randint(1, 48), left), rng.random(), number // 15
+        if in_transaction and draw < 0.4:
+            log.append(marker(9, committed=rng.random() < 0.5), now_ms=NOW_MS, from_client=False)
+            in_transaction = False
+        elif draw < 0.2:
             data = records(count, producer_id=9, producer_epoch=0, transactional=True)
-            log.append(data, now_ms=NOW_MS, from_client=False, leader_epoch=number // 15)
-        elif number % 5 == 3:
+            log.append(data, now_ms=NOW_MS, from_client=False, leader_epoch=epoch)
+            in_transaction = True
+        elif draw < 0.5:
             log.append(records(count), now_ms=NOW_MS)
         else:
+            producer = rng.choice(PRODUCERS)
             sequence = sequences[producer]
             data = records(count, producer_id=producer, producer_epoch=0, base_sequence=sequence)
-            log.append(data, now_ms=NOW_MS, leader_epoch=number // 15)
+            log.append(data, now_ms=NOW_MS, leader_epoch=epoch)
             sequences[producer] += count
         number += 1
     files = [path for path in fs.paths() if path.endswith(".log")]
@@ -105,21 +111,35 @@ def aborted_in(log: PartitionLog, offset: int) -> Sequence[tuple[int, int]]:
     return log.read(offset, 1 << 20, committed=True).aborted if offset < log.last_stable_offset else []
 
 
-def states() -> list[State]:
+def states(written: Written) -> list[State]:
     """The state behind each batch, made by appending batch by batch, without any recovery."""
     fs = disk()
     log = opened(fs, CONFIG)
     found = [state_of(fs, log)]
-    for _, _, content in thousand().batches:
+    for _, _, content in written.batches:
         epoch = int.from_bytes(content[12:16], "big")
         log.append(content, now_ms=NOW_MS, from_client=False, leader_epoch=epoch)
         found.append(state_of(fs, log))
     return found
 
 
-def test_a_log_of_1000_records_cut_at_every_byte_keeps_exactly_its_whole_batches() -> None:
-    written = thousand()
-    expected = states()
+@pytest.mark.timeout(36_000)
+def test_a_log_of_1000_records_cut_at_every_byte_keeps_exactly_its_whole_batches(
+    soaks: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in range(SOAKED_LOGS if soaks else 1):
+        written = thousand(seed)
+        cut_at_every_byte(written)
+        if soaks:
+            with capsys.disabled():
+                print(
+                    f"\nlog {seed}: cut at {sum(ends[-1] for ends in written.ends.values()):,} bytes",
+                    flush=True,
+                )
+
+
+def cut_at_every_byte(written: Written) -> None:
+    expected = states(written)
     fs = written.fs.after_kill()
     batches = len(written.batches)
     for path in reversed(written.files):
