@@ -25,7 +25,8 @@ help:
 	@echo "make soak        ten minutes each of members that come, go, die and hang, and of a broker that is killed, stopped,"
 	@echo "                 cut off and out of disk under load; counts go into docs/reliability-report.md"
 	@echo "make fuzz        inputs that nobody would send, guided by coverage, FUZZ_SECONDS=60 for each of eleven targets"
-	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours"
+	@echo "make soak-simulation  50,000 simulated schedules and 400,000 crashes of the coordinator, some hours;"
+	@echo "                 100 logs that are cut at every byte, 200 scenarios with an error of every operation"
 	@echo "make docs        the parts of docs/ that are made from the code"
 	@echo "make bench       the benchmarks"
 	@echo "make bench-coordinator  groups under load beside an Apache Kafka (Java 17+ and Maven), about 10 minutes"
@@ -87,7 +88,8 @@ fuzz: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --report docs/reliability-report.md
 
 soak-simulation: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/simulation/test_schedules.py -s --soak 1 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/simulation/test_schedules.py tests/log/test_every_byte.py tests/log/test_crashes.py \
+		-s --soak 1 $(PYTEST_ARGS)
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/generated_docs.py
