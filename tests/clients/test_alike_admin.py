@@ -100,4 +100,7 @@ def _forget(side: SecuredSide) -> None:
         for group in side.groups:
             while wire.call(ApiKey.FIND_COORDINATOR, 3, key=group, key_type=0).error_code:
                 time.sleep(HEARD_S)
+            # who coordinates may still be loading
+            while wire.call(ApiKey.DESCRIBE_GROUPS, 0, groups=[group]).groups[0].error_code:
+                time.sleep(HEARD_S)
     time.sleep(HEARD_S)
