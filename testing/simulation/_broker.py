@@ -186,7 +186,7 @@ class Broker:
         if not self.reachable:
             return
         self.crashes += 1
-        doubtful = self.log is None or self.log.offline
+        doubtful = self.log is None or self.log.offline or (power and self._cut_not_synced())
         self._go_down()
         self._fs = self._what_is_left(power=power)
         world.checks.crashed(torn=doubtful)
@@ -297,6 +297,14 @@ class Broker:
         if not power:
             return self._fs.after_kill()
         return self._fs.after_crash(self._world.rng.getrandbits(32), flips=self._world.plan.flips)
+
+    def _cut_not_synced(self) -> bool:
+        """Whether what an append had written, and took back when it failed, may outlive a loss of power.
+
+        Nobody was promised that it is there, and nobody that it is not.
+        """
+        of_the_log = (each.kind for each in reversed(self._fs.operations) if each.path.endswith(".log"))
+        return next((kind for kind in of_the_log if kind in ("cut", "sync")), "") == "cut"
 
     def _go_down(self) -> None:
         self.reachable = False

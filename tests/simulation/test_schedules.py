@@ -20,6 +20,11 @@ CRASHES_EACH = 30
 FOUND = {
     "a member that came back is thrown out, since its session is older than its answers": (1_011, 0),
     "a group whose last member leaves in a round counts as settled, and the round ends later": (3_100, 0),
+    "what a failed append took back outlives a loss of power, and counts as a fault": (
+        404_707,
+        0,
+    ),
+    "the same among many crashes": (901_377, 30),
 }
 
 
