@@ -334,8 +334,9 @@ class Broker:
 
     def _loaded(self) -> None:
         if self.log is None or self.log.offline:
-            # what cannot be read is not served; whoever looks next starts the broker again
+            # what cannot be read is not served; the broker is started again
             self._world.say("the log is offline: nothing is loaded")
+            self._world.heap.at(self._world.heap.now, self.look)
             return
         runner = self._runner()
         self.shard = runner.shard

@@ -146,5 +146,7 @@ class Consumers:
 
 
 def _has(member: Member) -> frozenset[TopicPartition]:
-    """What a member owns, or still reads."""
-    return member.membership.owned | (member.reading.keys() - member.stale)
+    """What a member owns, or still reads; not what it gives up that was others' since it was left out."""
+    membership = member.membership
+    owned = membership.owned - (member.stale & membership._moving)
+    return owned | (member.reading.keys() - member.stale)

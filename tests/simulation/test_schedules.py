@@ -25,6 +25,11 @@ FOUND = {
         0,
     ),
     "the same among many crashes": (901_377, 30),
+    "a static member that was left out of a generation counts as owner of what it gives up": (
+        412_008,
+        0,
+    ),
+    "a log that is offline stays so when nobody is there to ask for it": (412_329, 0),
 }
 
 
