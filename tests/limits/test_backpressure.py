@@ -94,15 +94,16 @@ def test_over_the_limit_of_all_connections_reading_stops_and_every_request_is_an
             for sender in senders:
                 sender.start()
             deadline = time.monotonic() + 30
-            while server.backpressure.held_bytes <= limit and time.monotonic() < deadline:
+            # over three quarters one goes on, and the others wait
+            while server.backpressure.held_bytes <= 3 * limit // 4 and time.monotonic() < deadline:
                 time.sleep(0.01)
-            assert server.backpressure.held_bytes > limit
+            assert server.backpressure.held_bytes > 3 * limit // 4
             for wire, sender in zip(wires, senders, strict=True):
                 threading.Thread(target=_send_end, args=(wire, sender, frame[-1:])).start()
             offsets = sorted(offset for wire in wires for _, offset in answered(wire, 1))
         assert offsets == list(range(count))
         # the one that is let on until it is complete, and what one read brings
-        assert limit < peak.value <= limit + size + 2 * ONE_READ
+        assert 3 * limit // 4 < peak.value <= limit + size + 2 * ONE_READ
         for wire in wires:
             wire.close()
 
