@@ -78,7 +78,10 @@ async def _reset(admin: GroupAdmin, options: argparse.Namespace, screen: Screen)
         screen.document(plan)
     else:
         screen.show(tables.changes(plan))
-        if not plan.executed and plan.refusal is None:
+        if plan.executed:
+            known = sum(change.new_offset is not None for change in plan.changes)
+            screen.remark(f"committed {known} of {len(plan.changes)} offsets of group {options.group!r}")
+        elif plan.refusal is None:
             screen.remark("nothing has been changed: add --execute to commit these offsets")
     if plan.refusal is not None:
         raise advised(ErrorCode.NON_EMPTY_GROUP, plan.refusal)

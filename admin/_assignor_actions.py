@@ -59,7 +59,8 @@ async def _list(_: argparse.Namespace, screen: Screen) -> int:
             rows.append(tables.Listed(name, origin, None, (), "", str(error)))
         else:
             protocols = tuple(sorted(p.name.lower() for p in assignor.rebalance_protocols))
-            told = next(iter((type(assignor).__doc__ or "").strip().splitlines()), "")
+            # the first line of a docstring, without the marks that documentation tools read
+            told = next(iter((type(assignor).__doc__ or "").strip().splitlines()), "").replace("``", "")
             rows.append(tables.Listed(name, origin, assignor.version, protocols, told, None))
     if screen.as_json:
         screen.document({"assignors": rows})

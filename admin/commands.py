@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from . import _words
@@ -14,6 +14,20 @@ from . import _words
 OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 TIMEOUT_S: Final = 15.0
+
+#: States and types of groups of every kind (KIP-518, KIP-848, KIP-932, KIP-1071). A broker answers with no
+#: group at all where the name is none of these.
+_STATES: Final = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+)
+_TYPES: Final = ("classic", "consumer", "share", "streams")
 
 Perform = Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 
@@ -67,10 +81,20 @@ def _add_group(parser: argparse.ArgumentParser) -> None:
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--state", dest="states", metavar="STATE,...", type=names, default=[], help="such as Stable,Empty"
+        "--state",
+        dest="states",
+        metavar="STATE,...",
+        type=reader(_states),
+        default=[],
+        help=f"of {', '.join(_STATES)}",
     )
     parser.add_argument(
-        "--type", dest="types", metavar="TYPE,...", type=names, default=[], help="such as classic,consumer"
+        "--type",
+        dest="types",
+        metavar="TYPE,...",
+        type=reader(_types),
+        default=[],
+        help=f"of {', '.join(_TYPES)}",
     )
 
 
@@ -153,6 +177,24 @@ def reader(read_text: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _known(text: str, known: Sequence[str], what: str) -> list[str]:
+    """Names with commas between them, spelled as they are in ``known``. Raises ValueError for others."""
+    spelled = {name.lower(): name for name in known}
+    wanted = names(text)
+    for name in wanted:
+        if name.lower() not in spelled:
+            raise ValueError(f"{name!r} is no {what} of a group: give {', '.join(known)}")
+    return [spelled[name.lower()] for name in wanted]
+
+
+def _states(text: str) -> list[str]:
+    return _known(text, _STATES, "state")
+
+
+def _types(text: str) -> list[str]:
+    return _known(text, _TYPES, "type")
 
 
 def whole(text: str, least: int) -> int:

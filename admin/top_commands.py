@@ -8,12 +8,14 @@ import time
 import urllib.request
 from typing import TYPE_CHECKING
 
+from .commands import OK, UNREACHABLE, WRONG_USE
 from .top import Look, escaped, look_at, rows_of
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-OK, UNREACHABLE = 0, 1
+#: How often at least and at most to look.
+_LEAST_S, _MOST_S = 0.1, 3_600
 
 _TIMEOUT_S = 10.0
 
@@ -45,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
             _live(console, options)
     except ImportError:
         print("kohort top: it needs prometheus-client: pip install 'kohort[service]'", file=sys.stderr)
-        return UNREACHABLE
+        return WRONG_USE
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         print(
@@ -102,7 +104,10 @@ def _screen(before: Look, now: Look, options: argparse.Namespace) -> Group:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0.1 <= value <= 3_600:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed: give 0.1 to 3600 seconds")
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not _LEAST_S <= value <= _MOST_S:
+        raise argparse.ArgumentTypeError(f"{text!r}: give seconds, {_LEAST_S:g} to {_MOST_S:,}")
     return value

@@ -28,6 +28,9 @@ def parse_bootstrap(bootstrap: str | Iterable[str]) -> list[Address]:
 
 
 def _parse_one(text: str) -> Address:
+    if "://" in text:
+        scheme = text.partition("://")[0]
+        raise ConfigError(f'bootstrap {text!r}: write "host:port" alone, without {scheme}://')
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
         port = rest.removeprefix(":")

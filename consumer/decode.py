@@ -21,6 +21,7 @@ from ..protocol import (
     CorruptBatchError,
     TopicPartition,
     decompress,
+    kafka_module,
     parse_batch_header,
     verify_batch,
 )
@@ -253,7 +254,7 @@ def _reader() -> Callable[[bytes], Iterable[Any]]:
     try:
         from aiokafka.record._crecords.default_records import DefaultRecordBatch
     except ImportError:
-        from kafka.record.default_records import DefaultRecordBatch
+        DefaultRecordBatch = kafka_module("kafka.record.default_records").DefaultRecordBatch  # noqa: N806
     reader: Callable[[bytes], Iterable[Any]] = DefaultRecordBatch
     return reader
 

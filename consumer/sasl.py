@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, kafka_module, request_class
 from .errors import AuthenticationError, BrokerConnectionError
 
 #: Gives a token for OAUTHBEARER; called at each connection, in a thread, so it may take its time.
@@ -72,8 +72,6 @@ async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: 
 
 
 def _mechanism(sasl: Sasl) -> Any:
-    from kafka.net.sasl import get_sasl_mechanism
-
     settings: dict[str, Any] = {
         "sasl_mechanism": sasl.mechanism,
         "sasl_plain_username": sasl.username,
@@ -81,14 +79,12 @@ def _mechanism(sasl: Sasl) -> Any:
     }
     if sasl.token_provider is not None:
         settings["sasl_oauth_token_provider"] = _provider_class()(sasl.token_provider)
-    return get_sasl_mechanism(sasl.mechanism)(**settings)
+    return kafka_module("kafka.net.sasl").get_sasl_mechanism(sasl.mechanism)(**settings)
 
 
 @cache
 def _provider_class() -> Any:
-    from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
+    class Provider(kafka_module("kafka.net.sasl.oauth").AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
         """A function as kafka-python's mechanism takes it; one that has extensions keeps them."""
 
         def __init__(self, source: Any) -> None:

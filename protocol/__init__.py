@@ -34,6 +34,7 @@ from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
 from ._hot import MAX_HOT_BYTES, HotCodec, hot_codec, hot_header
 from ._hot_fields import UNREADABLE
 from ._hot_requests import CommitBodyPartition
+from ._kafka_python import kafka_module
 from ._messages import (
     RequestHeader,
     decode_request,
@@ -112,6 +113,7 @@ __all__ = [
     "hot_codec",
     "hot_header",
     "iter_batches",
+    "kafka_module",
     "parse_batch_header",
     "request_class",
     "response_class",

@@ -19,6 +19,7 @@ from io import BytesIO
 from typing import Any
 
 from ._errors import MalformedMessageError
+from ._kafka_python import kafka_module
 
 _MAX_SHIFT = 28
 _MAX_STRING_BYTES = 0x7FFF
@@ -42,14 +43,13 @@ def allow_elements(count: int | None) -> None:
 
 def bound_decoders() -> None:
     """Let the decoders that are generated from now on keep the bounds; they raise MalformedMessageError."""
-    from kafka.protocol.schemas.fields import ArrayField, StructArrayField, StructField
-    from kafka.protocol.schemas.fields.codecs import String, UnsignedVarInt32
-
-    UnsignedVarInt32.emit_decode_from = staticmethod(_emit_varint)
-    String.emit_decode_from = _emit_string
-    ArrayField.emit_decode_from = _emit_array
-    StructArrayField.emit_decode_from = _emit_array
-    StructField._emit_tagged_decode = _emit_tags
+    fields = kafka_module("kafka.protocol.schemas.fields")
+    codecs = kafka_module("kafka.protocol.schemas.fields.codecs")
+    codecs.UnsignedVarInt32.emit_decode_from = staticmethod(_emit_varint)
+    codecs.String.emit_decode_from = _emit_string
+    fields.ArrayField.emit_decode_from = _emit_array
+    fields.StructArrayField.emit_decode_from = _emit_array
+    fields.StructField._emit_tagged_decode = _emit_tags
 
 
 def unsigned_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from kafka.protocol.api_message import ApiMessage
+from ._kafka_python import kafka_module
 
 
 def _message(name: str) -> Any:
     """kafka-python's class for the schema of this name, which lies beside this file."""
-    return types.new_class(name, (ApiMessage,), {"load_json": __package__})
+    return types.new_class(
+        name, (kafka_module("kafka.protocol.api_message").ApiMessage,), {"load_json": __package__}
+    )
 
 
 DescribeGroupHistoryRequest = _message("DescribeGroupHistoryRequest")

@@ -7,7 +7,6 @@ they or plain objects with those attributes when encoded. Layouts: KIP-482 (flex
 
 from __future__ import annotations
 
-import importlib
 import struct
 from functools import cache
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from ._apis import APIS, ApiKey, api_for
 from ._bounds import allow_elements, bound_decoders, unsigned_varint
 from ._errors import MalformedFrameError, MalformedMessageError
+from ._kafka_python import kafka_module
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -116,11 +116,8 @@ def response_class(api_key: int) -> Any:
 
 
 def _module(name: str) -> Any:
-    # kafka-python's modules import each other in circles: two threads that enter the circle at different
-    # places get half a module. All enter by the package, whose import lock they wait for.
-    importlib.import_module("kafka")
     bound_decoders()
-    return importlib.import_module(name)
+    return kafka_module(name)
 
 
 def _has_tags(api_key: int, version: int) -> bool:
@@ -176,7 +173,8 @@ def _decoder(message: Any, version: int) -> Any:
 @cache
 def _encoder(message: Any, version: int) -> tuple[Any, Any]:
     """The function that writes a version's bodies into a buffer, and the pool the buffer comes from."""
-    from kafka.protocol.schemas.fields.codecs import EncodeBufferPool
-
+    codecs = kafka_module("kafka.protocol.schemas.fields.codecs")
     flexible = message.flexible_version_q(version)
-    return message._struct.compiled_encode_into(version, compact=flexible, tagged=flexible), EncodeBufferPool
+    return message._struct.compiled_encode_into(
+        version, compact=flexible, tagged=flexible
+    ), codecs.EncodeBufferPool

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from kafka.partitioner.default import murmur2
-
 from ..consumer import Cluster
 from ..consumer.service._produce import produce
 from ..protocol import (
@@ -23,6 +21,7 @@ from ..protocol import (
     KafkaError,
     TopicPartition,
     compress,
+    kafka_module,
     request_class,
     write_varint,
 )
@@ -34,6 +33,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 #: Bytes of records that make a batch; below the 1 MiB that brokers take by default.
 BATCH_BYTES = 512 * 1024
+
+_murmur2 = kafka_module("kafka.partitioner.default").murmur2
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LOG_OVERHEAD = 12
@@ -126,7 +127,7 @@ class RecordWriter:
             return asked
         if key is None:
             return (self._producer[0] + self._keyless.get(topic, 0)) % count
-        return int((murmur2(key) & 0x7FFFFFFF) % count)
+        return int((_murmur2(key) & 0x7FFFFFFF) % count)
 
     def _send(self, place: TopicPartition, pending: _Pending) -> None:
         transaction = self._transaction

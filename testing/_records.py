@@ -10,7 +10,7 @@ from typing import Any
 
 from ..consumer import LATEST, AsyncGroupConsumer, Cluster, Record
 from ..consumer.service._produce import produce as produce_batch
-from ..protocol import TopicPartition, build_batch
+from ..protocol import TopicPartition, build_batch, kafka_module
 
 #: Records that go into one batch.
 BATCH_RECORDS = 1_000
@@ -59,9 +59,7 @@ async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: 
 def _partition(key: bytes | None, number: int, count: int) -> int:
     if key is None:
         return number % count
-    from kafka.partitioner.default import murmur2
-
-    hashed: int = murmur2(key)
+    hashed: int = kafka_module("kafka.partitioner.default").murmur2(key)
     return (hashed & 0x7FFFFFFF) % count
 
 

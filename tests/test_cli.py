@@ -109,21 +109,31 @@ def test_a_port_that_is_taken_is_refused_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--set", "group.max.sise=3"], "group.max.sise is no setting: did you mean group.max.size?"),
-        (["--set", "num.partitions=none"], "num.partitions=none is not allowed: it must be a whole number"),
-        (["--set", "num.partitions"], "'num.partitions' is no setting: give KEY=VALUE"),
-        (["--port", "99999"], "'99999' is no port: give a number from 0 to 65535"),
-        (["--port", "http"], "'http' is no port"),
-        (["--log-level", "loud"], "--log-level"),
-        (["--log-format", "xml"], "--log-format"),
-        (["--no-such-option"], "--no-such-option"),
+        (
+            ["broker", "--set", "group.max.sise=3"],
+            "group.max.sise is no setting: did you mean group.max.size?",
+        ),
+        (
+            ["broker", "--set", "num.partitions=none"],
+            "num.partitions=none is not allowed: it must be a whole number",
+        ),
+        (["broker", "--set", "num.partitions"], "'num.partitions' is no setting: give KEY=VALUE"),
+        (["broker", "--port", "99999"], "'99999' is no port: give a number from 0 to 65535"),
+        (["broker", "--port", "http"], "'http' is no port"),
+        (["broker", "--log-level", "loud"], "--log-level"),
+        (["broker", "--log-format", "xml"], "--log-format"),
+        (["broker", "--no-such-option"], "--no-such-option"),
+        (["groups", "list", "--state", "Foo"], "'Foo' is no state of a group: give PreparingRebalance, "),
+        (["groups", "list", "--type", "old"], "'old' is no type of a group: give classic, consumer"),
+        (["groups", "list", "--bootstrap", "http://localhost"], 'write "host:port" alone, without http://'),
+        (["top", "localhost:9999", "--interval", "often"], "'often': give seconds, 0.1 to 3,600"),
     ],
 )
 def test_wrong_use_is_said_in_one_line(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        code: object = main(["broker", *arguments])
+        code: object = main(arguments)
     except SystemExit as left:
         code = left.code
     captured = capsys.readouterr()

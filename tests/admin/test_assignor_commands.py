@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kohort.admin import GroupAdmin
+from kohort.cli import main
 from kohort.consumer import Cluster
 from kohort.protocol import TopicPartition
 from tests.admin.conftest import Ran, ran, stable
@@ -286,3 +287,12 @@ def test_a_group_that_is_not_there_and_one_without_members(
     assert "give N:TOPIC" in assignors("try", "--assignor", "sticky", *live, "--join", 2).err
     done = assignors("try", "--assignor", "sticky", *live, "--join", f"2:{topic}", "--json")
     assert done.document["trials"][0]["after"]["most"] == 1
+
+
+def test_what_an_assignor_does_is_told_without_the_marks_of_docstrings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["assignors", "list"]) == 0
+    told = capsys.readouterr().out
+    assert "sticky (KIP-54): everyone stops at a rebalance" in told
+    assert "`" not in told

@@ -122,6 +122,7 @@ def test_a_reset_of_one_partition_notes_what_it_changed_about_the_wish(
     topic, name = orders
     done = groups("reset-offsets", name, "--to-offset", "99", "--topic", f"{topic}:1", "--execute")
     assert done.code == 0
+    assert f"committed 1 of 1 offsets of group '{name}'" in done.err
     assert done.rows()[1:] == [[topic, "1", "10", "10", *["99", "is", "after", "the", "end:", "10", "taken"]]]
     assert committed(groups, name) == {0: 5, 1: 10}
 

@@ -51,6 +51,7 @@ def test_kafkas_names_for_bootstrap_and_group_are_taken() -> None:
         ({"bootstrap": "localhost:port"}, "'port' is no port number"),
         ({"bootstrap": ""}, "bootstrap is empty"),
         ({"bootstrap": "::1:9092"}, "brackets"),
+        ({"bootstrap": "http://localhost:9092"}, "without http://"),
         ({"auto_offset_reset": "newest"}, "auto_offset_reset='newest'.*'earliest', 'latest', 'fail'"),
         ({"isolation_level": "serializable"}, "isolation_level='serializable'.*'read_committed'"),
         ({"bootstrap_servers": "a:1"}, "bootstrap_servers and bootstrap are the same setting"),

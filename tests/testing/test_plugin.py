@@ -50,6 +50,36 @@ def test_the_guides_examples_work_in_a_project_of_somebody_else(tmp_path: Path) 
     assert f"{len(examples) - 1} passed" in outcome.stdout, "all but the one that is no test"
 
 
+def test_a_project_that_makes_errors_of_warnings_can_use_it(tmp_path: Path) -> None:
+    (tmp_path / "test_theirs.py").write_text(
+        "def test_it(kohort_broker):\n"
+        "    kohort_broker.create_topic('orders', 2)\n"
+        "    kohort_broker.produce('orders', [('a', 'b'), ('c', 'd')])\n"
+        "    assert len(kohort_broker.read('orders')) == 2\n"
+    )
+    outcome = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-W",
+            "error",
+            "-p",
+            "no:asyncio",
+            "-p",
+            "no:cacheprovider",
+            ".",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert outcome.returncode == 0, outcome.stdout
+    assert "warning" not in outcome.stdout
+
+
 def test_loading_it_loads_nothing_heavy() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules); import kohort.testing.plugin;"

@@ -1,0 +1,246 @@
+"""Mutation testing: changes the code a little, thousands of times, and tells which changes no test notices.
+
+``make mutants`` does whole rooms (hours); ``make mutants ARGS='--functions 12'`` takes some functions by
+chance, as CI does. A room is laid out anew under ``build/mutants``, as package ``kohort`` beside its tests,
+and mutmut does the rest there. What survives and is listed in ``tests/mutants.toml``, with the reason why no
+test needs to notice, is left out of the count. Exits 1 below ``--goal`` percent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "mutants"
+LISTED = ROOT / "tests" / "mutants.toml"
+#: What tests read besides the code.
+BESIDE = ("docs", "scripts", "examples", "README.md", "pyproject.toml", "Makefile")
+
+#: A room, and the tests that are to notice its mutants; those with clients of other makes are left out.
+ROOMS = {
+    "coordinator": ("tests/coordinator",),
+    "statemachine": ("tests/statemachine", "tests/coordinator"),
+    "offsets_topic": ("tests/offsets_topic", "tests/coordinator"),
+    "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
+    "consumer": ("tests/consumer",),
+    "broker/security": ("tests/broker/security",),
+    "broker/authorizer": ("tests/broker/authorizer",),
+}
+#: Their functions work when they are imported (tables are made of them): each mutant gets a process that has
+#: imported nothing, which takes seconds.
+IMPORTED_ANEW = ("statemachine",)
+#: The ones that CI draws from: their tests need no sockets and take seconds.
+QUICK = ("coordinator", "offsets_topic")
+
+NOTICED = {1, 3, 24, 36, 152, 255, -9, -11, -24}
+NO_TEST = {5, 33}
+SURVIVED = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the mutants of a room, by name."""
+
+    room: str
+    noticed: list[str] = field(default_factory=list)
+    survived: list[str] = field(default_factory=list)
+    untested: list[str] = field(default_factory=list)
+    excused: list[str] = field(default_factory=list)
+    unclear: list[str] = field(default_factory=list)
+
+    @property
+    def percent(self) -> float:
+        counted = len(self.noticed) + len(self.survived) + len(self.untested)
+        return 100 * len(self.noticed) / counted if counted else 100.0
+
+
+def main() -> int:
+    """Command line."""
+    options = _parser().parse_args()
+    rooms = options.rooms or (QUICK if options.functions else tuple(ROOMS))
+    unknown = sorted(set(rooms) - ROOMS.keys())
+    if unknown:
+        print(f"mutants: no such room: {', '.join(unknown)}; there are {', '.join(ROOMS)}", file=sys.stderr)
+        return 2
+    excuses = read_excuses(LISTED)
+    if options.functions:
+        rooms = (random.Random(f"room {options.seed}").choice(rooms),)
+    outcomes = [_run(room, options, excuses) for room in rooms]
+    print()
+    for outcome in outcomes:
+        _tell(outcome)
+    return 0 if all(outcome.percent >= options.goal for outcome in outcomes) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Change the code a little and see whether a test notices.")
+    parser.add_argument("rooms", metavar="ROOM", nargs="*", help=f"of {', '.join(ROOMS)} (default: all)")
+    parser.add_argument(
+        "--functions", type=int, metavar="N", help="only so many functions of one room, drawn by chance"
+    )
+    parser.add_argument("--seed", default=_head(), help="of that draw (default: the commit)")
+    parser.add_argument("--goal", type=float, default=90.0, help="least percentage noticed (default: 90)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at once (default: the cores)")
+    parser.add_argument("--module", metavar="GLOB", default="*", help="of the room, such as 'join'")
+    return parser
+
+
+def _head() -> str:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "none"
+
+
+# --- what is excused ----------------------------------------------------------------------------------------
+
+
+def read_excuses(path: Path) -> list[tuple[str, str]]:
+    """(pattern of mutants' names, reason) of every ``[[survivor]]``."""
+    entries = tomllib.loads(path.read_text()).get("survivor", []) if path.exists() else []
+    return [(entry["mutants"], entry["reason"]) for entry in entries]
+
+
+# --- one room -----------------------------------------------------------------------------------------------
+
+
+def _run(room: str, options: argparse.Namespace, excuses: list[tuple[str, str]]) -> Outcome:
+    folder = BUILD / room.replace("/", "-")
+    modules = [f for f in sorted((ROOT / room).glob("*.py")) if fnmatch(f.stem, options.module)]
+    wanted: list[str] = []
+    if options.functions:
+        wanted, modules = _drawn(room, modules, options)
+    _lay_out(folder, room, modules)
+    print(f"{room}: {len(modules)} modules; the report of mutmut is in {folder / 'report.txt'}", flush=True)
+    _mutate(folder, options.jobs, wanted)
+    return _outcome(room, folder, wanted, excuses)
+
+
+def _drawn(room: str, modules: list[Path], options: argparse.Namespace) -> tuple[list[str], list[Path]]:
+    """Patterns of the mutants of some functions, and the files that these are in."""
+    every = [(module, name) for module in modules for name in _functions(module)]
+    rng = random.Random(f"functions {options.seed}")
+    drawn = rng.sample(every, min(options.functions, len(every)))
+    package = f"kohort.{room.replace('/', '.')}"
+    patterns = [f"{package}.{module.stem}.{name}__mutmut_*" for module, name in drawn]
+    return patterns, sorted({module for module, _ in drawn})
+
+
+def _functions(module: Path) -> Iterator[str]:
+    """Names as mutmut mangles them. It leaves decorated functions alone; inner ones belong to outer ones."""
+    for node in ast.parse(module.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
+            yield f"x_{node.name}"
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and not inner.decorator_list:
+                    yield f"xǁ{node.name}ǁ{inner.name}"
+
+
+def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    skip = shutil.ignore_patterns("__pycache__")
+    for source in (ROOT / ".src" / "kohort").iterdir():
+        target = folder / "kohort" / source.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source.resolve(), target, ignore=skip)
+        else:
+            shutil.copy2(source.resolve(), target)
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=skip)
+    # what is on the path must be there when Python starts, or it is taken for missing ever after
+    (folder / "mutants").mkdir()
+    for name in BESIDE:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=skip)
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+    own: dict[str, Any] = {
+        "source_paths": ["kohort"],
+        "only_mutate": [f"kohort/{module.relative_to(ROOT).as_posix()}" for module in modules],
+        "also_copy": [name for name in BESIDE if name != "pyproject.toml"],
+        "pytest_add_cli_args_test_selection": [name for name in ROOMS[room] if (ROOT / name).exists()],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-m", "not clients and not spark"],
+    }
+    if room in IMPORTED_ANEW:
+        own |= {"process_isolation": "forkserver", "forkserver_warmup": "none"}
+    lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items())
+    project = folder / "pyproject.toml"
+    project.write_text(f"{project.read_text()}\n[tool.mutmut]\n{lines}")
+
+
+def _mutate(folder: Path, jobs: int, wanted: list[str]) -> None:
+    command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(jobs), *wanted]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "mutants")}
+    began = time.monotonic()
+    with (folder / "report.txt").open("w") as report:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=report, stderr=report)
+        try:
+            while process.poll() is None:
+                time.sleep(1)
+                if sys.stderr.isatty():
+                    minutes = (time.monotonic() - began) / 60
+                    known = sum(code is not None for code in _codes(folder).values())
+                    print(f"\r{known} mutants tried, {minutes:.1f} min ", end="", file=sys.stderr, flush=True)
+        finally:
+            process.kill()
+    if process.returncode:
+        sys.exit(f"mutants: mutmut ended with {process.returncode}: see {folder / 'report.txt'}")
+
+
+def _codes(folder: Path) -> dict[str, int | None]:
+    codes: dict[str, int | None] = {}
+    for meta in (folder / "mutants").rglob("*.meta"):
+        try:
+            codes |= json.loads(meta.read_text())["exit_code_by_key"]
+        except ValueError:
+            continue  # it is being written
+    return codes
+
+
+def _outcome(room: str, folder: Path, wanted: list[str], excuses: list[tuple[str, str]]) -> Outcome:
+    outcome = Outcome(room)
+    for name, code in sorted(_codes(folder).items()):
+        if wanted and not any(fnmatch(name, pattern) for pattern in wanted):
+            continue
+        if code in NOTICED:
+            outcome.noticed.append(name)
+        elif code not in NO_TEST and code != SURVIVED:
+            outcome.unclear.append(name)
+        elif any(fnmatch(name, pattern) for pattern, _ in excuses):
+            outcome.excused.append(name)
+        elif code in NO_TEST:
+            outcome.untested.append(name)
+        else:
+            outcome.survived.append(name)
+    return outcome
+
+
+def _tell(outcome: Outcome) -> None:
+    print(
+        f"{outcome.room}: {outcome.percent:.1f} % noticed ({len(outcome.noticed)} noticed, "
+        f"{len(outcome.survived)} survived, {len(outcome.untested)} in code that no test of the room runs, "
+        f"{len(outcome.excused)} listed with a reason, {len(outcome.unclear)} unclear)"
+    )
+    folder = BUILD / outcome.room.replace("/", "-")
+    for title, names in (("survived", outcome.survived), ("untested", outcome.untested)):
+        for name in names:
+            print(f"  {title}  {name}")
+    if outcome.survived:
+        print(f"'cd {folder} && {sys.executable} -m mutmut show NAME' shows what was changed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
