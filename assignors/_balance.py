@@ -32,7 +32,7 @@ class BalanceLimit:
         verb, each = ("has", "") if len(self.members) == 1 else ("share", " each")
         return (
             f"{_some(self.members, 'member')} {verb} the {self.partitions} partitions of "
-            f"{_some(self.topics, 'topic')}, which nobody emptier wants: {loads}{each}"
+            f"{_some(self.topics, 'topic')}, to which no member with fewer subscribes: {loads}{each}"
         )
 
 

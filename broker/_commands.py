@@ -77,8 +77,8 @@ def run_check(options: argparse.Namespace) -> int:
 def run_users(options: argparse.Namespace) -> int:
     """Change the users of a data folder that no broker uses."""
     try:
-        if not Path(options.data).is_dir():
-            raise _RefusedError(f"{options.data} is no folder: name a broker's data folder")
+        if not Path(options.data).is_dir() and options.action != "add":
+            raise _RefusedError(f"there is no folder {options.data}: give the data folder of a broker")
         folder = DataFolder.open(options.data, node_id=options.node_id)
         try:
             users = ScramUsers()

@@ -21,7 +21,8 @@ def test_a_group_whose_members_all_want_the_same_has_one_limit() -> None:
     (limit,) = explain_balance(topics(t=5, u=2), members(a="t u", b="t u"))
     assert limit == BalanceLimit(("a", "b"), ("t", "u"), 7, 4, 3)
     assert str(limit) == (
-        "2 members (a, b) share the 7 partitions of 2 topics (t, u), which nobody emptier wants: 3 or 4 each"
+        "2 members (a, b) share the 7 partitions of 2 topics (t, u), "
+        "to which no member with fewer subscribes: 3 or 4 each"
     )
 
 
@@ -31,8 +32,11 @@ def test_members_that_share_a_big_topic_are_named() -> None:
         BalanceLimit(("a", "b"), ("big",), 54, 27, 27),
         BalanceLimit(("c",), ("small",), 3, 3, 3),
     ]
-    assert str(limits[0]).endswith("topic big, which nobody emptier wants: 27 each")
-    assert str(limits[1]) == "member c has the 3 partitions of topic small, which nobody emptier wants: 3"
+    assert str(limits[0]).endswith("topic big, to which no member with fewer subscribes: 27 each")
+    assert (
+        str(limits[1])
+        == "member c has the 3 partitions of topic small, to which no member with fewer subscribes: 3"
+    )
 
 
 def test_of_many_members_a_few_are_named() -> None:

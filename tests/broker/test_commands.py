@@ -31,7 +31,6 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_the_first_user_is_made_before_the_broker_starts(
     tmp_path: Path, typed: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "data").mkdir()
     data = str(tmp_path / "data")
     typed("gehe1m")
     assert main(["users", "add", "alice", "--data", data]) == 0
@@ -60,7 +59,7 @@ def test_what_cannot_be_is_refused_in_one_line(
         (["remove", "nobody", "--data", data], "'nobody' has no credential"),
         (["add", "alice", "--data", data, "--iterations", "1"], "--iterations is 4096 to 16384"),
         (["add", "alice", "--data", data], "the password is empty"),
-        (["list", "--data", str(tmp_path / "nowhere")], "is no folder"),
+        (["list", "--data", str(tmp_path / "nowhere")], "there is no folder"),
     ):
         typed("")
         assert main(["users", *words]) == 2

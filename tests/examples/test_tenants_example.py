@@ -59,7 +59,7 @@ def test_the_page_shows_the_examples_code() -> None:
     (shown,) = (block for block in blocks if "(Assignor)" in block)
     code = (EXAMPLE / "kohort_tenants.py").read_text()
     assert shown.strip() in code
-    body = shown[: shown.index("\n\n\ndef serves")].splitlines()
+    body = shown[shown.index("class ") : shown.index("\n\n\ndef serves")].splitlines()
     assert len([line for line in body if line]) <= 20
 
 

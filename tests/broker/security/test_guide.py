@@ -1,0 +1,68 @@
+"""docs/security.md: its steps from nothing to a client that has logged in, as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "security.md"
+
+
+def blocks(language: str) -> list[str]:
+    guide = PAGE.read_text().partition("## A broker that can stand on a network")[2].partition("\n## ")[0]
+    return re.findall(rf"```{language}\n(.*?)```", guide, re.DOTALL)
+
+
+def free_ports(count: int) -> list[str]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [str(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the guide makes its certificate with openssl")
+def test_its_steps_lead_to_a_client_that_has_logged_in(tmp_path: Path) -> None:
+    ports = dict(zip(("9093", "9094"), free_ports(2), strict=True))
+
+    def here(text: str) -> str:
+        return re.sub("909[34]", lambda match: ports[match[0]], text)
+
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    certificate, first_user_and_broker = blocks("sh")
+    add_user, start_broker = first_user_and_broker.strip().splitlines()
+    (settings,) = blocks("properties")
+    (client,) = blocks("python")
+
+    def run(words: list[str], typed: str = "") -> str:
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environment, input=typed, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run(["bash", "-ec", certificate])
+    (tmp_path / "server.properties").write_text(here(settings))
+    run(["bash", "-ec", add_user], typed="the password\n")
+    broker = subprocess.Popen(
+        ["bash", "-ec", f"exec {start_broker}"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert broker.stdout is not None
+        assert "kohort broker ready on" in broker.stdout.readline()
+        assert "orders" in run([sys.executable, "-c", here(client)])
+    finally:
+        broker.terminate()
+        assert broker.wait(30) == 0
