@@ -13,11 +13,12 @@ RERUNS ?= --reruns 1 --max-suite-reruns 6 --rerun-show-tracebacks
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit test-kafka test-connect soak soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-spark
+.PHONY: help demo test lint unit mutants mutants-sample test-kafka test-connect soak soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
-	@echo "make test        ruff, mypy, import rules and every test"
+	@echo "make test        ruff, mypy, import rules, every test, and some mutants"
+	@echo "make mutants     changes the code a little, thousands of times, and tells which changes no test notices (hours)"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make test-spark-executors  kohort.spark on executors that share neither disk nor process with their driver"
 	@echo "make test-spark-matrix  kohort.spark on PySpark 3.5 to 4.3, on the system's Java and on the wheel's (2 GB)"
@@ -50,7 +51,7 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo/run.py
 
-test: lint unit
+test: lint unit mutants-sample
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -60,6 +61,15 @@ lint: $(VENV)/.installed
 
 unit: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(RERUNS) $(PYTEST_ARGS)
+
+# changes to the code that no test notices: whole rooms (ROOMS='coordinator log', default all) take hours
+ROOMS ?=
+mutants: $(VENV)/.installed
+	$(BIN)/python scripts/mutants.py $(ROOMS) $(MUTANTS_ARGS)
+
+# some functions of a room, drawn by the commit
+mutants-sample: $(VENV)/.installed
+	$(BIN)/python scripts/mutants.py --functions 10 --goal 85
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192

@@ -1,4 +1,4 @@
-"""The README's three examples, run as they stand there, but for the address of the broker."""
+"""The README's examples, run as they stand there, but for the address of the broker."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka import KafkaProducer
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
 EXAMPLES: dict[str, str] = dict(re.findall(r"```python\n# (\w+)\n(.*?)```", README, flags=re.DOTALL))
 Names = Callable[[str], str]
-ORDERS = [b'{"id": %d, "amount": 9.5}' % number for number in range(20)]
+ORDERS = range(20)
 
 
 def example(name: str, bootstrap: str, topic: str, group: str, folder: Path) -> Path:
@@ -30,16 +30,31 @@ def example(name: str, bootstrap: str, topic: str, group: str, folder: Path) -> 
 
 
 @pytest.fixture
-def orders(bootstrap: str, new_topic: Callable[..., str]) -> str:
+def orders(bootstrap: str, new_topic: Callable[..., str], tmp_path: Path) -> str:
+    """A topic with the records that the README's first example sends."""
     topic = new_topic("orders", partitions=2)
-    with KafkaProducer(bootstrap_servers=bootstrap) as producer:
-        for number, order in enumerate(ORDERS):
-            producer.send(topic, order, partition=number % 2)
+    script = example("orders", bootstrap, topic, "none", tmp_path)
+    subprocess.run([sys.executable, script], timeout=250, check=True)
     return topic
 
 
 def test_the_readme_has_an_example_for_each_way_of_use() -> None:
-    assert set(EXAMPLES) == {"service", "assignor", "spark"}
+    assert set(EXAMPLES) == {"orders", "service", "assignor", "spark"}
+
+
+def test_the_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
+    scripts = [example(name, "localhost:9092", "orders", "readme", tmp_path) for name in sorted(EXAMPLES)]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        *scripts,
+    ]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.kafka
@@ -52,7 +67,7 @@ def test_the_service_handles_every_order_and_stops_on_sigterm(
         lines = [process.stdout.readline() for _ in ORDERS]
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
-    assert sorted(int(line.split()[1]) for line in lines) == list(range(len(ORDERS)))
+    assert sorted(int(line.split()[1]) for line in lines) == list(ORDERS)
 
 
 @pytest.mark.kafka
