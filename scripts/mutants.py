@@ -30,10 +30,12 @@ LISTED = ROOT / "tests" / "mutants.toml"
 #: What tests read besides the code.
 BESIDE = ("docs", "scripts", "examples", "README.md", "pyproject.toml", "Makefile")
 
+#: Pages hold tables that are made from the code.
+_DOCS = "tests/test_docs.py"
 #: A room, and the tests that are to notice its mutants; those with clients of other makes are left out.
 ROOMS = {
-    "coordinator": ("tests/coordinator",),
-    "statemachine": ("tests/statemachine", "tests/coordinator"),
+    "coordinator": ("tests/coordinator", "tests/testing/test_control.py", _DOCS),
+    "statemachine": ("tests/statemachine", "tests/coordinator", _DOCS),
     "offsets_topic": ("tests/offsets_topic", "tests/coordinator"),
     "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
     "consumer": ("tests/consumer",),

@@ -1,8 +1,8 @@
 """The machine behind both life cycles, made from a table of legal moves.
 
 One machine serves every model of its kind: it keeps no model of its own, so it costs nothing per group or
-member. It checks the table once, when it is built; its moves have neither conditions nor callbacks, so each
-is then only a look into where it says they lead.
+member. The table is checked once, when the machine is built; its moves have neither conditions nor
+callbacks, so each is then only a look into where it says they lead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ def mover(kind: str, states: type[Enum], moves: Sequence[Move]) -> Callable[[Any
     """A function that moves a model, anything with a writable ``state``, by a trigger.
 
     It raises IllegalTransitionError, naming ``kind``, state and trigger, for a move that is not in the table.
+    Raises ValueError for a table with a state that is none of ``states``.
     """
+    for move in moves:
+        for state in (move.source, move.target):
+            if not isinstance(state, states):
+                raise ValueError(f"{state} is no state of a {kind}")
     machine = Machine(
         model=None,
         states=states,
