@@ -9,7 +9,7 @@ from ._snapshot import TimeFigures
 #: Length of a window in seconds: figures are those of one to two of them.
 WINDOW_S: Final = 30.0
 
-# Eight buckets for each power of two of microseconds: a time is known to 12 %. The last is 19 hours.
+# Eight buckets for each power of two of microseconds: a time is exact to 12 %. The last is 19 hours.
 _STEPS: Final = 8
 _BUCKETS: Final = 280
 _QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
