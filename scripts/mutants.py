@@ -174,7 +174,7 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
         "only_mutate": [f"kohort/{module.relative_to(ROOT).as_posix()}" for module in modules],
         "also_copy": [name for name in BESIDE if name != "pyproject.toml"],
         "pytest_add_cli_args_test_selection": [name for name in ROOMS[room] if (ROOT / name).exists()],
-        # processor seconds before a mutant counts as endless: 4, and twice that for each second that its tests take
+        # a mutant is endless after 4 s of processor time, and two more for each second that its tests take
         "timeout_constant": 2.0,
         "timeout_multiplier": 1.0,
         "pytest_add_cli_args": ["-p", "no:cacheprovider", "-m", "not clients and not spark"],

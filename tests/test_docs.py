@@ -54,6 +54,31 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_on_a_page_compiles_and_uses_no_name_that_the_page_does_not_make(
+    page: Path, tmp_path: Path
+) -> None:
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    for snippet in snippets:
+        compile(snippet, page.name, "exec")
+    # what one snippet imports and defines stands for those below it
+    whole = tmp_path / f"{page.stem.replace('-', '_')}.py"
+    whole.write_text("\n\n".join(snippets))
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--no-cache",
+        "--select",
+        "F821",
+        "--quiet",
+    ]
+    done = subprocess.run([*command, str(whole)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_every_api_that_is_offered_has_its_rights_in_the_table() -> None:
     offered = {key for key in HANDLERS if key not in WITHOUT_RIGHTS}
     assert set(ACCESS) == set(GUARDS) == offered, (
