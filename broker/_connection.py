@@ -120,6 +120,7 @@ class Connection(asyncio.Protocol):
             self.peer.identify(self._acceptor.security.principal(self.transport))
         except CertificateError as error:
             self.end(str(error))
+            return
         if (sasl := self._acceptor.security.sasl) is not None:
             self._login = Login(sasl, self.peer_name, self._let_in)
             self.stranger_since = self._server.now()
@@ -230,9 +231,11 @@ class Connection(asyncio.Protocol):
         self.regulate()
 
     def end(self, reason: str) -> None:
-        """Close with one log line."""
+        """Close with one log line. Nothing that comes from now on is looked at."""
         self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
         self._outbox.flush()
+        # closing hands over what asyncio's TLS has read already: it may have come with the handshake
+        self._waiting.ended = True
         self.transport.close()
 
     def regulate(self) -> None:
@@ -316,7 +319,7 @@ class Connection(asyncio.Protocol):
             log.exception("connection from %s closed: its requests cannot be answered", self.peer_name)
         finally:
             self._server.backpressure.hold(self, -self.held_bytes)
-            self._waiting.clear()
+            self._waiting.close()
             self._outbox.flush()
             self.transport.close()
 
