@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
+from .._metadata_request import topics_meant
 from .._requests import Request
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID, Topic
@@ -41,8 +42,7 @@ def _topics(node: Node, request: Request) -> list[Any]:
     wanted = request.body.topics
     if wanted is None or (request.version == 0 and not wanted):
         return [_described(node, request, topic) for topic in node.topics.all()]
-    once = {(item.name, item.topic_id): item for item in wanted}
-    return [_asked_for(node, request, item) for item in once.values()]
+    return [_asked_for(node, request, item) for item in topics_meant(wanted)]
 
 
 def _asked_for(node: Node, request: Request, item: Any) -> Any:
