@@ -1,4 +1,4 @@
-"""Metadata requests: which topics one means, for who looks them up and for who asks whether that is allowed."""
+"""Metadata requests: which topics one means, to who looks them up and to who asks whether it may."""
 
 from __future__ import annotations
 
