@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION = 4
 
-#: Most characters of a client or instance id that a member id begins with; of four bytes each they still fit.
-MAX_ID_PREFIX = 8_000
+#: Most characters of a client or instance id that a member id begins with. Ids that are given out and never
+#: used are kept for a while, whoever asked for them.
+MAX_ID_PREFIX = 255
 
 
 def handle_join(shard: Shard, request: Request, now_ms: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-#: Elements of one request that may be there again; what is named again after that is answered INVALID_REQUEST.
+#: Elements of one request that may be there again; what is named again then is answered INVALID_REQUEST.
 MAX_REPEATS: Final = 10
 
 

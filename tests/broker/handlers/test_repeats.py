@@ -71,7 +71,7 @@ def test_nor_is_a_partition_or_a_topic(wire: Wire, group: str, version: int) -> 
     assert errors_of(told) == [*ENOUGH, *[INVALID] * (2 * MANY - len(ENOUGH))]
 
 
-def test_nor_are_the_configs_of_a_resource(wire: Wire, group: str) -> None:
+def test_nor_are_the_configs_of_a_resource(wire: Wire) -> None:
     key = ApiKey.DESCRIBE_CONFIGS
     row = part(key, 4, "DescribeConfigsResource", resource_type=4, resource_name="", configuration_keys=None)
     answer = wire.call(key, 4, resources=[row] * MANY)
