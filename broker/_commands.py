@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ..log import DataFolder
 from ..protocol import KohortError
+from ._kafka_names import meaningless
 from ._kept import live_settings, quotas_file
-from ._settings import BrokerSettings, broker_settings
+from ._settings import broker_settings
 from ._settings_file import read_settings_file
 from .quotas import QuotaTable
 from .security._check import check
@@ -43,17 +44,18 @@ def add_users_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--node-id", type=int, default=1, help="its node.id (default: %(default)s)")
 
 
-def given_settings(options: argparse.Namespace) -> BrokerSettings:
+def _given(options: argparse.Namespace) -> dict[str, str]:
     """The settings of ``--settings`` and ``--set``. Raises SettingsError."""
     file = read_settings_file(options.settings_file) if options.settings_file else {}
-    return broker_settings({**file, **dict(options.settings)})
+    return {**file, **dict(options.settings)}
 
 
 def run_check(options: argparse.Namespace) -> int:
     """Print what the settings mean."""
     users, quotas = ScramUsers(), None
     try:
-        settings = given_settings(options)
+        given = _given(options)
+        settings = broker_settings(given)
         if options.data is not None:
             users.open(Path(options.data))
             live_settings(settings, options.data).load()
@@ -64,6 +66,8 @@ def run_check(options: argparse.Namespace) -> int:
     except KohortError as error:
         print(f"kohort serve-check: {error}", file=sys.stderr)
         return WRONG_USE
+    if ignored := meaningless(given):
+        warnings.append(f"settings of Apache Kafka that mean nothing here: {', '.join(ignored)}")
     for part in parts:
         print(part.title)
         for line in part.lines:
