@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._hot_call import HotCall
     from ._peer import Peer
     from ._server import Server
+    from .security._listeners import Listener
     from .security._quotas import Seat
 
 log = logging.getLogger("kohort.broker")
@@ -62,7 +63,8 @@ class Connection(asyncio.Protocol):
         self._served = 0
         #: Whether the next request of a limited client is charged with the time since the one that was.
         self.unmetered = False
-        self._reading = True
+        #: Whether the socket is read.
+        self.reading = True
         #: Whether it has asked for something, and for nothing large.
         self.modest = False
         self._gone = False
@@ -91,13 +93,8 @@ class Connection(asyncio.Protocol):
         return not (self._busy or self._waiting.frames or self._calls or self._pause)
 
     @property
-    def control(self) -> bool:
-        """Whether it is one of the control listener's."""
-        return self._acceptor.listener.control
-
-    @property
-    def reading(self) -> bool:
-        return self._reading
+    def listener(self) -> Listener:
+        return self._acceptor.listener
 
     @property
     def held_bytes(self) -> int:
@@ -158,7 +155,7 @@ class Connection(asyncio.Protocol):
         if metered:
             self._end_lap()
         held = self.held_bytes
-        if held == before == 0 and self._reading and not waiting.frames:
+        if held == before == 0 and self.reading and not waiting.frames:
             self.modest = True
             return
         self.modest = self.modest and held <= SMALL_BYTES
@@ -172,7 +169,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._leave()
         # with TLS neither side can go on alone
-        return not self._acceptor.listener.tls
+        return not self.listener.tls
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._leave()
@@ -242,13 +239,13 @@ class Connection(asyncio.Protocol):
         """Stop or resume reading, by what waits here and in the whole broker."""
         if self.transport.is_closing():
             return
-        before = self._reading
-        self._reading = not (self._waiting.full or self._pause) and self._server.backpressure.lets_read(self)
-        if self._reading > before:
+        before = self.reading
+        self.reading = not (self._waiting.full or self._pause) and self._server.backpressure.lets_read(self)
+        if self.reading > before:
             self.transport.resume_reading()
             if self.frame_since is not None:
                 self.frame_since = self._server.now()
-        elif self._reading < before:
+        elif self.reading < before:
             self.transport.pause_reading()
 
     def _leave(self) -> None:
@@ -348,12 +345,12 @@ class Connection(asyncio.Protocol):
         sending_s = clock()
         if response is not None:
             self.last_active = self._server.now()
-            if isinstance(response, (bytes, bytearray)):
-                self._outbox.unsent += response
-                self._outbox.send(more=bool(self._waiting.frames or self._calls))
-            else:
-                self._outbox.flush()
-                await self._sender.send(response)
+        if isinstance(response, (bytes, bytearray)):
+            self._outbox.unsent += response
+            self._outbox.send(more=bool(self._waiting.frames or self._calls))
+        elif response is not None:
+            self._outbox.flush()
+            await self._sender.send(response)
         if self._login is not None and self._login.failed:
             self._outbox.flush()
             await self._login.end()
@@ -397,5 +394,5 @@ class Connection(asyncio.Protocol):
         self._waiting.release(size)
         self.modest = max(size, self.held_bytes) <= SMALL_BYTES if size else self.modest
         self._server.backpressure.hold(self, -size)
-        if not self._reading:
+        if not self.reading:
             self.regulate()

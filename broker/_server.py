@@ -56,6 +56,7 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
+        self.quotas.on_excess.append(lambda: self.loop.call_soon(self._make_room))
         self.acceptors = [
             Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, self._connected)
             for listener in listeners
@@ -133,6 +134,18 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def _make_room(self) -> None:
+        """Close the connections that were silent longest while there are more than may be."""
+        others = [one for one in self._connections if not one.listener.protected]
+        closing = sum(one.transport.is_closing() for one in others)
+        left = sorted(
+            (one for one in others if not one.transport.is_closing()),
+            key=lambda one: (not one.idle, one.last_active),
+        )
+        for connection in left[: max(0, self.quotas.excess - closing)]:
+            connection.end("it was idle the longest, and max.connections is reached")
+            connection.transport.abort()
 
     # slow and idle ones
 
