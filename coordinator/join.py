@@ -167,8 +167,10 @@ def _has_seat(shard: Shard, group: Group, member_id: str) -> bool:
 
 
 def _outgrows(group: Group, request: Request, most_bytes: int) -> bool:
-    size = sum(len(protocol.metadata or b"") for protocol in request.body.protocols)
-    member = group.members.get(request.body.member_id)
+    body = request.body
+    size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
+    # a static member comes back without its id
+    member = group.members.get(body.member_id or group.static_members.get(body.group_instance_id, ""))
     if member is not None:
         size -= sum(len(metadata) for _, metadata in member.protocols)
     return size > 0 and group.metadata_bytes + size > most_bytes
