@@ -68,8 +68,8 @@ class Connection(asyncio.Protocol):
         #: Whether it has asked for something, and for nothing large.
         self.modest = False
         self._gone = False
-        self._sender: Sender
-        self._outbox: Outbox
+        self.sender: Sender
+        self.outbox: Outbox
         self._handling = False
         self._task: asyncio.Task[None] | None = None
         self._turn_ends = 0.0
@@ -101,17 +101,12 @@ class Connection(asyncio.Protocol):
         """Bytes of requests that wait, the incomplete one included."""
         return self._waiting.held_bytes + self._reader.buffered
 
-    @property
-    def unread_bytes(self) -> int:
-        """Bytes of answers that the client has not taken yet."""
-        return self.transport.get_write_buffer_size() + self._sender.left
-
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._sender = Sender(self.transport, self._server.unread_timeout_s)
-        self._outbox = Outbox(self._server.loop, self.transport)
+        self.sender = Sender(self.transport, self._server.unread_timeout_s)
+        self.outbox = Outbox(self._server.loop, self.transport)
         self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
         try:
             self.peer.identify(self._acceptor.security.principal(self.transport))
@@ -151,7 +146,7 @@ class Connection(asyncio.Protocol):
             waiting.end(error)
         self.peer.traffic.requests += taken
         self._collecting = False
-        self._outbox.flush()
+        self.outbox.flush()
         if metered:
             self._end_lap()
         held = self.held_bytes
@@ -174,17 +169,17 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._leave()
         self._seat.leave()
-        self._sender.close()
+        self.sender.close()
         self.resume_writing()
         self._server.forget(self)
 
     def pause_writing(self) -> None:
         self._takes = False
-        self._sender.pause()
+        self.sender.pause()
 
     def resume_writing(self) -> None:
         self._takes = not self._pause
-        self._sender.resume()
+        self.sender.resume()
 
     # for hot calls
 
@@ -193,10 +188,10 @@ class Connection(asyncio.Protocol):
         calls = self._calls
         while calls and (response := calls[0].response) is not None:
             calls.popleft()
-            self._outbox.unsent += response
+            self.outbox.unsent += response
         if not self._collecting:
             self.last_active = self._server.now()
-            self._outbox.send(more=bool(self._waiting.frames or calls))
+            self.outbox.send(more=bool(self._waiting.frames or calls))
             if not calls:
                 wake(self._settled)
 
@@ -223,14 +218,14 @@ class Connection(asyncio.Protocol):
             self.regulate()
 
     def _unmuted(self) -> None:
-        self._takes = self._sender.can_write
+        self._takes = self.sender.can_write
         wake(self._wakeup)
         self.regulate()
 
     def end(self, reason: str) -> None:
         """Close with one log line. Nothing that comes from now on is looked at."""
         self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
-        self._outbox.flush()
+        self.outbox.flush()
         # closing hands over what asyncio's TLS has read already: it may have come with the handshake
         self._waiting.ended = True
         self.transport.close()
@@ -317,7 +312,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._server.backpressure.hold(self, -self.held_bytes)
             self._waiting.close()
-            self._outbox.flush()
+            self.outbox.flush()
             self.transport.close()
 
     async def _next(self) -> bytes | ProtocolError | None:
@@ -346,17 +341,17 @@ class Connection(asyncio.Protocol):
         if response is not None:
             self.last_active = self._server.now()
         if isinstance(response, (bytes, bytearray)):
-            self._outbox.unsent += response
-            self._outbox.send(more=bool(self._waiting.frames or self._calls))
+            self.outbox.unsent += response
+            self.outbox.send(more=bool(self._waiting.frames or self._calls))
         elif response is not None:
-            self._outbox.flush()
-            await self._sender.send(response)
+            self.outbox.flush()
+            await self.sender.send(response)
         if self._login is not None and self._login.failed:
-            self._outbox.flush()
+            self.outbox.flush()
             await self._login.end()
         if self.peer.delay_ms:
             self.mute(self.peer.take_delay_s())
-        await self._sender.drained()
+        await self.sender.drained()
         self.peer.sent(clock() - sending_s)
 
     async def _response(self) -> bytes | bytearray | Sequence[Part] | None:

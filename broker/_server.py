@@ -14,6 +14,7 @@ from ._connection import Connection
 from ._peer import Peer
 from ._router import Router
 from ._settings import BrokerSettings
+from ._slow_readers import SlowReaders
 from .security._listener_security import ListenerSecurity
 from .security._listeners import listeners_of
 from .security._quotas import ConnectionQuotas, Seat
@@ -52,7 +53,7 @@ class Server:
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unread: dict[Connection, tuple[int, float]] = {}
+        self._slow = SlowReaders(settings)
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
@@ -126,7 +127,7 @@ class Server:
         if connection in self._connections:
             self._connections.discard(connection)
             self.router.metrics.clients.left(connection.peer)
-        self._unread.pop(connection, None)
+        self._slow.forget(connection)
         self.backpressure.forget(connection)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -158,15 +159,14 @@ class Server:
 
     def _sweep(self) -> None:
         now = self.now()
+        for connection, unread in self._slow.look(self._connections, now):
+            connection.end(f"it left {unread} bytes of its answer unread")
+            connection.transport.abort()
         for connection in list(self._connections):
             self._look_at(connection, now)
         self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
 
     def _look_at(self, connection: Connection, now: float) -> None:
-        if self._reads_nothing(connection, now):
-            connection.end(f"it left {self._unread[connection][0]} bytes of its answer unread")
-            connection.transport.abort()
-            return
         stranger = connection.stranger_since
         if stranger is not None and now - stranger > STRANGER_S:
             connection.end(f"it did not say who it is within {STRANGER_S:.0f} s")
@@ -180,15 +180,6 @@ class Server:
         if idle_ms >= 0 and connection.idle and (now - connection.last_active) * 1000 > idle_ms:
             log.info("connection from %s closed: idle for %d ms", connection.peer_name, idle_ms)
             connection.transport.close()
-
-    def _reads_nothing(self, connection: Connection, now: float) -> bool:
-        unread = connection.unread_bytes
-        before = self._unread.get(connection)
-        most = self._settings.kohort_response_unread_max_bytes
-        if before is None or min(unread, before[0]) <= most or unread < before[0]:
-            self._unread[connection] = unread, now
-            return False
-        return now - before[1] > self.unread_timeout_s
 
 
 def host_port(host: str, port: int) -> str:
