@@ -62,7 +62,7 @@ def run_check(options: argparse.Namespace) -> int:
             quotas = quotas_file(options.data).load(QuotaTable.parse)
         users.add_in_memory(settings.kohort_scram_users)
         host, port = options.host or "127.0.0.1", options.port or 9092
-        parts, warnings = check(settings, users, quotas or QuotaTable(), host, port)
+        parts, warnings = check(settings, users, quotas or QuotaTable(), host, port, options.metrics_port)
     except KohortError as error:
         print(f"kohort serve-check: {error}", file=sys.stderr)
         return WRONG_USE

@@ -57,7 +57,7 @@ class Server:
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
-        self.quotas.on_excess.append(lambda: self.loop.call_soon(self._make_room))
+        self.quotas.on_excess.append(self._make_room_soon)
         self.acceptors = [
             Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, self._connected)
             for listener in listeners
@@ -135,6 +135,9 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def _make_room_soon(self) -> None:
+        self.loop.call_soon(self._make_room)
 
     def _make_room(self) -> None:
         """Close the connections that were silent longest while there are more than may be."""

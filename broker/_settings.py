@@ -110,7 +110,7 @@ class BrokerSettings(SecuritySettings):
         int,
         Ge(1),
         Le(MAX_INT),
-        Doc("a client that takes nothing of its answer for this long is cut off (not a setting of Kafka)"),
+        Doc("who takes next to nothing of an answer for this long is cut off (not a setting of Kafka)"),
     ] = 30_000
     kohort_response_unread_max_bytes: Annotated[
         int, Ge(0), Le(MAX_INT), Doc("less than this may be left unread for longer (not a setting of Kafka)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from ..protocol import ErrorCode
 from .effects import Note
@@ -306,7 +306,7 @@ def size_of(text: str) -> int:
 
 
 @cache
-def _texts(kind: type[GroupEvent]) -> tuple[str, ...]:
+def _texts(kind: type[Any]) -> tuple[str, ...]:
     """The fields that hold texts, but for the group."""
     return tuple(
         field.name for field in fields(kind) if "str" in field.type.split(" | ") and field.name != "group"

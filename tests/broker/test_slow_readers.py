@@ -22,8 +22,8 @@ class Client:
     def __init__(self, answer: int = 0, left: int = 0) -> None:
         self.outbox = SimpleNamespace(given=answer)
         self.sender = SimpleNamespace(given=0, left=left)
-        self.transport: Any = SimpleNamespace(get_write_buffer_size=lambda: self.held)
         self.held = answer
+        self.transport = SimpleNamespace(get_write_buffer_size=lambda: self.held)
 
     def takes(self, size: int) -> None:
         self.held -= size
