@@ -8,8 +8,7 @@ Nothing is made for a heartbeat or a commit that is accepted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from ..protocol import ErrorCode
 from .effects import Note
@@ -28,6 +27,9 @@ MAX_QUOTED: Final = 200
 #: Longest text in an event, in characters, but for its group and its cause; and the longest cause.
 MAX_TEXT: Final = 300
 MAX_CAUSE: Final = 2_000
+
+# by kind of event: worked out once
+_text_fields: dict[str, tuple[str, ...]] = {}
 
 # a rebalance that keeps starting over keeps its first reasons, one that many are late for some of their names
 _MAX_CAUSES = 5
@@ -289,7 +291,7 @@ def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
 
 def shorten(event: GroupEvent) -> None:
     """Cut the texts of an event that are long: they are a client's, and events are kept, logged and sent."""
-    for name in _texts(type(event)):
+    for name in _texts(event):
         text = getattr(event, name)
         if text is not None and len(text) > MAX_TEXT:
             setattr(event, name, _cut(text, MAX_CAUSE if name == "cause" else MAX_TEXT))
@@ -297,7 +299,8 @@ def shorten(event: GroupEvent) -> None:
 
 def text_bytes(event: GroupEvent) -> int:
     """What its texts take in memory, but for the group's id, which the group has too."""
-    return sum(size_of(text) for name in _texts(type(event)) if (text := getattr(event, name)))
+    texts: list[str | None] = [getattr(event, name) for name in _texts(event)]
+    return sum(map(size_of, filter(None, texts)))
 
 
 def size_of(text: str) -> int:
@@ -305,12 +308,17 @@ def size_of(text: str) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
 
-@cache
-def _texts(kind: type[Any]) -> tuple[str, ...]:
+def _texts(event: GroupEvent) -> tuple[str, ...]:
     """The fields that hold texts, but for the group."""
-    return tuple(
-        field.name for field in fields(kind) if "str" in field.type.split(" | ") and field.name != "group"
-    )
+    kind = type(event).__name__
+    known = _text_fields.get(kind)
+    if known is None:
+        known = _text_fields[kind] = tuple(
+            field.name
+            for field in fields(event)
+            if "str" in str(field.type).split(" | ") and field.name != "group"
+        )
+    return known
 
 
 def _cut(text: str, length: int) -> str:
