@@ -141,6 +141,8 @@ class Server:
 
     def _make_room(self) -> None:
         """Close the connections that were silent longest while there are more than may be."""
+        if not self.quotas.excess:
+            return
         others = [one for one in self._connections if not one.listener.protected]
         closing = sum(one.transport.is_closing() for one in others)
         left = sorted(
@@ -167,6 +169,8 @@ class Server:
             connection.transport.abort()
         for connection in list(self._connections):
             self._look_at(connection, now)
+        # those that were still in their handshakes could not be closed for others
+        self._make_room()
         self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
 
     def _look_at(self, connection: Connection, now: float) -> None:

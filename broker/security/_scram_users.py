@@ -133,7 +133,7 @@ class ScramUsers:
         """
         who = f"{mechanism}:{user}"
         shapes = self._shapes.get(mechanism) or {_Shape(MIN_ITERATIONS, _SALT_BYTES, letters=False): 1}
-        shape = min(shapes, key=lambda each: -math.log(self._share(f"{each}:{who}")) / shapes[each])
+        shape = min(shapes, key=lambda each: -math.log(self._share(f"{tuple(each)}:{who}")) / shapes[each])
         salt = self._drawn(who, shape.salt_bytes)
         if shape.letters:
             salt = bytes(_LETTERS[byte % len(_LETTERS)] for byte in salt)
