@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from ..protocol import KohortError
 
-T = TypeVar("T")
-
 log = logging.getLogger("kohort.broker")
+
+T = TypeVar("T")
 
 
 class StateFileError(KohortError):

@@ -40,19 +40,15 @@ async def handle(node: Node, request: Request) -> Any:
     make_topic = request.part("ListOffsetsTopicResponse")
     make_partition = request.part("ListOffsetsTopicResponse", "ListOffsetsPartitionResponse")
     topics = []
-    # a topic that is in the request twice is one topic, as in Apache Kafka
-    named: dict[str, list[Any]] = {}
     for topic in request.body.topics:
-        named.setdefault(topic.name, []).extend(topic.partitions)
-    for name, asked in named.items():
         partitions = []
-        times = Counter(wanted.partition_index for wanted in asked)
-        for wanted in {wanted.partition_index: wanted for wanted in asked}.values():
+        times = Counter(wanted.partition_index for wanted in topic.partitions)
+        for wanted in {wanted.partition_index: wanted for wanted in topic.partitions}.values():
             code = ErrorCode.NONE
             try:
                 if times[wanted.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
-                offset, timestamp, epoch = _find(node, request, name, wanted)
+                offset, timestamp, epoch = _find(node, request, topic.name, wanted)
             except KafkaError as error:
                 code = error.code
                 offset, timestamp, epoch = _NOWHERE
@@ -65,7 +61,7 @@ async def handle(node: Node, request: Request) -> Any:
                     leader_epoch=epoch,
                 )
             )
-        topics.append(make_topic(name=name, partitions=partitions))
+        topics.append(make_topic(name=topic.name, partitions=partitions))
     return request.answer(topics=topics)
 
 

@@ -40,9 +40,11 @@ async def handle(node: Node, request: Request) -> Any:
 
 def _topics(node: Node, request: Request) -> list[Any]:
     wanted = request.body.topics
+    wanted = topics_meant(wanted) if wanted else wanted
     if wanted is None or (request.version == 0 and not wanted):
         return [_described(node, request, topic) for topic in node.topics.all()]
-    return [_asked_for(node, request, item) for item in topics_meant(wanted)]
+    once = {(item.name, item.topic_id): item for item in wanted}
+    return [_asked_for(node, request, item) for item in once.values()]
 
 
 def _asked_for(node: Node, request: Request, item: Any) -> Any:

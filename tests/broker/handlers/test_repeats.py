@@ -87,20 +87,3 @@ def test_nor_are_the_rules_that_a_filter_means() -> None:
         wanted = part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", **acl_filter())
         answer = wire.call(ApiKey.DELETE_ACLS, 3, filters=[wanted] * MANY)
     assert errors_of(answer.filter_results) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH))]
-
-
-def test_a_topic_of_list_offsets_that_is_named_twice_is_one_topic(wire: Wire, group: str) -> None:
-    """Its partitions that are named twice are looked up for neither, as where they stand in one list."""
-    key = ApiKey.LIST_OFFSETS
-
-    def row(name: str, *numbers: int) -> Any:
-        partitions = [
-            part(key, 7, "ListOffsetsTopic", "ListOffsetsPartition", partition_index=number, timestamp=0)
-            for number in numbers
-        ]
-        return part(key, 7, "ListOffsetsTopic", name=name, partitions=partitions)
-
-    rows = [row(group, 0), row("no-such-topic", 0), row(group, 0, 1)]
-    answer = wire.call(key, 7, replica_id=-1, isolation_level=0, topics=rows)
-    told = [(topic.name, errors_of(topic.partitions)) for topic in answer.topics]
-    assert told == [(group, [INVALID, 0]), ("no-such-topic", [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])]
