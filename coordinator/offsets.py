@@ -68,10 +68,10 @@ def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[Fetc
     groups = body.groups if version >= _BATCH_VERSION else [body]
     repeats = Repeats()
     requests = []
-    for group in groups:
+    for place, group in enumerate(groups):
         group_id = group.group_id or ""
         refused = repeats.refuses(group_id)
-        topics = [] if refused else _fetch_topics(version, group, directory, repeats)
+        topics = [] if refused else _fetch_topics(version, place, group.topics, directory, repeats)
         error = int(ErrorCode.INVALID_REQUEST) if refused else 0
         requests.append(FetchRequest(group_id, topics, bool(body.require_stable), error))
     return requests
@@ -192,18 +192,19 @@ class AfterOffsetDelete:
 
 
 def _fetch_topics(
-    version: int, group: Any, directory: TopicDirectory, repeats: Repeats
+    version: int, place: int, topics: Any, directory: TopicDirectory, repeats: Repeats
 ) -> list[FetchTopic] | None:
-    if group.topics is None:
+    """The topics of the group that is at this place of the request."""
+    if topics is None:
         return None
     resolved = []
-    for topic in group.topics:
+    for topic in topics:
         if version >= _TOPIC_ID_VERSION:
             topic_id, name = topic.topic_id, directory.topic_of_id(topic.topic_id) or ""
             error = 0 if name else int(ErrorCode.UNKNOWN_TOPIC_ID)
         else:
             topic_id, name, error = NO_TOPIC_ID, topic.name, 0
-        answered, refused = repeats.sift((group.group_id, name or topic_id), topic.partition_indexes)
+        answered, refused = repeats.sift((place, name or topic_id), topic.partition_indexes)
         resolved.append(FetchTopic(name, topic_id, answered, error))
         if refused:
             resolved.append(FetchTopic(name, topic_id, refused, int(ErrorCode.INVALID_REQUEST)))

@@ -234,6 +234,23 @@ def test_a_broker_that_is_full_closes_who_is_idle_the_longest_for_one_of_the_bro
             wire.close()
 
 
+def test_room_is_looked_for_again_where_nobody_could_be_closed_at_first() -> None:
+    """All others may have been in the middle of their handshakes."""
+    given: dict[str, Any] = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,BROKERS://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+        "max.connections": "1",
+        "kohort.request.complete.timeout.ms": "200",
+    }
+    with running_broker(**given) as broker:
+        running: Any = broker._broker._running()
+        running.server.quotas.on_excess.clear()
+        with Wire(broker.endpoints["PLAINTEXT"]) as client, Wire(broker.endpoints["BROKERS"]) as other:
+            assert asks(other)
+            assert client.closed_by_broker()
+
+
 def test_fewer_connections_may_be_wanted_while_there_are_more() -> None:
     """As in Apache Kafka those that are idle longest are closed."""
     with running_broker(max_connections=4) as broker:

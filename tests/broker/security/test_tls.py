@@ -22,6 +22,7 @@ from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.principals import principals_of
+from tests.broker.test_hot_requests import join
 from tests.broker.wire import Wire, part
 
 
@@ -145,14 +146,17 @@ def test_what_comes_with_the_handshake_of_a_certificate_without_a_name_is_not_ca
         ApiKey.CREATE_TOPICS, 4, "CreatableTopic", name="stolen", num_partitions=1, replication_factor=1
     )
     request = request_class(ApiKey.CREATE_TOPICS)(version=4, topics=[create], timeout_ms=1000)
-    frame = bytes(encode_request(4, 1, "x", request))
+    hot = request_class(ApiKey.JOIN_GROUP)(version=5, **join("stolen", ""))
+    frames = bytes(encode_request(5, 1, "x", hot)) + bytes(encode_request(4, 2, "x", request))
     with running_broker(**asked) as broker, Wire(broker.endpoints["PLAINTEXT"]) as plain:
         context = certificates.trusting(certificates.client("mallory", "other"))
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", _port(broker, "SSL")), 10) as link:
-                assert _answer_to_handshake_and(frame, link, context) == b""
+                assert _answer_to_handshake_and(frames, link, context) == b""
         topics = plain.call(ApiKey.METADATA, 1, topics=None).topics
+        groups = plain.call(ApiKey.LIST_GROUPS, 2).groups
     assert "stolen" not in {topic.name for topic in topics}
+    assert [group.group_id for group in groups] == []
 
 
 def _answer_to_handshake_and(data: bytes, link: socket.socket, context: ssl.SSLContext) -> bytes:
