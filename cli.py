@@ -62,12 +62,6 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     _add_broker_arguments(broker)
     broker.add_argument(
-        "--metrics-port",
-        type=_port,
-        metavar="PORT",
-        help="serve Prometheus metrics at http://HOST:PORT/metrics, 0 for a free one (default: not served)",
-    )
-    broker.add_argument(
         "--log-level",
         type=str.upper,
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
@@ -175,6 +169,12 @@ def _add_broker_arguments(parser: argparse.ArgumentParser) -> None:
         type=_setting,
         default=[],
         help="a setting by Kafka's name, such as num.partitions=6; may be given many times",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=_port,
+        metavar="PORT",
+        help="serve Prometheus metrics at http://HOST:PORT/metrics, 0 for a free one (default: not served)",
     )
 
 

@@ -104,7 +104,7 @@ class Backpressure:
     def lets_read(self, connection: Connection) -> bool:
         """Whether this connection may read on; else it waits in line."""
         rank = _rank(connection)
-        if rank < self._open or connection is self._favourite or connection.control:
+        if rank < self._open or connection is self._favourite or connection.listener.control:
             self._leave_line(connection)
             return True
         if self._favourite is None and connection.held_bytes and not self._about_to_let_on:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..coordinator import EventStream, GroupCoordinator, HistoryEntry, Note
 from ..protocol import ApiKey
+from ._kafka_names import meaningless
 from ._node import Node
 from ._parts import Parts, handlers
 from ._requests import Handler
@@ -21,6 +23,8 @@ from .metrics import BrokerSnapshot
 
 if TYPE_CHECKING:
     from .metrics._exposer import MetricsListener
+
+log = logging.getLogger("kohort.broker")
 
 
 class Broker:
@@ -51,6 +55,8 @@ class Broker:
         #: Where /metrics is served; None: nowhere.
         self.metrics_port = metrics_port
         self._metrics_listener: MetricsListener | None = None
+        if not isinstance(settings, BrokerSettings) and (ignored := meaningless(settings or ())):
+            log.warning("settings of Apache Kafka that mean nothing here: %s", ", ".join(ignored))
         self.settings = broker_settings(settings or {})
         self.host = host
         self.port = port

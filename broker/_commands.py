@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ..log import DataFolder
 from ..protocol import KohortError
+from ._kafka_names import meaningless
 from ._kept import live_settings, quotas_file
-from ._settings import BrokerSettings, broker_settings
+from ._settings import broker_settings
 from ._settings_file import read_settings_file
 from .quotas import QuotaTable
 from .security._check import check
@@ -43,27 +44,30 @@ def add_users_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--node-id", type=int, default=1, help="its node.id (default: %(default)s)")
 
 
-def given_settings(options: argparse.Namespace) -> BrokerSettings:
+def _given(options: argparse.Namespace) -> dict[str, str]:
     """The settings of ``--settings`` and ``--set``. Raises SettingsError."""
     file = read_settings_file(options.settings_file) if options.settings_file else {}
-    return broker_settings({**file, **dict(options.settings)})
+    return {**file, **dict(options.settings)}
 
 
 def run_check(options: argparse.Namespace) -> int:
     """Print what the settings mean."""
     users, quotas = ScramUsers(), None
     try:
-        settings = given_settings(options)
+        given = _given(options)
+        settings = broker_settings(given)
         if options.data is not None:
             users.open(Path(options.data))
             live_settings(settings, options.data).load()
             quotas = quotas_file(options.data).load(QuotaTable.parse)
         users.add_in_memory(settings.kohort_scram_users)
         host, port = options.host or "127.0.0.1", options.port or 9092
-        parts, warnings = check(settings, users, quotas or QuotaTable(), host, port)
+        parts, warnings = check(settings, users, quotas or QuotaTable(), host, port, options.metrics_port)
     except KohortError as error:
         print(f"kohort serve-check: {error}", file=sys.stderr)
         return WRONG_USE
+    if ignored := meaningless(given):
+        warnings.append(f"settings of Apache Kafka that mean nothing here: {', '.join(ignored)}")
     for part in parts:
         print(part.title)
         for line in part.lines:

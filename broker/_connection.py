@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._hot_call import HotCall
     from ._peer import Peer
     from ._server import Server
+    from .security._listeners import Listener
     from .security._quotas import Seat
 
 log = logging.getLogger("kohort.broker")
@@ -62,12 +63,13 @@ class Connection(asyncio.Protocol):
         self._served = 0
         #: Whether the next request of a limited client is charged with the time since the one that was.
         self.unmetered = False
-        self._reading = True
+        #: Whether the socket is read.
+        self.reading = True
         #: Whether it has asked for something, and for nothing large.
         self.modest = False
         self._gone = False
-        self._sender: Sender
-        self._outbox: Outbox
+        self.sender: Sender
+        self.outbox: Outbox
         self._handling = False
         self._task: asyncio.Task[None] | None = None
         self._turn_ends = 0.0
@@ -91,35 +93,26 @@ class Connection(asyncio.Protocol):
         return not (self._busy or self._waiting.frames or self._calls or self._pause)
 
     @property
-    def control(self) -> bool:
-        """Whether it is one of the control listener's."""
-        return self._acceptor.listener.control
-
-    @property
-    def reading(self) -> bool:
-        return self._reading
+    def listener(self) -> Listener:
+        return self._acceptor.listener
 
     @property
     def held_bytes(self) -> int:
         """Bytes of requests that wait, the incomplete one included."""
         return self._waiting.held_bytes + self._reader.buffered
 
-    @property
-    def unread_bytes(self) -> int:
-        """Bytes of answers that the client has not taken yet."""
-        return self.transport.get_write_buffer_size() + self._sender.left
-
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._sender = Sender(self.transport, self._server.unread_timeout_s)
-        self._outbox = Outbox(self._server.loop, self.transport)
+        self.sender = Sender(self.transport, self._server.unread_timeout_s)
+        self.outbox = Outbox(self._server.loop, self.transport)
         self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
         try:
             self.peer.identify(self._acceptor.security.principal(self.transport))
         except CertificateError as error:
             self.end(str(error))
+            return
         if (sasl := self._acceptor.security.sasl) is not None:
             self._login = Login(sasl, self.peer_name, self._let_in)
             self.stranger_since = self._server.now()
@@ -153,11 +146,11 @@ class Connection(asyncio.Protocol):
             waiting.end(error)
         self.peer.traffic.requests += taken
         self._collecting = False
-        self._outbox.flush()
+        self.outbox.flush()
         if metered:
             self._end_lap()
         held = self.held_bytes
-        if held == before == 0 and self._reading and not waiting.frames:
+        if held == before == 0 and self.reading and not waiting.frames:
             self.modest = True
             return
         self.modest = self.modest and held <= SMALL_BYTES
@@ -171,22 +164,22 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         self._leave()
         # with TLS neither side can go on alone
-        return not self._acceptor.listener.tls
+        return not self.listener.tls
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._leave()
         self._seat.leave()
-        self._sender.close()
+        self.sender.close()
         self.resume_writing()
         self._server.forget(self)
 
     def pause_writing(self) -> None:
         self._takes = False
-        self._sender.pause()
+        self.sender.pause()
 
     def resume_writing(self) -> None:
         self._takes = not self._pause
-        self._sender.resume()
+        self.sender.resume()
 
     # for hot calls
 
@@ -195,10 +188,10 @@ class Connection(asyncio.Protocol):
         calls = self._calls
         while calls and (response := calls[0].response) is not None:
             calls.popleft()
-            self._outbox.unsent += response
+            self.outbox.unsent += response
         if not self._collecting:
             self.last_active = self._server.now()
-            self._outbox.send(more=bool(self._waiting.frames or calls))
+            self.outbox.send(more=bool(self._waiting.frames or calls))
             if not calls:
                 wake(self._settled)
 
@@ -225,27 +218,29 @@ class Connection(asyncio.Protocol):
             self.regulate()
 
     def _unmuted(self) -> None:
-        self._takes = self._sender.can_write
+        self._takes = self.sender.can_write
         wake(self._wakeup)
         self.regulate()
 
     def end(self, reason: str) -> None:
-        """Close with one log line."""
+        """Close with one log line. Nothing that comes from now on is looked at."""
         self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
-        self._outbox.flush()
+        self.outbox.flush()
+        # closing hands over what asyncio's TLS has read already: it may have come with the handshake
+        self._waiting.ended = True
         self.transport.close()
 
     def regulate(self) -> None:
         """Stop or resume reading, by what waits here and in the whole broker."""
         if self.transport.is_closing():
             return
-        before = self._reading
-        self._reading = not (self._waiting.full or self._pause) and self._server.backpressure.lets_read(self)
-        if self._reading > before:
+        before = self.reading
+        self.reading = not (self._waiting.full or self._pause) and self._server.backpressure.lets_read(self)
+        if self.reading > before:
             self.transport.resume_reading()
             if self.frame_since is not None:
                 self.frame_since = self._server.now()
-        elif self._reading < before:
+        elif self.reading < before:
             self.transport.pause_reading()
 
     def _leave(self) -> None:
@@ -316,8 +311,8 @@ class Connection(asyncio.Protocol):
             log.exception("connection from %s closed: its requests cannot be answered", self.peer_name)
         finally:
             self._server.backpressure.hold(self, -self.held_bytes)
-            self._waiting.clear()
-            self._outbox.flush()
+            self._waiting.close()
+            self.outbox.flush()
             self.transport.close()
 
     async def _next(self) -> bytes | ProtocolError | None:
@@ -345,18 +340,18 @@ class Connection(asyncio.Protocol):
         sending_s = clock()
         if response is not None:
             self.last_active = self._server.now()
-            if isinstance(response, (bytes, bytearray)):
-                self._outbox.unsent += response
-                self._outbox.send(more=bool(self._waiting.frames or self._calls))
-            else:
-                self._outbox.flush()
-                await self._sender.send(response)
+        if isinstance(response, (bytes, bytearray)):
+            self.outbox.unsent += response
+            self.outbox.send(more=bool(self._waiting.frames or self._calls))
+        elif response is not None:
+            self.outbox.flush()
+            await self.sender.send(response)
         if self._login is not None and self._login.failed:
-            self._outbox.flush()
+            self.outbox.flush()
             await self._login.end()
         if self.peer.delay_ms:
             self.mute(self.peer.take_delay_s())
-        await self._sender.drained()
+        await self.sender.drained()
         self.peer.sent(clock() - sending_s)
 
     async def _response(self) -> bytes | bytearray | Sequence[Part] | None:
@@ -394,5 +389,5 @@ class Connection(asyncio.Protocol):
         self._waiting.release(size)
         self.modest = max(size, self.held_bytes) <= SMALL_BYTES if size else self.modest
         self._server.backpressure.hold(self, -size)
-        if not self._reading:
+        if not self.reading:
             self.regulate()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from ..coordinator import GroupEvent, MemberFenced, Note, RebalanceNote, Refusal
+from ._text import cut
 
 #: The logger of events.
 EVENTS_LOGGER: Final = "kohort.events"
@@ -66,7 +67,7 @@ class EventLog:
         if self._not_logged:
             found["not_logged"], self._not_logged = self._not_logged, 0
         kind = type(event).__name__
-        where = f" in group {event.group!r}" if event.group else ""
+        where = f" in group {cut(event.group)!r}" if event.group else ""
         what = (
             event.cause if isinstance(event, GroupEvent) else ", ".join(f"{k} {v}" for k, v in found.items())
         )
@@ -75,7 +76,7 @@ class EventLog:
     def _repeated(self, event: Refusal) -> int | None:
         """How many equal refusals were not logged since the last that was; None if this one is not to be."""
         api = event.api if isinstance(event, MemberFenced) else ""
-        key = type(event), api, event.group, event.member, event.instance_id, event.error_code
+        key = type(event), api, cut(event.group), event.member, event.instance_id, event.error_code
         logged_ms, skipped = self._refused.pop(key, (None, 0))
         if logged_ms is not None and event.timestamp_ms - logged_ms < REPEAT_MS:
             self._refused[key] = logged_ms, skipped + 1
@@ -100,7 +101,7 @@ def _line(event: Note) -> dict[str, Any]:
         found["partitions_moved"] = event.partitions_moved
         found["partitions_total"] = event.partitions_total
     if event.group:
-        found = {"group": event.group, **found}
+        found = {"group": cut(event.group), **found}
     if event.sequence:
         found["sequence"] = event.sequence
     return {name: value for name, value in found.items() if value is not None and value != ""}

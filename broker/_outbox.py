@@ -12,12 +12,14 @@ MAX_JOINED_BYTES: Final = 65_536
 class Outbox:
     """Small answers of one connection, until they are handed to its transport in one piece."""
 
-    __slots__ = ("_due", "_loop", "_transport", "unsent")
+    __slots__ = ("_due", "_loop", "_transport", "given", "unsent")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
         self._loop = loop
         self._transport = transport
         self._due = False
+        #: Bytes that the transport was given, in all.
+        self.given = 0
         #: To be added to.
         self.unsent = bytearray()
 
@@ -36,4 +38,5 @@ class Outbox:
         if self.unsent:
             unsent, self.unsent = self.unsent, bytearray()
             if not self._transport.is_closing():
+                self.given += len(unsent)
                 self._transport.write(unsent)

@@ -48,8 +48,9 @@ class RequestQueue:
         """So many bytes are held no longer."""
         self.held_bytes -= size
 
-    def clear(self) -> None:
-        """Give all of it up."""
+    def close(self) -> None:
+        """Give all of it up, and what still comes."""
+        self.ended = True
         self.frames.clear()
         self._arrivals.clear()
         self.held_bytes = 0

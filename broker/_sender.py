@@ -30,7 +30,16 @@ _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EN
 class Sender:
     """Sends to one transport. One ``send`` at a time, and nobody writes to the transport meanwhile."""
 
-    __slots__ = ("_closed", "_patience_s", "_resumed", "_transport", "_writable", "can_write", "left")
+    __slots__ = (
+        "_closed",
+        "_patience_s",
+        "_resumed",
+        "_transport",
+        "_writable",
+        "can_write",
+        "given",
+        "left",
+    )
 
     def __init__(self, transport: asyncio.Transport, patience_s: float) -> None:
         """A socket that takes nothing for ``patience_s`` is given up."""
@@ -39,6 +48,8 @@ class Sender:
         self._resumed: asyncio.Future[None] | None = None
         #: Whether the client has taken most of what the transport was given.
         self.can_write = True
+        #: Bytes that the transport, or the socket past it, was given, in all.
+        self.given = 0
         #: Bytes of the answer under way that the transport has not been given yet.
         self.left = 0
         self._closed = False
@@ -92,11 +103,13 @@ class Sender:
                     size += len(piece)
                     if size >= PIECE_BYTES:
                         self.left -= size
+                        self.given += size
                         self._transport.writelines(pieces)
                         pieces, size = [], 0
                         await self.drained()
                         if self._closed or self._transport.is_closing():
                             return
+            self.given += size
             self._transport.writelines(pieces)
         finally:
             self.left = 0
@@ -139,12 +152,15 @@ class Sender:
             if not sent:
                 raise OSError(errno.EIO, f"the file ends {end - at} bytes before it should")
             at += sent
+            self.given += sent
 
     async def _send_bytes(self, link: socket.socket, data: bytes | bytearray, *, more: bool) -> None:
         left = memoryview(data)
         while left:
             try:
-                left = left[link.send(left, _MORE if more else 0) :]
+                sent = link.send(left, _MORE if more else 0)
+                left = left[sent:]
+                self.given += sent
             except BlockingIOError:
                 await self._wait(link)
 

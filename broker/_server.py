@@ -14,6 +14,7 @@ from ._connection import Connection
 from ._peer import Peer
 from ._router import Router
 from ._settings import BrokerSettings
+from ._slow_readers import SlowReaders
 from .security._listener_security import ListenerSecurity
 from .security._listeners import listeners_of
 from .security._quotas import ConnectionQuotas, Seat
@@ -52,10 +53,11 @@ class Server:
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._unread: dict[Connection, tuple[int, float]] = {}
+        self._slow = SlowReaders(settings)
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
+        self.quotas.on_excess.append(self._make_room_soon)
         self.acceptors = [
             Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, self._connected)
             for listener in listeners
@@ -125,7 +127,7 @@ class Server:
         if connection in self._connections:
             self._connections.discard(connection)
             self.router.metrics.clients.left(connection.peer)
-        self._unread.pop(connection, None)
+        self._slow.forget(connection)
         self.backpressure.forget(connection)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -133,6 +135,23 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def _make_room_soon(self) -> None:
+        self.loop.call_soon(self._make_room)
+
+    def _make_room(self) -> None:
+        """Close the connections that were silent longest while there are more than may be."""
+        if not self.quotas.excess:
+            return
+        others = [one for one in self._connections if not one.listener.protected]
+        closing = sum(one.transport.is_closing() for one in others)
+        left = sorted(
+            (one for one in others if not one.transport.is_closing()),
+            key=lambda one: (not one.idle, one.last_active),
+        )
+        for connection in left[: max(0, self.quotas.excess - closing)]:
+            connection.end("it was idle the longest, and max.connections is reached")
+            connection.transport.abort()
 
     # slow and idle ones
 
@@ -145,15 +164,16 @@ class Server:
 
     def _sweep(self) -> None:
         now = self.now()
+        for connection, unread in self._slow.look(self._connections, now):
+            connection.end(f"it left {unread} bytes of its answer unread")
+            connection.transport.abort()
         for connection in list(self._connections):
             self._look_at(connection, now)
+        # those that were still in their handshakes could not be closed for others
+        self._make_room()
         self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
 
     def _look_at(self, connection: Connection, now: float) -> None:
-        if self._reads_nothing(connection, now):
-            connection.end(f"it left {self._unread[connection][0]} bytes of its answer unread")
-            connection.transport.abort()
-            return
         stranger = connection.stranger_since
         if stranger is not None and now - stranger > STRANGER_S:
             connection.end(f"it did not say who it is within {STRANGER_S:.0f} s")
@@ -167,15 +187,6 @@ class Server:
         if idle_ms >= 0 and connection.idle and (now - connection.last_active) * 1000 > idle_ms:
             log.info("connection from %s closed: idle for %d ms", connection.peer_name, idle_ms)
             connection.transport.close()
-
-    def _reads_nothing(self, connection: Connection, now: float) -> bool:
-        unread = connection.unread_bytes
-        before = self._unread.get(connection)
-        most = self._settings.kohort_response_unread_max_bytes
-        if before is None or min(unread, before[0]) <= most or unread < before[0]:
-            self._unread[connection] = unread, now
-            return False
-        return now - before[1] > self.unread_timeout_s
 
 
 def host_port(host: str, port: int) -> str:

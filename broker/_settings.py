@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
+from ._kafka_names import meaningful
 from ._topic_config import MAX_INT, MAX_LONG, CleanupPolicy, TimestampType
 from ._validation import Allowed, Doc, Setting, SettingsError, read_settings, settings_of
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
@@ -109,7 +110,7 @@ class BrokerSettings(SecuritySettings):
         int,
         Ge(1),
         Le(MAX_INT),
-        Doc("a client that takes nothing of its answer for this long is cut off (not a setting of Kafka)"),
+        Doc("who takes next to nothing of an answer for this long is cut off (not a setting of Kafka)"),
     ] = 30_000
     kohort_response_unread_max_bytes: Annotated[
         int, Ge(0), Le(MAX_INT), Doc("less than this may be left unread for longer (not a setting of Kafka)")
@@ -231,10 +232,13 @@ def documented() -> list[Setting]:
 
 
 def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:
-    """The settings a user gave, checked. Raises SettingsError."""
+    """The settings a user gave, checked; those that mean something to Apache Kafka alone are left out.
+
+    Raises SettingsError.
+    """
     if isinstance(given, BrokerSettings):
         return given
-    own, of_listeners = take_listener_settings(given)
+    own, of_listeners = take_listener_settings(meaningful(given))
     settings = read_settings(BrokerSettings, own)
     settings.listener_name = of_listeners
     low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms

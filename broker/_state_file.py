@@ -7,6 +7,7 @@ the broker dies. The files are the owner's alone (0600): they may hold credentia
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..protocol import KohortError
+
+log = logging.getLogger("kohort.broker")
 
 T = TypeVar("T")
 
@@ -57,7 +60,11 @@ class StateFile:
             ) from error
 
     def save(self, content: Mapping[str, Any]) -> None:
-        """Replace the document. Raises OSError; the old content then still stands."""
+        """Replace the document. Raises OSError; the old content then still stands.
+
+        Where only the folder cannot be synced the new content stands, and is in force: that it could be lost
+        with the power is told in the log.
+        """
         beside = self.path.with_suffix(".json.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
@@ -65,7 +72,10 @@ class StateFile:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, self.path)
-        _sync_folder(self.path.parent)
+        try:
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            log.error("%s is written, but would be lost if power failed now: %s", self.path, error)
 
 
 def _sync_folder(path: Path) -> None:

@@ -8,7 +8,11 @@ from typing import Final
 MAX_LOGGED_TEXT: Final = 200
 
 
+def cut(text: str) -> str:
+    """Text of a peer's making, cut to length."""
+    return text if len(text) <= MAX_LOGGED_TEXT else text[:MAX_LOGGED_TEXT] + "..."
+
+
 def printable(text: str) -> str:
     """Text of a peer's making, fit for one log line: control characters escaped, cut to length."""
-    escaped = text.encode("unicode_escape").decode("ascii")
-    return escaped if len(escaped) <= MAX_LOGGED_TEXT else escaped[:MAX_LOGGED_TEXT] + "..."
+    return cut(text.encode("unicode_escape").decode("ascii"))

@@ -27,6 +27,7 @@ from .insight import (
 from .listeners import EventStream
 from .load import LoadError
 from .moves import Move
+from .repeats import Repeats
 from .runner import OffsetsLog
 from .runtime import GroupCoordinator
 from .settings import GroupSettings
@@ -63,6 +64,7 @@ __all__ = [
     "RebalanceStarted",
     "RecordSkipped",
     "Refusal",
+    "Repeats",
     "Reply",
     "Request",
     "Shard",

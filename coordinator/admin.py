@@ -14,6 +14,7 @@ from ..statemachine import GroupState
 from .errors import append_error
 from .expiry import group_tombstones
 from .insight import GroupRemoved, append_refused
+from .repeats import Repeats
 from .replies import GROUP_OPERATIONS, DeletedGroup, DescribedGroup, DescribedMember, ListedGroup
 
 if TYPE_CHECKING:
@@ -28,10 +29,11 @@ _NOT_FOUND_VERSION: Final = 6
 
 @dataclass(slots=True)
 class GroupRequest:
-    """A DescribeGroups or DeleteGroups for one group."""
+    """A DescribeGroups or DeleteGroups for one group; ``error`` is not 0 when it is not looked up."""
 
     group_id: str
     with_operations: bool = False
+    error: int = 0
 
 
 @dataclass(slots=True)
@@ -45,7 +47,13 @@ class ListRequest:
 def split_describe(body: Any) -> list[GroupRequest]:
     """One request for each group of a DescribeGroups body."""
     with_operations = bool(body.include_authorized_operations)
-    return [GroupRequest(group_id or "", with_operations) for group_id in body.groups]
+    repeats = Repeats()
+    return [
+        GroupRequest(
+            group_id, with_operations, int(ErrorCode.INVALID_REQUEST) if repeats.refuses(group_id) else 0
+        )
+        for group_id in (named or "" for named in body.groups)
+    ]
 
 
 def split_delete(body: Any) -> list[GroupRequest]:
@@ -61,6 +69,9 @@ def list_request(body: Any) -> ListRequest:
 
 def handle_describe(shard: Shard, request: Request, _now_ms: int) -> None:
     """The group as it is now; metadata of members only when Stable."""
+    if request.body.error:
+        shard.reply(request, describe_refusal(request, request.body.error))
+        return
     group = shard.find(request.body.group_id)
     if group is None:
         shard.reply(request, _not_found(request))

@@ -50,6 +50,9 @@ Entries: TypeAlias = dict[TopicPartition, OffsetEntry | bytes]
 _UNPLACED: Final = -1
 _NO_OFFSETS: Final[Entries] = {}
 
+#: Partitions that are remembered before those are looked for that nobody commits any more.
+_KEYS: Final = 10_000
+
 
 @dataclass(slots=True)
 class Durable:
@@ -64,7 +67,8 @@ class Durable:
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
     # one object for a partition, however many groups commit it
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
-    #: The same by their bytes in a record's key.
+    _most_keys: int = field(default=_KEYS, compare=False, repr=False)
+    #: The same by their bytes in a record's key, while a log is loaded.
     encoded_keys: dict[bytes, TopicPartition] = field(default_factory=dict, compare=False, repr=False)
 
     def knows(self, group_id: str) -> bool:
@@ -187,6 +191,10 @@ class Durable:
         offsets[key] = _new(OffsetEntry, fields)
 
     def _key(self, topic: str, partition: int) -> TopicPartition:
+        if len(self._keys) >= self._most_keys:
+            # topics come and go
+            self._keys = {key: key for entries in self.offsets.values() for key in entries}
+            self._most_keys = max(_KEYS, 2 * len(self._keys))
         key = TopicPartition(topic, partition)
         return self._keys.setdefault(key, key)
 

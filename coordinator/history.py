@@ -10,9 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
-from .insight import GroupEvent, MemberFenced, RebalanceNote, RebalanceStarted, Refusal, Share
+from .insight import (
+    GroupEvent,
+    MemberFenced,
+    RebalanceNote,
+    RebalanceStarted,
+    Refusal,
+    Share,
+    size_of,
+    text_bytes,
+)
 
 #: Most entries of all groups together; over it the group that was quiet the longest loses its history.
 MAX_ENTRIES: Final = 100_000
@@ -22,8 +31,26 @@ MAX_ENTRIES: Final = 100_000
 MAX_OWNERS: Final = 20_000
 MAX_ALL_OWNERS: Final = 400_000
 
+#: Most bytes of texts and assignments that the entries of one group, and of all groups, are kept with; over
+#: them the same makes way. Texts that entries share are counted with each.
+MAX_BYTES: Final = 8 << 20
+MAX_ALL_BYTES: Final = 128 << 20
+
 _PARTS: Final[dict[Share, int]] = {"rebalances": 2, "members": 1, "refusals": 1}
 _ALL_PARTS: Final = sum(_PARTS.values())
+
+
+class _Weight(NamedTuple):
+    """What is kept: owners of assignments, and bytes of these and of texts."""
+
+    owners: int = 0
+    bytes: int = 0
+
+    def plus(self, other: _Weight, sign: int = 1) -> _Weight:
+        return _Weight(self.owners + sign * other.owners, self.bytes + sign * other.bytes)
+
+
+_NOTHING: Final = _Weight()
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +60,7 @@ class HistoryEntry:
     event: GroupEvent
     count: int
     first_ms: int
+    weight: _Weight = _NOTHING
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +69,7 @@ class _GroupHistory:
 
     sequence: int = 0
     size: int = 0
-    owners: int = 0
+    weight: _Weight = _NOTHING
     shares: dict[Share, dict[Hashable, HistoryEntry]] = field(default_factory=dict)
 
 
@@ -53,7 +81,7 @@ class History:
         # the group that was quiet the longest comes first
         self._groups: dict[str, _GroupHistory] = {}
         self._entries = 0
-        self._owners = 0
+        self._weight = _NOTHING
 
     def __repr__(self) -> str:
         return f"<History: {self._entries} events of {len(self._groups)} groups>"
@@ -93,7 +121,7 @@ class History:
         history = self._groups.pop(group, None)
         if history is not None:
             self._entries -= history.size
-            self._owners -= history.owners
+            self._weight = self._weight.plus(history.weight, -1)
 
     def drop_where(self, gone: Callable[[str], bool]) -> None:
         """Forget the groups of which ``gone`` says so."""
@@ -109,15 +137,16 @@ class History:
         key = _key(event)
         known = share.pop(key, None)
         if known is None:
-            share[key] = HistoryEntry(event, 1, event.timestamp_ms)
+            entry = HistoryEntry(event, 1, event.timestamp_ms)
             history.size += 1
             self._entries += 1
-            self._count(history, _owners(event))
         else:
-            share[key] = HistoryEntry(event, known.count + 1, known.first_ms)
+            entry = HistoryEntry(event, known.count + 1, known.first_ms, known.weight)
+        share[key] = entry
+        self._weigh(history, entry, _weight(event))
 
     def _remove(self, history: _GroupHistory, share: dict[Hashable, HistoryEntry], key: Hashable) -> None:
-        self._count(history, -_owners(share.pop(key).event))
+        self._weigh(history, share.pop(key), _NOTHING)
         history.size -= 1
         self._entries -= 1
 
@@ -131,21 +160,31 @@ class History:
         share = history.shares[max(over, key=over.__getitem__)]
         self._remove(history, share, next(iter(share)))
 
-    def _count(self, history: _GroupHistory, owners: int) -> None:
-        history.owners += owners
-        self._owners += owners
+    def _weigh(self, history: _GroupHistory, entry: HistoryEntry, weight: _Weight) -> None:
+        """This is what an entry weighs from now on."""
+        history.weight = history.weight.plus(weight).plus(entry.weight, -1)
+        self._weight = self._weight.plus(weight).plus(entry.weight, -1)
+        entry.weight = weight
 
     def _bound(self, history: _GroupHistory) -> None:
-        if history.owners > MAX_OWNERS:
-            for entry in history.shares["rebalances"].values():
-                if history.owners <= MAX_OWNERS:
+        if _heavy(history):
+            for entry in history.shares.get("rebalances", {}).values():
+                if not _heavy(history):
                     break
                 if isinstance(entry.event, RebalanceNote):
-                    self._count(history, -_owners(entry.event))
                     # listeners hold the event too: theirs stays as it is
                     entry.event = replace(entry.event, before=None, after=None)
-        while len(self._groups) > 1 and (self._entries > MAX_ENTRIES or self._owners > MAX_ALL_OWNERS):
+                    self._weigh(history, entry, _weight(entry.event))
+        while len(self._groups) > 1 and (
+            self._entries > MAX_ENTRIES
+            or self._weight.owners > MAX_ALL_OWNERS
+            or self._weight.bytes > MAX_ALL_BYTES
+        ):
             self.drop(next(iter(self._groups)))
+
+
+def _heavy(history: _GroupHistory) -> bool:
+    return history.weight.owners > MAX_OWNERS or history.weight.bytes > MAX_BYTES
 
 
 def _begun(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
@@ -166,7 +205,10 @@ def _key(event: GroupEvent) -> Hashable:
     return type(event), api, event.member, event.instance_id, event.error_code
 
 
-def _owners(event: GroupEvent) -> int:
-    if not isinstance(event, RebalanceNote):
-        return 0
-    return len(event.before or ()) + len(event.after or ())
+def _weight(event: GroupEvent) -> _Weight:
+    owners, size = 0, text_bytes(event)
+    if isinstance(event, RebalanceNote):
+        for assignments in (event.before or {}, event.after or {}):
+            owners += len(assignments)
+            size += sum(map(len, assignments.values())) + sum(map(size_of, assignments))
+    return _Weight(owners, size)

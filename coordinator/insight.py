@@ -7,7 +7,7 @@ Nothing is made for a heartbeat or a commit that is accepted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from ..protocol import ErrorCode
@@ -23,6 +23,13 @@ Share: TypeAlias = Literal["rebalances", "members", "refusals"]
 
 #: Longest text of a client's making inside a cause, in characters.
 MAX_QUOTED: Final = 200
+
+#: Longest text in an event, in characters, but for its group and its cause; and the longest cause.
+MAX_TEXT: Final = 300
+MAX_CAUSE: Final = 2_000
+
+# by kind of event: worked out once
+_text_fields: dict[str, tuple[str, ...]] = {}
 
 # a rebalance that keeps starting over keeps its first reasons, one that many are late for some of their names
 _MAX_CAUSES = 5
@@ -282,10 +289,45 @@ def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
     return AppendRefused(group_id, cause=f"the log did not take records: {error.name}", error_code=error)
 
 
+def shorten(event: GroupEvent) -> None:
+    """Cut the texts of an event that are long: they are a client's, and events are kept, logged and sent."""
+    for name in _texts(event):
+        text = getattr(event, name)
+        if text is not None and len(text) > MAX_TEXT:
+            setattr(event, name, _cut(text, MAX_CAUSE if name == "cause" else MAX_TEXT))
+
+
+def text_bytes(event: GroupEvent) -> int:
+    """What its texts take in memory, but for the group's id, which the group has too."""
+    texts: list[str | None] = [getattr(event, name) for name in _texts(event)]
+    return sum(map(size_of, filter(None, texts)))
+
+
+def size_of(text: str) -> int:
+    """Bytes of a text, at most."""
+    return len(text) if text.isascii() else 4 * len(text)
+
+
+def _texts(event: GroupEvent) -> tuple[str, ...]:
+    """The fields that hold texts, but for the group."""
+    kind = type(event).__name__
+    known = _text_fields.get(kind)
+    if known is None:
+        known = _text_fields[kind] = tuple(
+            field.name
+            for field in fields(event)
+            if "str" in str(field.type).split(" | ") and field.name != "group"
+        )
+    return known
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + "..."
+
+
 def quoted(text: str) -> str:
     """Text of a client's making, fit for a cause: control characters escaped, cut to length."""
-    if len(text) > MAX_QUOTED:
-        text = text[:MAX_QUOTED] + "..."
+    text = _cut(text, MAX_QUOTED)
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION = 4
 
-#: Most characters of a client or instance id that a member id begins with; of four bytes each they still fit.
-MAX_ID_PREFIX = 8_000
+#: Most characters of a client or instance id that a member id begins with. Ids that are given out and never
+#: used are kept for a while, whoever asked for them.
+MAX_ID_PREFIX = 255
 
 
 def handle_join(shard: Shard, request: Request, now_ms: int) -> None:
@@ -166,8 +167,10 @@ def _has_seat(shard: Shard, group: Group, member_id: str) -> bool:
 
 
 def _outgrows(group: Group, request: Request, most_bytes: int) -> bool:
-    size = sum(len(protocol.metadata or b"") for protocol in request.body.protocols)
-    member = group.members.get(request.body.member_id)
+    body = request.body
+    size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
+    # a static member comes back without its id
+    member = group.members.get(body.member_id or group.static_members.get(body.group_instance_id, ""))
     if member is not None:
         size -= sum(len(metadata) for _, metadata in member.protocols)
     return size > 0 and group.metadata_bytes + size > most_bytes

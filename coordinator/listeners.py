@@ -10,7 +10,7 @@ from typing import Final
 
 from .effects import Note
 from .history import History
-from .insight import EventsLost, GroupEvent, GroupRemoved, Refusal
+from .insight import EventsLost, GroupEvent, GroupRemoved, Refusal, shorten
 
 #: Events that wait for the reader of a subscription; over it the oldest are lost.
 MAX_WAITING: Final = 1_000
@@ -78,6 +78,8 @@ class Listeners:
     def tell(self, knows: Callable[[str], bool], event: Note) -> None:
         """Something happened; ``knows`` says whether a group exists."""
         event.timestamp_ms = self._clock_ms()
+        if isinstance(event, GroupEvent):
+            shorten(event)
         if isinstance(event, GroupRemoved):
             self.history.drop(event.group)
         elif isinstance(event, GroupEvent) and (not isinstance(event, Refusal) or knows(event.group)):

@@ -21,6 +21,7 @@ from ..statemachine import GroupState
 from .errors import append_error
 from .insight import OffsetsRemoved, append_refused
 from .model import CONSUMER
+from .repeats import Repeats
 from .replies import (
     NO_TOPIC_ID,
     FetchedGroup,
@@ -52,22 +53,28 @@ class FetchTopic(NamedTuple):
 
 @dataclass(slots=True)
 class FetchRequest:
-    """An OffsetFetch of one group as the core takes it. ``topics`` is None for all."""
+    """An OffsetFetch of one group as the core takes it. ``topics`` is None for all; ``error`` is not 0 when
+    the group is not looked up.
+    """
 
     group_id: str
     topics: list[FetchTopic] | None
     require_stable: bool
+    error: int
 
 
 def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[FetchRequest]:
     """One request for each group of an OffsetFetch body."""
     groups = body.groups if version >= _BATCH_VERSION else [body]
-    return [
-        FetchRequest(
-            group.group_id or "", _fetch_topics(version, group.topics, directory), bool(body.require_stable)
-        )
-        for group in groups
-    ]
+    repeats = Repeats()
+    requests = []
+    for place, group in enumerate(groups):
+        group_id = group.group_id or ""
+        refused = repeats.refuses(group_id)
+        topics = [] if refused else _fetch_topics(version, place, group.topics, directory, repeats)
+        error = int(ErrorCode.INVALID_REQUEST) if refused else 0
+        requests.append(FetchRequest(group_id, topics, bool(body.require_stable), error))
+    return requests
 
 
 def join_fetches(version: int, groups: list[FetchedGroup], directory: TopicDirectory) -> FetchReply:
@@ -84,6 +91,9 @@ def join_fetches(version: int, groups: list[FetchedGroup], directory: TopicDirec
 def handle_fetch(shard: Shard, request: Request, _now_ms: int) -> None:
     """Offsets as committed; -1 where there is none. The group need not exist."""
     fetch: FetchRequest = request.body
+    if fetch.error:
+        shard.reply(request, fetch_refusal(request, fetch.error))
+        return
     topics = fetch.topics if fetch.topics is not None else _all_topics(shard, fetch.group_id)
     fetched = [
         FetchedTopic(
@@ -142,7 +152,8 @@ def handle_offset_delete(shard: Shard, request: Request, _now_ms: int) -> None:
         return
     group = shard.find(delete.group_id)
     known = shard.durable.partitions_of(delete.group_id)
-    records = []
+    # each once, however often it is named
+    records: dict[OffsetDeleted, None] = {}
     for name, partitions in delete.topics:
         subscribed = group is not None and group.subscribes_to(name)
         for index, outcome in enumerate(partitions):
@@ -151,7 +162,7 @@ def handle_offset_delete(shard: Shard, request: Request, _now_ms: int) -> None:
             if subscribed:
                 partitions[index] = outcome._replace(error_code=int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
             elif TopicPartition(name, outcome.partition_index) in known:
-                records.append(OffsetDeleted(delete.group_id, name, outcome.partition_index))
+                records[OffsetDeleted(delete.group_id, name, outcome.partition_index)] = None
     if records:
         shard.append(tuple(records), AfterOffsetDelete(delete.group_id, request, len(records)))
     else:
@@ -180,17 +191,23 @@ class AfterOffsetDelete:
         shard.reply(self.request, delete_refusal(self.request, append_error(error)))
 
 
-def _fetch_topics(version: int, topics: Any, directory: TopicDirectory) -> list[FetchTopic] | None:
+def _fetch_topics(
+    version: int, place: int, topics: Any, directory: TopicDirectory, repeats: Repeats
+) -> list[FetchTopic] | None:
+    """The topics of the group that is at this place of the request."""
     if topics is None:
         return None
     resolved = []
     for topic in topics:
         if version >= _TOPIC_ID_VERSION:
-            name = directory.topic_of_id(topic.topic_id)
-            error = 0 if name is not None else int(ErrorCode.UNKNOWN_TOPIC_ID)
-            resolved.append(FetchTopic(name or "", topic.topic_id, topic.partition_indexes, error))
+            topic_id, name = topic.topic_id, directory.topic_of_id(topic.topic_id) or ""
+            error = 0 if name else int(ErrorCode.UNKNOWN_TOPIC_ID)
         else:
-            resolved.append(FetchTopic(topic.name, NO_TOPIC_ID, topic.partition_indexes, 0))
+            topic_id, name, error = NO_TOPIC_ID, topic.name, 0
+        answered, refused = repeats.sift((place, name or topic_id), topic.partition_indexes)
+        resolved.append(FetchTopic(name, topic_id, answered, error))
+        if refused:
+            resolved.append(FetchTopic(name, topic_id, refused, int(ErrorCode.INVALID_REQUEST)))
     return resolved
 
 

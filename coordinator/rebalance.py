@@ -254,7 +254,6 @@ def _answer_joins(shard: Shard, group: Group, now_ms: int) -> None:
     group.subscribed_topics = group.compute_subscribed_topics()
     move(group, GroupTrigger.COMPLETE_JOIN, now_ms)
     group.pending_sync.clear()
-    group.staged_generation = -1
     for member in group.members.values():
         if member.parked_join is not None:
             # a static member that is away keeps its seat: nobody waits for its sync (KIP-345)

@@ -35,6 +35,10 @@ from .transactions import OpenTransaction, open_transactions
 
 T = TypeVar("T")
 
+#: Groups whose partition is remembered, and the longest ids of them: groups need not exist to be asked about.
+_MAX_REMEMBERED: Final = 50_000
+_MAX_REMEMBERED_ID: Final = 100
+
 #: How long an OffsetFetch is held while its shard loads: below every client's own timeout.
 _FETCH_PARK_SECONDS: Final = 5.0
 
@@ -70,7 +74,7 @@ class GroupCoordinator:
         self._fsync = fsync
         self._runners: dict[int, ShardRunner] = {}
         self._started = False
-        self._partition_of = lru_cache(maxsize=100_000)(partition_for)
+        self._remembered = lru_cache(maxsize=_MAX_REMEMBERED)(partition_for)
 
     def __repr__(self) -> str:
         loading = sum(runner.loading for runner in self._runners.values())
@@ -237,8 +241,7 @@ class GroupCoordinator:
             await runner.wait_loaded(_FETCH_PARK_SECONDS)
 
     def _runner_of(self, request: Request) -> ShardRunner | None:
-        partition = self._partition_of(request.body.group_id or "", self._store.partition_count)
-        return self._runners.get(partition)
+        return self._runners.get(self._shard_of(request.body.group_id or ""))
 
     def _unready(self, runner: ShardRunner | None) -> Unready | None:
         if not self._started:
@@ -261,7 +264,8 @@ class GroupCoordinator:
         return reply
 
     def _shard_of(self, group_id: str) -> int:
-        return self._partition_of(group_id, self._store.partition_count)
+        find = self._remembered if len(group_id) <= _MAX_REMEMBERED_ID else partition_for
+        return find(group_id, self._store.partition_count)
 
     def _runner(self, partition: int) -> ShardRunner:
         shard = Shard(self._settings, self._new_id)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
+from .._text import cut
+from ..security._seldom import Seldom
 from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
 from ._rules import AclRules, Verdict
 
@@ -15,8 +17,14 @@ log = logging.getLogger("kohort.broker.authorizer")
 #: Kafka's name for these rules, the value of ``authorizer.class.name`` that switches them on.
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
-#: Decisions that are remembered; when there are more, all are forgotten. Some 300 bytes each.
-MAX_REMEMBERED: Final = 50_000
+#: Most bytes of decisions that are remembered; over it all are forgotten.
+MAX_REMEMBERED_BYTES: Final = 16 << 20
+
+#: The longest name that is remembered, in characters: longer ones are decided anew each time.
+MAX_REMEMBERED_NAME: Final = 249
+
+#: What a decision takes besides its name, and what it takes to remember that a no was told.
+_DECISION_BYTES: Final = 300
 
 #: A resource that no rule names, as Apache Kafka asks for one.
 _ANY_NAME: Final = "hardcode"
@@ -60,8 +68,9 @@ class Authorizer:
         self._save = save
         #: What was decided; another object once it may be wrong.
         self.remembered: dict[Subject, Verdicts] = {}
-        self._count = 0
+        self._bytes = 0
         self._told: set[tuple[Subject, str]] = set()
+        self._denials = Seldom(logging.INFO, logger=log)
 
     def __repr__(self) -> str:
         return f"<Authorizer: {len(self._rules)} rules, {len(self._super_users)} super users>"
@@ -69,7 +78,9 @@ class Authorizer:
     def allows(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Whether who sent a request may do this. A no is logged, once for as long as it is remembered."""
+        """Whether who sent a request may do this. A no is logged, once for as long as it is remembered, and
+        not more often than lines that strangers cause may be.
+        """
         verdicts = self._verdicts(context, operation, resource_type)
         allowed = verdicts.get(name)
         if allowed is None:
@@ -133,7 +144,7 @@ class Authorizer:
         subject = (context.principal, context.client_host, operation, resource_type)
         known = self.remembered.get(subject)
         if known is None:
-            self._make_room()
+            self._make_room(context.principal)
             known = self.remembered[subject] = {}
         return known
 
@@ -147,28 +158,31 @@ class Authorizer:
             host = _host(context.client_host)
             verdict = self._rules.verdict(principal, host, operation, resource_type, name)
             allowed = self._without_rules if verdict is Verdict.NO_RULES else verdict is Verdict.ALLOWED
-        self._make_room()
-        self._verdicts(context, operation, resource_type)[name] = allowed
+        if len(name) <= MAX_REMEMBERED_NAME:
+            self._make_room(name)
+            self._verdicts(context, operation, resource_type)[name] = allowed
         return allowed
 
-    def _make_room(self) -> None:
+    def _make_room(self, text: str) -> None:
         """For one more decision, or one more who asks."""
-        if self._count >= MAX_REMEMBERED:
+        size = _DECISION_BYTES + (len(text) if text.isascii() else 4 * len(text))
+        if self._bytes + size > MAX_REMEMBERED_BYTES:
             self._forget()
-        self._count += 1
+        self._bytes += size
 
     def _tell(self, subject: Subject, name: str) -> None:
         if (subject, name) in self._told:
             return
-        self._told.add((subject, name))
+        if len(name) <= MAX_REMEMBERED_NAME:
+            self._told.add((subject, name))
         principal, host, operation, resource_type = subject
-        log.info(
+        self._denials.say(
             "denied: %r from %s may not %s %s %r",
-            principal,
+            cut(principal),
             _host(host),
             operation.name,
             resource_type.name,
-            name,
+            cut(name),
         )
 
     def _forget(self) -> None:
@@ -176,7 +190,7 @@ class Authorizer:
             # who still has it learns nothing from it
             verdicts.clear()
         self.remembered = {}
-        self._count = 0
+        self._bytes = 0
         self._told.clear()
 
 

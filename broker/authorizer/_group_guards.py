@@ -6,13 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
-from .._error_answers import error_answer
+from .._error_answers import element_errors, error_answer
 from ._access import ACCESS, Access
 from ._acls import CLUSTER_NAME, ResourceType
 from ._guard import Asked, append, each, groups, refuse, topic_name
 
 #: Kinds of coordinators: of groups, transactions, share groups.
 _GROUP_KEY, _TRANSACTION_KEY, _SHARE_KEY = range(3)
+
+#: The version of OffsetFetch from which it names many groups (KIP-709), answered in the same order.
+_MANY_GROUPS_FROM = 8
 
 
 async def find_coordinator(asked: Asked) -> Any:
@@ -35,31 +38,35 @@ async def find_coordinator(asked: Asked) -> Any:
 async def offset_fetch(asked: Asked) -> Any:
     group_access, topic_access = ACCESS[ApiKey.OFFSET_FETCH]
     request, body = asked.request, asked.request.body
-    if request.version < 8:
+    if request.version < _MANY_GROUPS_FROM:
         if not asked.may(group_access, body.group_id):
             return error_answer(request, refuse(group_access).code)
-        groups = {body.group_id: body}
+        hidden = [_hidden_topics(asked, topic_access, body)]
+        answer = await asked.proceed()
+        told = [answer]
     else:
-        groups = {group.group_id: group for group in body.groups if asked.shows(group_access, group.group_id)}
-    refused = {group_id: _hidden_topics(asked, topic_access, group) for group_id, group in groups.items()}
-    answer = await (asked.proceed() if request.version < 8 else _groups_of_fetch(asked, group_access))
-    for answered in [answer] if request.version < 8 else answer.groups:
-        group_id = body.group_id if request.version < 8 else answered.group_id
-        if answered.error_code or group_id not in refused:
+        allowed: list[Any] = []
+        refused: list[Any] = []
+        for group in body.groups:
+            (allowed if asked.may(group_access, group.group_id) else refused).append(group)
+        hidden = [_hidden_topics(asked, topic_access, group) for group in allowed]
+        body.groups = allowed
+        answer = await asked.proceed() if allowed else request.answer()
+        told = answer.groups
+        answer.groups = [*told, *element_errors(request, refused, refuse(group_access).code)]
+    # by their places, not by their ids: a group may be in the request twice, each time with other topics
+    for answered, topics in zip(told, hidden, strict=True):
+        if answered.error_code:
             continue
-        if (hidden := refused[group_id]) is None:
+        if topics is None:
             answered.topics = [
                 topic
                 for topic in answered.topics
                 if asked.shows(topic_access, topic_name(asked, topic) or "")
             ]
         else:
-            append(answered, "topics", (_unfetched(topic) for topic in hidden))
+            append(answered, "topics", (_unfetched(topic) for topic in topics))
     return answer
-
-
-async def _groups_of_fetch(asked: Asked, access: Access) -> Any:
-    return await each(asked, lambda group: (access, group.group_id))
 
 
 def _hidden_topics(asked: Asked, access: Access, group: Any) -> list[Any] | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from .._error_answers import element_errors
+from .._metadata_request import topics_meant
 from ._access import ACCESS, Access
 from ._acls import ResourceType
 from ._guard import Asked, topic_name
@@ -39,7 +40,7 @@ def _sorted_out(
     """The topics that are asked for: what may be answered, and what may not."""
     allowed: list[Any] = []
     refused: list[Any] = []
-    for item in asked.request.body.topics:
+    for item in topics_meant(asked.request.body.topics):
         name = topic_name(asked, item)
         may = name is None or asked.may(describe, name)
         if name is not None and may and _is_created(asked, name):

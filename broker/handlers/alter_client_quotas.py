@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 
 async def handle(node: Node, request: Request) -> Any:
-    entries = request.body.entries
-    times = Counter(_parts(entry) for entry in entries)
+    times = Counter(_parts(entry) for entry in request.body.entries)
+    # an entity that is named twice is told so once, as in Apache Kafka
+    entries = {_parts(entry): entry for entry in request.body.entries}
     changed = QuotaTable(dict(node.quotas.table.values))
     make_entry = request.part("EntryData")
     make_entity = request.part("EntryData", "EntityData")
     answers = []
-    for entry in entries:
+    for parts, entry in entries.items():
         code, message = ErrorCode.NONE, None
         try:
-            if times[_parts(entry)] > 1:
+            if times[parts] > 1:
                 raise _refused("each entity may be in the request once")
             changed.change(*_changes(entry))
         except KafkaError as error:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...coordinator import Repeats
 from ...protocol import ErrorCode
 from .._requests import Request
+from ..authorizer import AclFilter
 from ._acls import authorizer_of, filter_of, is_known
 
 if TYPE_CHECKING:
@@ -18,13 +20,15 @@ async def handle(node: Node, request: Request) -> Any:
     authorizer = authorizer_of(node)
     # a rule that two filters mean is told with both
     filters = [filter_of(item) for item in request.body.filters]
-    found = [authorizer.find(wanted) if is_known(wanted) else [] for wanted in filters]
+    repeats = Repeats()
+    flaws = [_flaw(wanted, repeats) for wanted in filters]
+    found = [[] if flaw else authorizer.find(wanted) for wanted, flaw in zip(filters, flaws, strict=True)]
     authorizer.delete(acl for acls in found for acl in acls)
     return request.answer(
         filter_results=[
             make(
-                error_code=ErrorCode.NONE if is_known(wanted) else ErrorCode.INVALID_REQUEST,
-                error_message=None if is_known(wanted) else "a number in the filter means nothing here",
+                error_code=ErrorCode.INVALID_REQUEST if flaw else ErrorCode.NONE,
+                error_message=flaw,
                 matching_acls=[
                     make_acl(
                         error_message=None,
@@ -39,6 +43,13 @@ async def handle(node: Node, request: Request) -> Any:
                     for acl in acls
                 ],
             )
-            for wanted, acls in zip(filters, found, strict=True)
+            for flaw, acls in zip(flaws, found, strict=True)
         ]
     )
+
+
+def _flaw(wanted: AclFilter, repeats: Repeats) -> str | None:
+    """Why a filter is not looked at; None if it is."""
+    if not is_known(wanted):
+        return "a number in the filter means nothing here"
+    return "the filter is in the request too often: name it once" if repeats.refuses(wanted) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...coordinator import Repeats
 from ...protocol import ErrorCode, KafkaError
 from .._config_request import ConfigResource, has_configs, no_configs
 from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
@@ -17,12 +18,15 @@ async def handle(node: Node, request: Request) -> Any:
     make = request.part("DescribeConfigsResult")
     # as in Apache Kafka: whose request is not understood is told nothing of the rest of it
     wrong = next((item for item in request.body.resources if not has_configs(item)), None)
+    repeats = Repeats()
     results = []
     for resource in request.body.resources:
         code, message, configs = ErrorCode.NONE, None, []
         try:
+            if repeats.refuses((resource.resource_type, resource.resource_name)):
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "it is in the request too often: name it once")
             rows = _rows(node, wrong or resource)
-            keys = resource.configuration_keys
+            keys = frozenset(resource.configuration_keys or ())
             configs = [_shown(request, row) for row in rows if not keys or row.name in keys]
         except KafkaError as error:
             code, message = error.code, error.message

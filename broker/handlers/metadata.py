@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
+from .._metadata_request import topics_meant
 from .._requests import Request
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID, Topic
@@ -39,6 +40,7 @@ async def handle(node: Node, request: Request) -> Any:
 
 def _topics(node: Node, request: Request) -> list[Any]:
     wanted = request.body.topics
+    wanted = topics_meant(wanted) if wanted else wanted
     if wanted is None or (request.version == 0 and not wanted):
         return [_described(node, request, topic) for topic in node.topics.all()]
     once = {(item.name, item.topic_id): item for item in wanted}

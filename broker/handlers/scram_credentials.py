@@ -47,14 +47,17 @@ async def describe(node: Node, request: Request) -> Any:
 
 async def alter(node: Node, request: Request) -> Any:
     body = request.body
-    items = [*body.deletions, *body.upsertions]
+    items_of: dict[str, list[Any]] = {}
+    for item in (*body.deletions, *body.upsertions):
+        items_of.setdefault(item.name, []).append(item)
     before = node.scram_users.copy()
-    errors: dict[str, KafkaError | None] = {item.name: None for item in items}
+    errors: dict[str, KafkaError | None] = {}
     changed: _Changes = dict(before)
-    for user in errors:
+    for user, items in items_of.items():
         try:
             # all of a user's changes, or none
-            changed |= _changes(before, [item for item in items if item.name == user])
+            changed.update(_changes(before, items))
+            errors[user] = None
         except KafkaError as error:
             errors[user] = error
     kept = {key: credential for key, credential in changed.items() if credential is not None}

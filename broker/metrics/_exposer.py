@@ -12,10 +12,14 @@ from typing import Any, Final
 from ._families import FAMILIES, Family
 from ._snapshot import BrokerSnapshot, TimeFigures
 
-#: Most bytes of a request, how long it may take, and how many are answered at once.
+#: Most bytes of a request, how long it and its answer may take, and how many are answered at once.
 MAX_REQUEST_BYTES: Final = 8_192
 REQUEST_TIMEOUT_S: Final = 5.0
+ANSWER_TIMEOUT_S: Final = 30.0
 MAX_AT_ONCE: Final = 8
+
+#: Most connections; one more is closed. They count towards no limit of the broker's.
+MAX_CONNECTIONS: Final = 64
 
 _PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -40,6 +44,7 @@ class MetricsListener:
         self.port = port
         self._server: asyncio.Server | None = None
         self._places = asyncio.Semaphore(MAX_AT_ONCE)
+        self._connections = 0
 
     async def start(self) -> None:
         """Listen. Raises OSError."""
@@ -54,16 +59,23 @@ class MetricsListener:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._connections += 1
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
+            async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 async with self._places:
                     writer.write(await self._answer(head))
-                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             pass  # who asks nothing is told nothing
         finally:
-            writer.close()
+            self._connections -= 1
+            writer.transport.abort()
 
     async def _answer(self, head: bytes) -> bytes:
         method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")

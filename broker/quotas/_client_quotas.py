@@ -128,10 +128,12 @@ class ClientQuotas:
         return f"ClientQuotas({len(self.table.values)} entities, {len(self._clients)} clients)"
 
     def replace(self, table: QuotaTable, now: float) -> None:
-        """Other quotas are in force from here on; what was used stays."""
+        """Other quotas are in force from here on; what was used stays where there still is one."""
         self.table = table
         self.active = bool(table.values)
         self._forget(now)
+        self._gauges = _in_force(self._gauges, table)
+        self._mutations = _in_force(self._mutations, table)
 
     def _forget(self, now: float) -> None:
         """Look everything up anew; what nobody uses is measured no longer."""
@@ -192,6 +194,17 @@ def _shared(
         gauge = gauges[shared] = make()
     gauge.limit = found.limit
     return gauge
+
+
+def _in_force(gauges: dict[Shared, GaugeT], table: QuotaTable) -> dict[Shared, GaugeT]:
+    """Those that have a quota, with what it is now."""
+    kept = {}
+    for shared, gauge in gauges.items():
+        limit = table.limit_of(*shared)
+        if limit is not None:
+            gauge.limit = limit
+            kept[shared] = gauge
+    return kept
 
 
 def _without_blank(gauges: dict[Shared, GaugeT], now: float) -> dict[Shared, GaugeT]:

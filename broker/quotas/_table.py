@@ -56,6 +56,16 @@ class QuotaTable:
                 return Found(limit, entity, shared_user, client_id if CLIENT_ID in kinds else None)
         return None
 
+    def limit_of(self, key: QuotaKey, user: str | None, client_id: str | None) -> float | None:
+        """The quota that the clients of a user, of a client id or of both have in common (None: of any);
+        None if there is none.
+        """
+        users = [((USER, name),) for name in (user, DEFAULT_NAME)] if user is not None else [()]
+        ids = [((CLIENT_ID, name),) for name in (client_id, DEFAULT_NAME)] if client_id is not None else [()]
+        entities = (QuotaEntity(of_user + of_id) for of_user in users for of_id in ids)
+        limits = (self.values.get(entity, {}).get(key) for entity in entities)
+        return next((limit for limit in limits if limit is not None), None)
+
     def stored(self) -> dict[str, Any]:
         """As a JSON document."""
         entries = [

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .._settings import BrokerSettings
 from .._topic_config import MAX_INT
+from ..metrics._exposer import MAX_CONNECTIONS
 from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable
 from ._listener_security import ListenerSecurity
 from ._listeners import Listener, is_own, listed, listeners_of, settings_for
@@ -33,9 +34,17 @@ class Part(NamedTuple):
 
 
 def check(
-    settings: BrokerSettings, users: ScramUsers, quotas: QuotaTable, host: str, port: int
+    settings: BrokerSettings,
+    users: ScramUsers,
+    quotas: QuotaTable,
+    host: str,
+    port: int,
+    metrics_port: int | None = None,
 ) -> tuple[list[Part], list[str]]:
-    """The report and its warnings. Raises SettingsError for settings that no broker can be started with."""
+    """The report and its warnings. ``metrics_port`` is where Prometheus finds /metrics (None: nowhere).
+
+    Raises SettingsError for settings that no broker can be started with.
+    """
     listeners = listeners_of(settings, host, port)
     ConnectionQuotas(settings, listeners, time.monotonic)
     parts, warnings = [], []
@@ -43,6 +52,15 @@ def check(
         ListenerSecurity(settings, listener, users)
         parts.append(Part(f"listener {listener}", list(_listener_lines(settings, listener, users))))
         warnings += [f"{listener.name}: {text}" for text in _listener_warnings(settings, listener, users)]
+    if metrics_port is not None:
+        # where the first listener is, as Broker has it
+        local = _is_local(listeners[0].host or host)
+        parts.append(Part(f"metrics at port {metrics_port}", list(_metrics_lines(local=local))))
+        if not local:
+            warnings.append(
+                "metrics: names of topics, users and clients are told to whoever reaches the port: keep it "
+                "behind a firewall"
+            )
     parts.append(Part("rights", [_rights(settings)]))
     parts.append(Part("limits", list(_limits(settings))))
     parts.append(Part("client quotas", list(_client_quotas(quotas))))
@@ -51,13 +69,19 @@ def check(
 
 def _listener_lines(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     own = settings_for(settings, listener.name)
-    yield f"reached from  {'this machine' if _is_local(listener) else 'wherever its address is reached'}"
+    yield f"reached from  {'this machine' if _is_local(listener.host) else 'wherever its address is reached'}"
     yield f"encrypted     {own.ssl_enabled_protocols if listener.tls else 'no'}"
     yield f"let in        {_let_in(settings, listener, users)}"
     if listener.control:
         yield "control       its connections and requests wait for nobody else's"
     if is_own(settings, listener.name, "max_connections"):
         yield f"connections   {own.max_connections}"
+
+
+def _metrics_lines(*, local: bool) -> Iterator[str]:
+    yield f"reached from  {'this machine' if local else 'wherever its address is reached'}"
+    yield "encrypted     no"
+    yield f"let in        everyone; {MAX_CONNECTIONS} connections, which count towards no other limit"
 
 
 def _let_in(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> str:
@@ -84,7 +108,7 @@ def _mechanisms(settings: BrokerSettings, listener: Listener, users: ScramUsers)
 
 def _listener_warnings(settings: BrokerSettings, listener: Listener, users: ScramUsers) -> Iterator[str]:
     own = settings_for(settings, listener.name)
-    local = _is_local(listener)
+    local = _is_local(listener.host)
     if not listener.tls and not local:
         yield "records and commands cross the network in the clear: use SSL or SASL_SSL"
     if not _proves(settings, listener) and not local:
@@ -190,11 +214,11 @@ def _open_files() -> int | None:
     return None if most == resource.RLIM_INFINITY else most
 
 
-def _is_local(listener: Listener) -> bool:
-    if listener.host == "localhost":
+def _is_local(host: str) -> bool:
+    if host == "localhost":
         return True
     try:
-        return ipaddress.ip_address(listener.host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

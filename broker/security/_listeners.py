@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ class Listener:
     """Where clients connect. ``advertised`` is what they are told, if not where they connected.
 
     ``protected``: its connections are not held up by ``max.connections``; ``control``: nor by bytes of
-    requests that wait.
+    requests that wait, and they do not count.
     """
 
     name: str
@@ -84,7 +84,9 @@ def listeners_of(settings: SecuritySettings, host: str = "127.0.0.1", port: int 
             )
     if inter:
         _check_known("inter.broker.listener.name", inter, names)
-    made = [_listener(address, protocols, advertised, control, inter) for address in addresses]
+    # where there is one listener, all who come are clients
+    protected = (control, inter) if len(names) > 1 else ()
+    made = [_listener(address, protocols, advertised, control, protected) for address in addresses]
     return sorted(made, key=lambda listener: listener.control)
 
 
@@ -93,7 +95,7 @@ def _listener(
     protocols: Mapping[str, str],
     advertised: Mapping[str, Address],
     control: str,
-    inter: str,
+    protected: Collection[str],
 ) -> Listener:
     if address.name not in protocols:
         raise SettingsError(
@@ -113,7 +115,7 @@ def _listener(
         address.port,
         None if told is None else (told.host, told.port),
         control=address.name == control,
-        protected=address.name in (control, inter),
+        protected=address.name in protected,
     )
 
 

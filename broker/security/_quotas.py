@@ -1,8 +1,9 @@
 """How many connections there may be, and how fast they may come (KIP-308, KIP-402, KIP-612).
 
 At ``max.connections`` an acceptor waits until a place is free, as Apache Kafka's does, or closes what comes.
-Connections of one address over ``max.connections.per.ip`` are always closed: waiting for them would hold up
-everybody else's.
+For a connection of the listener of brokers one of another listener is closed; those of the control listener
+count towards its own limit alone. Connections of one address over ``max.connections.per.ip`` are always
+closed: waiting for them would hold up everybody else's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ._settings import SecuritySettings
 class Seat:
     """One connection's place. ``leave`` frees it; safe to call again."""
 
-    listener: str
+    listener: Listener
     address: str
     _quotas: ConnectionQuotas = field(repr=False)
     taken: bool = True
@@ -35,7 +36,8 @@ class Seat:
 
 
 class ConnectionQuotas:
-    """Counts connections. ``refused`` says how many were closed and why, ``on_free`` is called when one ends.
+    """Counts connections. ``refused`` says how many were closed and why, ``on_free`` is called when one ends,
+    ``on_excess`` when there are some to be closed (see ``excess``).
 
     Numbers are read from ``settings`` whenever they are needed, so that they may change; those of one
     listener by ``reconfigure``.
@@ -46,12 +48,14 @@ class ConnectionQuotas:
     ) -> None:
         self.refused: Counter[str] = Counter()
         self.on_free: list[Callable[[], None]] = []
+        self.on_excess: list[Callable[[], None]] = []
         self.total = 0
         self._now = now
         self._listeners = list(listeners)
         self._by_listener: Counter[str] = Counter()
         self._by_address: Counter[str] = Counter()
-        self._unprotected = 0
+        # those that count towards max.connections
+        self._counted = 0
         self._pace: dict[str, _Pace] = {}
         self.reconfigure(settings)
 
@@ -77,6 +81,12 @@ class ConnectionQuotas:
         # there may be room for who waits
         for tell in self.on_free:
             tell()
+        self._tell_excess()
+
+    @property
+    def excess(self) -> int:
+        """How many connections there are over ``max.connections``."""
+        return max(0, self._counted - self._settings.max_connections)
 
     def wait_s(self, listener: Listener) -> float:
         """How long this listener's acceptor has to wait: infinite is until a connection ends."""
@@ -104,16 +114,17 @@ class ConnectionQuotas:
             self.refused["max.connections.per.ip"] += 1
             return None
         self.total += 1
-        self._unprotected += not listener.protected
+        self._counted += not listener.control
         self._by_listener[listener.name] += 1
         self._by_address[address] += 1
-        return Seat(listener.name, address, self)
+        self._tell_excess()
+        return Seat(listener, address, self)
 
     def left(self, seat: Seat) -> None:
         """For seats: one is free."""
         self.total -= 1
-        self._unprotected -= not self._is_protected(seat.listener)
-        self._by_listener[seat.listener] -= 1
+        self._counted -= not seat.listener.control
+        self._by_listener[seat.listener.name] -= 1
         self._by_address[seat.address] -= 1
         if not self._by_address[seat.address]:
             del self._by_address[seat.address]
@@ -124,13 +135,15 @@ class ConnectionQuotas:
         """Connections of one listener."""
         return self._by_listener[listener]
 
-    def _is_protected(self, name: str) -> bool:
-        return any(listener.protected for listener in self._listeners if listener.name == name)
+    def _tell_excess(self) -> None:
+        if self.excess:
+            for tell in self.on_excess:
+                tell()
 
     def _full(self, listener: Listener) -> bool:
         if self._by_listener[listener.name] >= self._own[listener.name]:
             return True
-        return not listener.protected and self._unprotected >= self._settings.max_connections
+        return not listener.protected and self._counted >= self._settings.max_connections
 
     def _paces(self, listener: Listener) -> list[_Pace]:
         names = (listener.name,) if listener.protected else ("", listener.name)

@@ -1,15 +1,21 @@
-"""SCRAM credentials: salted and iterated, never the password (RFC 5802), in a document of the data folder."""
+"""SCRAM credentials: salted and iterated, never the password (RFC 5802), in a document of the data folder.
+
+Who asks to log in is told the salt and the iterations of the user first. A user that is not there has some
+too, from a secret that is kept with the credentials, and of a shape that users here have.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+import math
 import secrets
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from .._state_file import StateFile
 from .._validation import SettingsError
@@ -22,6 +28,20 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 _SALT_BYTES = 32
 _WITHOUT = "nobody can log in by SCRAM until users are made anew"
+
+#: By mechanism and user.
+_Credentials = dict[tuple[str, str], "ScramCredential"]
+
+#: What the salts of Java's clients are made of.
+_LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class _Shape(NamedTuple):
+    """What a stranger is told of a credential, but for the salt itself."""
+
+    iterations: int
+    salt_bytes: int
+    letters: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +79,11 @@ class ScramUsers:
     """Credentials by mechanism and user. A change is on the disk before it is in force."""
 
     def __init__(self) -> None:
-        self._credentials: dict[tuple[str, str], ScramCredential] = {}
+        self._credentials: _Credentials = {}
         self._file: StateFile | None = None
         self._secret = secrets.token_bytes(_SALT_BYTES)
+        self._kept = False
+        self._shapes: Mapping[str, Counter[_Shape]] = {}
 
     def __repr__(self) -> str:
         return f"ScramUsers({len(self._credentials)} credentials)"
@@ -69,20 +91,26 @@ class ScramUsers:
     def open(self, folder: Path) -> None:
         """Read what the data folder has. Raises StateFileError."""
         self._file = StateFile.of(folder, "scram-users", without=_WITHOUT)
-        self._credentials = self._file.load(_parsed) or {}
+        found = self._file.load(lambda content: (_parsed(content), _parsed_secret(content)))
+        if found is not None:
+            credentials, secret = found
+            self._kept = secret is not None
+            self._secret = secret or self._secret
+            self._take(credentials)
 
     def add_missing(self, text: str) -> None:
         """Make the users of ``NAME=PASSWORD,...`` that are not known. Raises SettingsError."""
         made = self._made(text)
-        if made:
+        # an older kohort kept no secret
+        if made or (self._credentials and not self._kept):
             self.replace({**self._credentials, **made})
 
     def add_in_memory(self, text: str) -> None:
         """The same, forgotten at the end of the process: to see what there would be."""
-        self._credentials.update(self._made(text))
+        self._take({**self._credentials, **self._made(text)})
 
-    def _made(self, text: str) -> dict[tuple[str, str], ScramCredential]:
-        made = {}
+    def _made(self, text: str) -> _Credentials:
+        made: _Credentials = {}
         for item in filter(None, text.split(",")):
             name, sign, password = item.partition("=")
             if not sign or not name or not password:
@@ -98,10 +126,27 @@ class ScramUsers:
         return self._credentials.get((mechanism, user))
 
     def stand_in(self, mechanism: str, user: str) -> ScramCredential:
-        """For a user that is not there, always the same: a stranger cannot tell who exists."""
-        salt = hmac.digest(self._secret, f"{mechanism}:{user}".encode(), "sha256")
+        """For a user that is not there, always the same: a stranger cannot tell who exists.
+
+        It has the shape that one of the users has, the more likely the more have it. When users come and go
+        it keeps its shape, unless it was theirs.
+        """
+        who = f"{mechanism}:{user}"
+        shapes = self._shapes.get(mechanism) or {_Shape(MIN_ITERATIONS, _SALT_BYTES, letters=False): 1}
+        shape = min(shapes, key=lambda each: -math.log(self._share(f"{tuple(each)}:{who}")) / shapes[each])
+        salt = self._drawn(who, shape.salt_bytes)
+        if shape.letters:
+            salt = bytes(_LETTERS[byte % len(_LETTERS)] for byte in salt)
         key = bytes(hashlib.new(HASHES[mechanism]).digest_size)
-        return ScramCredential(MIN_ITERATIONS, salt, key, key)
+        return ScramCredential(shape.iterations, salt, key, key)
+
+    def _drawn(self, text: str, size: int) -> bytes:
+        """Bytes that nobody can tell from random ones who does not know the secret."""
+        return hashlib.shake_256(self._secret + text.encode()).digest(size)
+
+    def _share(self, text: str) -> float:
+        """A number above 0 and at most 1."""
+        return (int.from_bytes(self._drawn(text, 6), "big") + 1) / 2**48
 
     def all(self) -> Iterator[tuple[str, str, ScramCredential]]:
         """User, mechanism, credential, sorted."""
@@ -115,8 +160,17 @@ class ScramUsers:
     def replace(self, credentials: dict[tuple[str, str], ScramCredential]) -> None:
         """Let these be all there are. Raises OSError; nothing has changed then."""
         if self._file is not None:
-            self._file.save({"users": [_stored(*key, one) for key, one in credentials.items()]})
+            users = [_stored(*key, one) for key, one in credentials.items()]
+            self._file.save({"secret": base64.b64encode(self._secret).decode(), "users": users})
+            self._kept = True
+        self._take(credentials)
+
+    def _take(self, credentials: _Credentials) -> None:
         self._credentials = credentials
+        shapes: dict[str, Counter[_Shape]] = {mechanism: Counter() for mechanism in HASHES}
+        for (mechanism, _), one in credentials.items():
+            shapes[mechanism][_Shape(one.iterations, len(one.salt), one.salt.isascii())] += 1
+        self._shapes = shapes
 
 
 def _stored(mechanism: str, user: str, credential: ScramCredential) -> dict[str, Any]:
@@ -130,8 +184,13 @@ def _stored(mechanism: str, user: str, credential: ScramCredential) -> dict[str,
     }
 
 
-def _parsed(content: dict[str, Any]) -> dict[tuple[str, str], ScramCredential]:
-    found = {}
+def _parsed_secret(content: dict[str, Any]) -> bytes | None:
+    """None in the document of an older kohort."""
+    return base64.b64decode(content["secret"], validate=True) if "secret" in content else None
+
+
+def _parsed(content: dict[str, Any]) -> _Credentials:
+    found: _Credentials = {}
     for item in content["users"]:
         mechanism, iterations = item["mechanism"], int(item["iterations"])
         if mechanism not in HASHES or iterations < MIN_ITERATIONS:

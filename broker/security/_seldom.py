@@ -15,10 +15,16 @@ LINES = 100
 class Seldom:
     """One kind of line. ``say`` writes it, or counts it for the next."""
 
-    __slots__ = ("_left", "_left_out", "_level", "_now", "_since")
+    __slots__ = ("_left", "_left_out", "_level", "_log", "_now", "_since")
 
-    def __init__(self, level: int = logging.WARNING, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        level: int = logging.WARNING,
+        now: Callable[[], float] = time.monotonic,
+        logger: logging.Logger = log,
+    ) -> None:
         self._level = level
+        self._log = logger
         self._now = now
         self._since = now()
         self._left = LINES
@@ -33,4 +39,4 @@ class Seldom:
             return
         more = f" ({self._left_out} lines like this one were left out)" if self._left_out else ""
         self._left, self._left_out = self._left - 1, 0
-        log.log(self._level, text + more, *arguments)
+        self._log.log(self._level, text + more, *arguments)

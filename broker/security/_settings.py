@@ -38,7 +38,8 @@ class SecuritySettings(GroupSettings):
         Doc("listener.name.NAME.SETTING (.NAME.MECHANISM.SETTING for SASL): the setting for one listener"),
     ] = field(default_factory=dict, repr=False)
     inter_broker_listener_name: Annotated[
-        str, Doc("a listener whose connections are not held up by max.connections, which others use up")
+        str,
+        Doc("a listener that max.connections does not hold up: the longest idle of the others makes room"),
     ] = ""
     control_plane_listener_name: Annotated[
         str, Doc("the listener of admin clients: neither connections nor bytes of the others hold it up")

@@ -2,12 +2,13 @@
 
 The keys (JWKS, RFC 7517) lie in a file, which is read again when it changes, or at an address. That is asked
 when they are old, and when a token names a key that is not among them; how often is limited, or strangers
-could make us ask without end.
+could make us ask without end. Whose key is known does not wait for an address, which may hang.
 """
 
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import logging
 import os
@@ -112,15 +113,17 @@ class _Keys:
         self._keys: list[Any] = []
         self._fetched = self._asked = float("-inf")
         self._stamp = (0, 0)
-        self._lock = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
 
     async def find(self, name: object, algorithm: str) -> Any:
         """The key that signs with ``algorithm`` under this name. Raises AuthenticationError."""
-        await self._renew(due=self._due())
+        if self._path is not None:
+            while _stamp(self._path) != self._stamp and await self._renewed():
+                pass  # it may have changed while it was read
+        elif self._now() - self._fetched >= self._refresh_s:
+            self._begin_renewal()
         found = self._among(name, algorithm)
-        if found is None:
-            # a file is read when it changes, and has been
-            await self._renew(due=self._path is None)
+        if found is None and self._path is None and await self._renewed():
             found = self._among(name, algorithm)
         if found is None:
             raise AuthenticationError("the token is signed with a key that is not known")
@@ -132,29 +135,34 @@ class _Keys:
             return fitting[0].key if len(fitting) == 1 else None
         return next((key.key for key in fitting if key.key_id == name), None)
 
-    def _due(self) -> bool:
-        if self._path is not None:
-            return _stamp(self._path) != self._stamp
-        return self._now() - self._fetched >= self._refresh_s
+    def _begin_renewal(self) -> None:
+        """Read the keys, unless that is under way or an address was asked a moment ago."""
+        rests = self._path is None and self._now() - self._asked < self._backoff_s
+        if self._renewal is None and not rests:
+            self._renewal = asyncio.create_task(self._renew())
 
-    async def _renew(self, *, due: bool) -> None:
-        if not due:
-            return
-        async with self._lock:
-            if self._path is None and self._now() - self._asked < self._backoff_s:
-                return
-            self._asked = self._now()
-            try:
-                stamp = (0, 0) if self._path is None else _stamp(self._path)
-                data = await asyncio.to_thread(_read, self._url)
-                self._keys = _parsed(data)
-                self._stamp, self._fetched = stamp, self._now()
-            except (OSError, ValueError) as error:
-                log.error(
-                    "the keys of tokens cannot be read from %s, those of before are used: %s",
-                    self._url,
-                    error,
-                )
+    async def _renewed(self) -> bool:
+        """Wait until the keys are read, for as long as that may take; whether they were."""
+        self._begin_renewal()
+        if (renewal := self._renewal) is None:
+            return False
+        before = self._keys
+        await asyncio.wait({renewal}, timeout=FETCH_S)
+        return self._keys is not before
+
+    async def _renew(self) -> None:
+        try:
+            stamp = (0, 0) if self._path is None else _stamp(self._path)
+            data = await asyncio.to_thread(_read, self._url)
+            self._keys = _parsed(data)
+            self._stamp, self._fetched = stamp, self._now()
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            log.error(
+                "the keys of tokens cannot be read from %s, those of before are used: %s", self._url, error
+            )
+        finally:
+            # from the end on: it may have taken longer than the time between two
+            self._asked, self._renewal = self._now(), None
 
 
 def _library() -> Any:
@@ -197,8 +205,14 @@ def _parsed(data: bytes) -> list[Any]:
 
 def _read(url: str) -> bytes:
     # the scheme was looked at when the settings were read
+    ends = time.monotonic() + FETCH_S
+    data = b""
     with urllib.request.urlopen(url, timeout=FETCH_S) as answer:
-        data: bytes = answer.read(MAX_KEYS_BYTES + 1)
+        while len(data) <= MAX_KEYS_BYTES and (more := answer.read1(MAX_KEYS_BYTES)):
+            data += more
+            if time.monotonic() > ends:
+                # each read has as long again
+                raise TimeoutError(f"not complete after {FETCH_S:.0f} s")
     if len(data) > MAX_KEYS_BYTES:
         raise ValueError(f"more than {MAX_KEYS_BYTES} bytes")
     return data

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kohort.broker import BrokerSettings
 from kohort.broker._backpressure import AT_ONCE, TURN_BYTES, Backpressure
 from kohort.broker._turns import SMALL_BYTES
+from kohort.broker.security._listeners import Listener
 
 if TYPE_CHECKING:
     from kohort.broker._connection import Connection
@@ -36,6 +37,7 @@ class Client:
     reading: bool = True
 
     def __post_init__(self) -> None:
+        self.listener = Listener("X", "PLAINTEXT", "127.0.0.1", 0, control=self.control)
         self.backpressure.add(cast("Connection", self))
 
     def regulate(self) -> None:

@@ -114,6 +114,39 @@ def test_serve_check_says_what_is_open_to_whom(
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "reached", "warned"),
+    [
+        ([], "this machine", False),
+        (["--host", "0.0.0.0"], "wherever its address is reached", True),
+        (
+            ["--set", "listeners=IN://:9092", "--set", "listener.security.protocol.map=IN:PLAINTEXT"],
+            "this machine",
+            False,
+        ),
+        (
+            ["--set", "listeners=IN://10.1.2.3:9092", "--set", "listener.security.protocol.map=IN:PLAINTEXT"],
+            "wherever its address is reached",
+            True,
+        ),
+    ],
+)
+def test_serve_check_says_who_reaches_the_metrics(
+    capsys: pytest.CaptureFixture[str], given: list[str], reached: str, warned: bool
+) -> None:
+    main(["serve-check", "--metrics-port", "9400", *given])
+    said = capsys.readouterr().out
+    assert (
+        f"metrics at port 9400\n  reached from  {reached}\n  encrypted     no\n  let in        everyone; 64"
+        in said
+    )
+    assert (
+        "metrics: names of topics, users and clients are told to whoever reaches the port" in said
+    ) is warned
+    main(["serve-check"])
+    assert "metrics at" not in capsys.readouterr().out
+
+
 def test_serve_check_says_what_the_data_folder_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

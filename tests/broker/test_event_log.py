@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.broker._event_log import EVENTS_LOGGER, MAX_LINES, MAX_REFUSALS, REPEAT_MS, EventLog
+from kohort.broker._text import MAX_LOGGED_TEXT
 from kohort.coordinator import MemberFenced, MemberJoined, Note, RebalanceNote, ShardLoaded
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 
@@ -124,3 +125,14 @@ def test_no_second_has_more_lines_than_its_share(caplog: pytest.LogCaptureFixtur
     assert len(caplog.records) == MAX_LINES
     log(MemberJoined("g", timestamp_ms=START_MS + 1_000))
     assert logged(caplog)[-1]["not_logged"] == 3
+
+
+def test_a_group_with_a_long_name_has_short_lines_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    log = EventLog()
+    refusal = fence()
+    refusal.group = "g" * 30_000
+    log(refusal)
+    log(MemberJoined("h" * 30_000, timestamp_ms=START_MS))
+    assert [line["group"] for line in logged(caplog)] == [c * MAX_LOGGED_TEXT + "..." for c in "gh"]
+    assert max(map(len, caplog.messages)) < 2 * MAX_LOGGED_TEXT
+    assert sum(len(str(key)) for key in log._refused) < 3 * MAX_LOGGED_TEXT

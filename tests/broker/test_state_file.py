@@ -57,3 +57,21 @@ def test_a_disk_that_fails_leaves_the_old_content(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match="no space"):
         document(tmp_path).save({"names": ["new"]})
     assert document(tmp_path).load(names) == ["old"]
+
+
+def test_where_only_the_folder_cannot_be_synced_the_new_content_is_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is what a restart would read: memory must not go back to the old one."""
+    document(tmp_path).save({"names": ["old"]})
+    sync = os.fsync
+
+    def fails_for_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError("a loose cable")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fails_for_folders)
+    document(tmp_path).save({"names": ["new"]})
+    assert document(tmp_path).load(names) == ["new"]
+    assert "kohort-acls.json is written, but would be lost if power failed now: a loose cable" in caplog.text

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.coordinator import durable as module
 from kohort.coordinator.durable import Durable
 from kohort.offsets_topic import (
     GroupDeleted,
@@ -147,3 +148,23 @@ def test_a_compacted_log_loads_to_the_same_state(records: list[Record], drop_tom
         if last[key] == offset and not (drop_tombstones and value is None):
             compacted.apply(record, offset)
     assert compacted == full
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_partitions_of_topics_that_come_and_go_are_not_remembered_for_ever(
+    monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    monkeypatch.setattr(module, "_KEYS", 100)
+    durable = Durable(_most_keys=100)
+    for number in range(1_000):
+        records = [OffsetCommitted("g", f"t{number}", partition, 7, -1, "", 1000) for partition in range(5)]
+        if together:
+            durable.apply_all(records, number)
+        else:
+            for record in records:
+                durable.apply(record, number)
+        if number:
+            for partition in range(5):
+                durable.apply(OffsetDeleted("g", f"t{number - 1}", partition), number)
+    assert len(durable._keys) <= 100
+    assert [entry.offset for _, entry in durable.committed("g")] == [7] * 5

@@ -182,4 +182,22 @@ def test_it_is_bounded_and_its_numbers_rise(size: int, events: list[GroupEvent],
     history.drop("g")
     history.drop("h")
     assert repr(history) == "<History: 0 events of 0 groups>"
-    assert history._owners == 0
+    assert history._weight == (0, 0)
+
+
+def test_long_texts_and_large_assignments_make_way_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By bytes: first the assignments of the oldest rebalances, then the group that was quiet longest."""
+    monkeypatch.setattr(module, "MAX_BYTES", 3_000)
+    monkeypatch.setattr(module, "MAX_ALL_BYTES", 8_000)
+    history = History(100)
+    for generation in range(4):
+        note = rebalance("g", generation)
+        note.after = {"m": bytes(1_000)}
+        history.add(note)
+    kept = [entry.event for entry in history.of("g")]
+    assert [isinstance(e, RebalanceNote) and e.after is not None for e in kept] == [False, False, True, True]
+    for number in range(5):
+        history.add(fenced("m" * 1_000 + str(number), "h"))
+    assert [len(history.of(group)) for group in "gh"] == [4, 5]
+    history.add(fenced("ü" * 300, "h"))
+    assert [len(history.of(group)) for group in "gh"] == [0, 6]

@@ -259,6 +259,16 @@ class TestLimits:
         assert errors[64].error == ErrorCode.INVALID_REQUEST
         assert world.shard.groups["g"].metadata_bytes == 64 << 20
 
+    def test_a_static_member_that_comes_back_brings_no_more_than_it_had(self) -> None:
+        world = World(kohort_group_max_metadata_bytes=1_500)
+        offers = protocols(p=bytes(1_000))
+        world.join(offers=offers, instance="i", type_="x")
+        world.advance(0)
+        assert world.join(offers=offers, instance="i", type_="x").error == 0
+        assert world.join(offers=offers, instance="j", type_="x").error == ErrorCode.INVALID_REQUEST
+        more = protocols(p=bytes(1_501))
+        assert world.join(offers=more, instance="i", type_="x").error == ErrorCode.INVALID_REQUEST
+
     def test_10000_ids_handed_out_and_not_used_are_the_most(self) -> None:
         assert World().settings.kohort_group_max_pending_ids == 10_000
         world = World(kohort_group_max_pending_ids=3)

@@ -13,9 +13,11 @@ from kohort.coordinator import (
     GroupRemoved,
     HistoryEntry,
     MemberJoined,
+    MemberReplaced,
     Note,
     RebalanceNote,
 )
+from kohort.coordinator.insight import MAX_CAUSE, MAX_TEXT
 from kohort.coordinator.listeners import Listeners
 from kohort.protocol import ErrorCode, KafkaError
 from tests.coordinator.memory_log import MemoryLog, commit, coordinator, stable_member
@@ -159,3 +161,34 @@ async def test_groups_that_only_commit_have_no_history() -> None:
         await commit(c, f"s{number}")
     assert len(c._listeners.history) == 0
     await c.stop()
+
+
+def test_who_is_told_is_told_no_long_texts() -> None:
+    told: list[Note] = []
+    everybody = listeners(told)
+    long = "x" * 32_767
+    everybody.tell(
+        knows,
+        MemberReplaced(
+            "g",
+            cause=long,
+            member=long,
+            instance_id=long,
+            client_id="short",
+            client_host=long,
+            old_member=long,
+        ),
+    )
+    (event,) = told
+    assert isinstance(event, MemberReplaced)
+    cut = "x" * MAX_TEXT + "..."
+    assert (event.member, event.instance_id, event.client_host, event.old_member) == (cut,) * 4
+    assert (event.group, event.client_id) == ("g", "short")
+    assert len(event.cause) == MAX_CAUSE + 3
+    assert everybody.history.of("g")[0].event is event
+
+
+def test_a_group_with_a_long_name_keeps_it_in_its_events() -> None:
+    told: list[Note] = []
+    listeners(told).tell(knows, MemberReplaced("g" * 1_000, instance_id=None, old_member=""))
+    assert told[0].group == "g" * 1_000

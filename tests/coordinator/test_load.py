@@ -95,6 +95,7 @@ def test_the_last_word_on_each_partition_wins(batches: list[list[tuple[str, int,
     shard, loader, _ = load(stored(written))
     assert offsets(shard.durable) == expected
     assert loader.records == sum(map(len, batches))
+    assert not shard.durable.encoded_keys, "nobody looks for them after the load"
     for (group, partition), (offset, _) in expected.items():
         entry = shard.durable.offset(group, TopicPartition("t", partition))
         assert entry is not None

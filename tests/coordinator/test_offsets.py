@@ -170,6 +170,14 @@ class TestDelete:
         assert errors_of(world.offset_delete("g", ("u", 0))) == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC]
 
     @pytest.mark.row("3.9/tombstones", "5.5/tombstone")
+    def test_an_offset_that_is_named_often_has_one_tombstone(self) -> None:
+        world = World()
+        world.commit("s", {("t", 0): 5})
+        before = len(world.log)
+        deleted = world.offset_delete("s", *[("t", 0)] * 100)
+        assert errors_of(deleted) == [0] * 100
+        assert len(world.log) == before + 1
+
     def test_a_pending_transactional_offset_is_deleted_too(self) -> None:
         world = World()
         world.commit("s", {("t", 1): 1})

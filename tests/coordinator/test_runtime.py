@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kohort.coordinator import MemberGone, Note, ShardLoaded
+from kohort.coordinator import GroupCoordinator, MemberGone, Note, ShardLoaded
 from kohort.offsets_topic import GroupStored, StoredMember, encode, partition_for
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, encode_response
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, encode_response
 from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body
 from tests.coordinator.memory_log import (
     CONTEXT,
@@ -273,4 +274,38 @@ async def test_every_version_of_every_api_has_an_answer_that_can_be_written(
     for version in versions:
         reply = await c.handle(key, version, bodies[key], CONTEXT)
         assert len(encode_response(key, version, 1, reply)) > 8
+    await c.stop()
+
+
+async def test_groups_that_somebody_asks_about_leave_nothing_behind_but_a_little() -> None:
+    """Their ids may be 32 KB long, and they need not exist."""
+    c = coordinator(MemoryLog())
+    await c.start()
+    tracemalloc.start()
+    try:
+        await _describe(c, ["g" * 2_000])
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(200):
+            await _describe(c, [f"{number}{'g' * 2_000}"])
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 100_000
+    await c.stop()
+
+
+async def _describe(c: GroupCoordinator, groups: list[str]) -> None:
+    body = SimpleNamespace(groups=groups, include_authorized_operations=False)
+    answer = await c.handle(ApiKey.DESCRIBE_GROUPS, 5, body, CONTEXT)
+    assert [group.group_state for group in answer.groups] == ["Dead"] * len(groups)
+
+
+async def test_an_id_that_is_given_out_begins_with_the_clients_cut_to_255_characters() -> None:
+    c = coordinator(MemoryLog())
+    await c.start()
+    answer = await c.handle(ApiKey.JOIN_GROUP, 4, join(), RequestContext(client_id="x" * 30_000))
+    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    client, _, number = answer.member_id.partition("-")
+    assert client == "x" * 255
+    assert len(number) == 36
     await c.stop()

@@ -161,6 +161,24 @@ def test_a_rebalance_during_the_write_takes_the_parked_join_with_it() -> None:
     assert world.state() == "CompletingRebalance"
 
 
+def test_the_session_of_a_returned_member_runs_from_its_answer_on_however_long_the_write_took() -> None:
+    world = World()
+    _, follower = group_with_static(world)
+    world.hold_writes = True
+    back = world.join(instance="i")
+    for _ in range(4):
+        world.advance(4_000)
+        assert world.heartbeat("g", follower) == 0
+    assert back.parked
+    world.write()
+    assert back.error == 0
+    world.advance(9_000)
+    assert world.heartbeat("g", follower) == 0
+    assert back.reply.member_id in world.shard.groups["g"].members
+    world.advance(1_001)
+    assert back.reply.member_id not in world.shard.groups["g"].members
+
+
 @pytest.mark.row("2.9/2")
 def test_the_session_of_a_returned_member_runs_with_its_new_timeout() -> None:
     world = World()

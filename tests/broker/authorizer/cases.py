@@ -76,6 +76,15 @@ CASES: tuple[Case, ...] = (
     Case(ApiKey.METADATA, 0, topic.metadata(0, names=()), (_t(_D),), "of all"),
     Case(ApiKey.METADATA, 0, topic.metadata(0, names=("t/hidden",)), (), "of hidden alone"),
     Case(ApiKey.METADATA, 12, topic.metadata(12, by_id=True), (_t(_D),), "by id"),
+    *(
+        Case(ApiKey.METADATA, 12, topic.metadata_of_both(*pairs), (_t(_D),), words)
+        for words, pairs in (
+            ("of a name with a hidden id", (("t/seen", "t/hidden"),)),
+            ("of a hidden name with an id", (("t/hidden", "t/seen"),)),
+            ("of a name beside an id", (("t/seen", None), (None, "t/hidden"))),
+            ("of a hidden name beside an id", (("t/hidden", None), (None, "t/seen"))),
+        )
+    ),
     Case(
         ApiKey.METADATA,
         9,
@@ -122,6 +131,13 @@ CASES: tuple[Case, ...] = (
             ApiKey.OFFSET_FETCH, version, topic.offset_fetch(version, every=True), (_g(_D), _t(_D)), "of all"
         )
         for version in (5, 9, 10)
+    ),
+    *(
+        Case(ApiKey.OFFSET_FETCH, 8, topic.offset_fetch_twice(*topics), (_g(_D), _t(_D)), words)
+        for words, topics in (
+            ("of a group that is named twice", (("t/hidden",), ("t/seen",))),
+            ("of a group that is named twice, once for all", (None, ())),
+        )
     ),
     *(
         Case(ApiKey.FIND_COORDINATOR, version, other.find(version, 0, *_GROUPS), (_g(_D),))

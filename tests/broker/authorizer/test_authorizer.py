@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from kohort.broker._text import MAX_LOGGED_TEXT
 from kohort.broker.authorizer import (
     Acl,
     AclFilter,
@@ -17,6 +18,7 @@ from kohort.broker.authorizer import (
     ResourceType,
     _authorizer,
 )
+from kohort.broker.security._seldom import LINES
 from kohort.protocol import RequestContext
 
 ALICE = RequestContext(client_host="/10.0.0.1", principal="User:alice")
@@ -105,11 +107,34 @@ def test_a_denial_is_logged_once_and_again_after_a_change(caplog: pytest.LogCapt
         assert len(caplog.messages) == 2
 
 
+def test_denials_do_not_fill_a_disk(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither by their number nor by long names."""
+    authorizer = Authorizer()
+    with caplog.at_level(logging.INFO, "kohort.broker.authorizer"):
+        for number in range(10 * LINES):
+            assert not reads(authorizer, name=f"{'x' * 30_000}{number}")
+    # the test may last longer than a second
+    assert LINES <= len(caplog.messages) < 10 * LINES
+    assert max(map(len, caplog.messages)) < 2 * MAX_LOGGED_TEXT
+
+
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_authorizer, "MAX_REMEMBERED", 10)
+    monkeypatch.setattr(_authorizer, "MAX_REMEMBERED_BYTES", 10_000)
     authorizer = Authorizer([RULE])
     for number in range(100):
         assert not reads(authorizer, name=f"t{number}")
         assert reads(authorizer)
-        assert sum(len(verdicts) + 1 for verdicts in authorizer.remembered.values()) <= 10
-        assert len(authorizer._told) <= 10
+        assert sum(len(verdicts) + 1 for verdicts in authorizer.remembered.values()) <= 33
+        assert len(authorizer._told) <= 33
+
+
+def test_a_long_name_is_decided_each_time_and_not_remembered() -> None:
+    long = "x" * 30_000
+    authorizer = Authorizer([RULE._replace(name="x", pattern_type=PatternType.PREFIXED)])
+    for _ in range(3):
+        assert reads(authorizer, name=long)
+        assert not reads(authorizer, name=f"y{long}")
+    assert not any(authorizer.remembered.values())
+    assert not authorizer._told
+    authorizer.delete([RULE._replace(name="x", pattern_type=PatternType.PREFIXED)])
+    assert not reads(authorizer, name=long)

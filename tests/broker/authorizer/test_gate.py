@@ -25,6 +25,7 @@ from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, api_f
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter
 from tests.broker.authorizer.place import Place
+from tests.broker.authorizer.topic_requests import offset_fetch_twice
 from tests.broker.authorizer.world import Right, World, commit_fields
 from tests.broker.wire import Wire, batch, part, produce, produce_fields
 
@@ -111,6 +112,22 @@ def test_answers_keep_their_order_where_some_are_not_allowed(world: World) -> No
     ]
     unknown, refused = ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_AUTHORIZATION_FAILED
     assert told == [unknown, refused, unknown, refused, refused, unknown]
+
+
+def test_a_group_that_is_named_without_end_shows_no_more_than_once(world: World) -> None:
+    world.allow([READ_GROUP, READ_TOPIC])
+    fields = offset_fetch_twice(*[("t/hidden",), ("t/seen",), None] * 30)(world)
+    answers = world.alice.call(ApiKey.OFFSET_FETCH, 8, **fields).groups
+    assert [answer.group_id for answer in answers] == [world["g/seen"]] * 90
+    offsets = {
+        (topic.name, partition.committed_offset)
+        for answer in answers
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+    assert {name for name, offset in offsets if offset >= 0} == {world["t/seen"]}
+    assert [answer.error_code for answer in answers[:11]] == [0] * 11
+    assert {answer.error_code for answer in answers[11:]} == {ErrorCode.INVALID_REQUEST}
 
 
 def test_rules_count_for_connections_that_are_there(world: World) -> None:

@@ -171,6 +171,50 @@ def offset_fetch(version: int, *, every: bool = False) -> Fields:
     return fields
 
 
+def metadata_of_both(*pairs: tuple[str | None, str | None]) -> Fields:
+    """Each topic by the name of one and the id of another."""
+
+    def fields(world: World) -> dict[str, Any]:
+        topics = [
+            part(
+                ApiKey.METADATA,
+                12,
+                "MetadataRequestTopic",
+                name=None if name is None else world[name],
+                topic_id=None if of is None else world.ids[of],
+            )
+            for name, of in pairs
+        ]
+        return {"topics": topics, "allow_auto_topic_creation": False}
+
+    return fields
+
+
+def offset_fetch_twice(*topics: tuple[str, ...] | None) -> Fields:
+    """One group named again and again, each time with these topics."""
+
+    def fields(world: World) -> dict[str, Any]:
+        names = ("OffsetFetchRequestGroup", "OffsetFetchRequestTopics")
+        groups = [
+            part(
+                ApiKey.OFFSET_FETCH,
+                8,
+                "OffsetFetchRequestGroup",
+                group_id=world["g/seen"],
+                topics=None
+                if wanted is None
+                else [
+                    part(ApiKey.OFFSET_FETCH, 8, *names, name=world[plain], partition_indexes=[0])
+                    for plain in wanted
+                ],
+            )
+            for wanted in topics
+        ]
+        return {"groups": groups, "require_stable": False}
+
+    return fields
+
+
 def leader_epoch() -> Fields:
     key = ApiKey.OFFSET_FOR_LEADER_EPOCH
     partitions = one_partition(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey
+from kohort.broker._requests import Request
+from kohort.broker.handlers import scram_credentials
+from kohort.broker.security._scram_users import ScramUsers
+from kohort.protocol import ApiKey, ErrorCode, RequestContext, api_for
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.security.logins import asks, log_in_scram
 from tests.broker.wire import Wire, part
@@ -119,3 +123,28 @@ def test_users_that_are_not_there_or_named_twice(wire: Wire) -> None:
     assert alter(wire, deletions=[deletion("nobody")]) == {"nobody": 91}
     assert described(wire, "nobody", "alice", "alice") == {"nobody": (91, []), "alice": (92, [])}
     assert described(wire, "alice") == {"alice": (0, [(1, 4_096)])}
+
+
+class _Counted:
+    """A deletion that counts how often it is looked at."""
+
+    looks = 0
+    mechanism = 1
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        type(self).looks += 1
+        return self._name
+
+
+async def test_a_request_about_many_users_looks_at_each_a_few_times() -> None:
+    rows = [_Counted(f"user{number}") for number in range(1_000)]
+    body = SimpleNamespace(deletions=rows, upsertions=[])
+    request = Request(api_for(ALTER), 0, body, RequestContext(), ("127.0.0.1", 0))
+    node: Any = SimpleNamespace(scram_users=ScramUsers())
+    answer = await scram_credentials.alter(node, request)
+    assert [row.error_code for row in answer.results] == [ErrorCode.RESOURCE_NOT_FOUND] * len(rows)
+    assert _Counted.looks < 10 * len(rows)

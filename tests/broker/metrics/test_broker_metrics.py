@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import http.client
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
@@ -13,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker import Broker
 from kohort.broker._peer import Peer
+from kohort.broker.metrics import _exposer
 from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
 from kohort.protocol import ApiKey, encode_request, request_class
@@ -134,6 +137,48 @@ async def test_other_paths_are_not_there(broker: Broker, path: str) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:
         await asyncio.to_thread(read)
     assert caught.value.code == 404
+
+
+async def test_those_who_look_at_metrics_are_not_too_many(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_exposer, "MAX_CONNECTIONS", 3)
+    assert broker.metrics_port is not None
+    silent = [await asyncio.open_connection("127.0.0.1", broker.metrics_port) for _ in range(3)]
+    async with asyncio.timeout(10):
+        more, writer = await asyncio.open_connection("127.0.0.1", broker.metrics_port)
+        assert await more.read() == b""
+        writer.close()
+        for _, writer in silent:
+            writer.close()
+            await writer.wait_closed()
+        while not await scraped_or_refused(broker):
+            pass  # those that closed are counted until that is known
+
+
+async def scraped_or_refused(broker: Broker) -> bool:
+    try:
+        return bool(await scraped(broker))
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+async def test_who_does_not_take_the_metrics_is_cut_off(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_exposer, "ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(_exposer, "exposition", lambda _snapshot: (bytes(64 << 20), "text/plain"))
+    assert broker.metrics_port is not None
+    reader, writer = await asyncio.open_connection("127.0.0.1", broker.metrics_port, limit=1_000)
+    writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+    await asyncio.sleep(0.5)
+    size = 0
+    async with asyncio.timeout(10):
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 20):
+                size += len(data)
+    assert size < 64 << 20
+    writer.close()
 
 
 async def test_without_a_port_nothing_is_served() -> None:

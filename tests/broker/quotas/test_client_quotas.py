@@ -111,3 +111,42 @@ def flood(delay: Callable[[float], float], cost_s: float, seconds: float) -> flo
         spent += cost_s
         now += told_ms(delay(now)) / 1_000
     return spent
+
+
+def test_a_quota_that_is_gone_is_measured_no_longer_and_one_that_changed_is_shown_as_it_is() -> None:
+    """Whether its clients come again or not."""
+    both = [("user", "alice"), ("client-id", None)]
+    known = quotas(
+        ([("user", None)], {RATE: 10.0}), ([("client-id", "app")], {RATE: 20.0}), (both, {RATE: 30.0})
+    )
+    for user, client_id in (("bob", "x"), ("alice", "y"), ("alice", "app")):
+        gauge = known.of(f"User:{user}", client_id, 0.0).produce
+        assert gauge is not None
+        gauge.record(1.0, 0.0)
+
+    def shown() -> dict[tuple[str | None, str | None], float]:
+        return {(user, client_id): gauge.limit for (_, user, client_id), gauge in known.gauges()}
+
+    assert shown() == {("bob", None): 10.0, ("alice", "y"): 30.0, ("alice", "app"): 30.0}
+    known.replace(QuotaTable({entity_of([("user", None)]): {RATE: 11.0}}), 0.1)
+    assert shown() == {("bob", None): 11.0}
+    known.replace(QuotaTable(), 0.2)
+    assert shown() == {}
+
+
+@pytest.mark.parametrize(
+    ("entities", "shared", "limit"),
+    [
+        ([[("user", "a")], [("user", None)]], ("a", None), 0.0),
+        ([[("user", None)], [("user", "b")]], ("a", None), 0.0),
+        ([[("client-id", None)], [("client-id", "c")]], (None, "c"), 1.0),
+        ([[("user", "a"), ("client-id", None)], [("user", "a")]], ("a", "c"), 0.0),
+        ([[("user", "a")], [("client-id", "c")]], ("a", "c"), None),
+        ([[("user", "a"), ("client-id", "c")]], ("a", None), None),
+    ],
+)
+def test_the_limit_of_who_shares_a_quota(
+    entities: list[list[tuple[str, str | None]]], shared: tuple[str | None, str | None], limit: float | None
+) -> None:
+    table = QuotaTable({entity_of(parts): {RATE: float(n)} for n, parts in enumerate(entities)})
+    assert table.limit_of(RATE, *shared) == limit

@@ -28,6 +28,7 @@ from tests.broker.security.logins import (
     plain,
 )
 from tests.broker.security.principals import principals_of
+from tests.broker.test_hot_requests import commit, heartbeat, join
 from tests.broker.wire import Wire, create_topic
 
 JAAS = (
@@ -122,6 +123,33 @@ def test_nothing_is_carried_out_before_the_login_not_even_hot_requests_or_those_
             log_in_plain(wire)
             assert asks(wire)
     assert seen == ["User:alice"]
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "fields"),
+    [
+        (ApiKey.HEARTBEAT, 4, heartbeat("g")),
+        (ApiKey.JOIN_GROUP, 5, join("g", "")),
+        (ApiKey.OFFSET_COMMIT, 8, commit("g", "t", 7)),
+    ],
+)
+def test_no_hot_request_is_answered_before_during_or_after_a_failed_login(
+    broker: RunningBroker, key: ApiKey, version: int, fields: dict[str, Any]
+) -> None:
+    def nothing(_wire: Wire) -> None:
+        """Nobody has said anything."""
+
+    def half(wire: Wire) -> None:
+        handshake(wire, "PLAIN")
+
+    def failed(wire: Wire) -> None:
+        log_in_plain(wire, password="wrong")
+
+    for before in (nothing, half, failed):
+        with Wire(broker.bootstrap) as wire:
+            before(wire)
+            with pytest.raises((EOFError, ConnectionError)):
+                wire.call(key, version, **fields)
 
 
 @pytest.mark.parametrize(

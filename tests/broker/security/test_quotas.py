@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import socket
+import time
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._quotas import ConnectionQuotas, Seat
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
-from tests.broker.wire import Wire
+from tests.broker.wire import Wire, part
 
 TWO = {"listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:2", "control.plane.listener.name": "SSL"}
 
@@ -74,6 +75,38 @@ def test_the_control_listener_waits_for_nobody_but_itself() -> None:
         assert scene.quotas.wait_s(scene.control) == 0
         assert scene.quotas.admit(scene.control, "a")
     assert scene.quotas.wait_s(scene.control) == math.inf
+
+
+def test_the_listener_of_brokers_is_never_held_up_but_counts() -> None:
+    scene = Scene(max_connections=2, control_plane_listener_name="", inter_broker_listener_name="SSL")
+    told: list[int] = []
+    scene.quotas.on_excess.append(lambda: told.append(scene.quotas.excess))
+    brokers = [scene.quotas.admit(scene.control, "b")]
+    one = scene.quotas.admit(scene.data, "a")
+    assert one is not None
+    assert scene.quotas.wait_s(scene.data) == math.inf, "brokers' connections count"
+    for _ in range(2):
+        assert scene.quotas.wait_s(scene.control) == 0
+        brokers.append(scene.quotas.admit(scene.control, "b"))
+    assert None not in brokers
+    assert told == [1, 2]
+    one.leave()
+    assert scene.quotas.excess == 1
+
+
+def test_a_single_listener_is_not_that_of_brokers_alone() -> None:
+    settings = broker_settings(
+        {
+            "listeners": "IN://127.0.0.1:1",
+            "inter.broker.listener.name": "IN",
+            "listener.security.protocol.map": "IN:PLAINTEXT",
+            "max.connections": "1",
+        }
+    )
+    (listener,) = listeners_of(settings)
+    quotas = ConnectionQuotas(settings, [listener], lambda: 0.0)
+    assert quotas.admit(listener, "a")
+    assert quotas.wait_s(listener) == math.inf
 
 
 def test_or_is_closed_if_that_is_wished() -> None:
@@ -174,6 +207,80 @@ def _closed(wire: Wire) -> bool:
         return not asks(wire)
     except (ConnectionError, EOFError):
         return True
+
+
+def test_a_broker_that_is_full_closes_who_is_idle_the_longest_for_one_of_the_brokers() -> None:
+    given: dict[str, Any] = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,BROKERS://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+        "max.connections": "3",
+    }
+    with running_broker(**given) as broker:
+        clients = [Wire(broker.endpoints["PLAINTEXT"]) for _ in range(3)]
+        for wire in (*clients, clients[0], clients[2]):
+            # the loop's clock goes in milliseconds
+            time.sleep(0.005)
+            assert asks(wire)
+        with Wire(broker.endpoints["BROKERS"]) as first, Wire(broker.endpoints["BROKERS"]) as second:
+            assert asks(first)
+            assert clients[1].closed_by_broker()
+            assert asks(second)
+            assert clients[0].closed_by_broker()
+            assert asks(clients[2])
+            with Wire(broker.endpoints["PLAINTEXT"], timeout_s=0.3) as late, pytest.raises(TimeoutError):
+                asks(late)
+        for wire in clients:
+            wire.close()
+
+
+def test_room_is_looked_for_again_where_nobody_could_be_closed_at_first() -> None:
+    """All others may have been in the middle of their handshakes."""
+    given: dict[str, Any] = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,BROKERS://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+        "max.connections": "1",
+        "kohort.request.complete.timeout.ms": "200",
+    }
+    with running_broker(**given) as broker:
+        running: Any = broker._broker._running()
+        running.server.quotas.on_excess.clear()
+        with Wire(broker.endpoints["PLAINTEXT"]) as client, Wire(broker.endpoints["BROKERS"]) as other:
+            assert asks(other)
+            assert client.closed_by_broker()
+
+
+def test_fewer_connections_may_be_wanted_while_there_are_more() -> None:
+    """As in Apache Kafka those that are idle longest are closed."""
+    with running_broker(max_connections=4) as broker:
+        clients = [Wire(broker.bootstrap) for _ in range(4)]
+        assert all(asks(wire) for wire in clients)
+        time.sleep(0.005)
+        row = part(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            1,
+            "AlterConfigsResource",
+            "AlterableConfig",
+            name="max.connections",
+            config_operation=0,
+            value="1",
+        )
+        resource = part(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            1,
+            "AlterConfigsResource",
+            resource_type=4,
+            resource_name="1",
+            configs=[row],
+        )
+        key = ApiKey.INCREMENTAL_ALTER_CONFIGS
+        answer = clients[2].call(key, 1, resources=[resource], validate_only=False)
+        assert not answer.responses[0].error_code
+        assert [wire.closed_by_broker() for wire in (clients[0], clients[1], clients[3])] == [True] * 3
+        assert asks(clients[2])
+        for wire in clients:
+            wire.close()
 
 
 def test_the_control_listener_serves_while_the_others_are_saturated() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,52 @@ def test_a_store_that_was_changed_by_hand_is_refused(tmp_path: Path, change: str
     path.write_text(text.replace(*wrong[change]))
     with pytest.raises(StateFileError, match=r"kohort-scram-users\.json cannot be read .*nobody can log in"):
         opened(tmp_path)
+
+
+def credential(iterations: int, salt: bytes) -> ScramCredential:
+    return ScramCredential.of_salted("SCRAM-SHA-256", salt, b"salted", iterations)
+
+
+def test_who_is_not_there_has_a_salt_that_outlives_the_broker(tmp_path: Path) -> None:
+    opened(tmp_path).add_missing("alice=gehe1m")
+    first, second = (opened(tmp_path).stand_in("SCRAM-SHA-256", "bob") for _ in range(2))
+    assert first == second
+    assert first != opened(tmp_path).stand_in("SCRAM-SHA-256", "carol")
+
+
+def test_a_store_of_an_older_kohort_keeps_its_users_and_gets_a_secret(tmp_path: Path) -> None:
+    opened(tmp_path).add_missing("alice=gehe1m")
+    (path,) = tmp_path.iterdir()
+    content = json.loads(path.read_text())
+    del content["secret"]
+    path.write_text(json.dumps(content))
+    users = opened(tmp_path)
+    users.add_missing("")
+    assert users.get("SCRAM-SHA-256", "alice") is not None
+    assert opened(tmp_path).stand_in("SCRAM-SHA-256", "bob") == users.stand_in("SCRAM-SHA-256", "bob")
+
+
+def test_who_is_not_there_looks_like_those_who_are() -> None:
+    """Iterations, and length and letters of the salt: of two kinds of clients, one three times as many."""
+    users = ScramUsers()
+    made = {
+        ("SCRAM-SHA-256", f"java{number}"): credential(8_192, b"1ab2c3d4e5f6g7h8i9j0k1l2m3")
+        for number in range(75)
+    }
+    made |= {("SCRAM-SHA-256", f"ours{number}"): credential(4_096, bytes([255]) * 32) for number in range(25)}
+    users.replace(made)
+    drawn = [users.stand_in("SCRAM-SHA-256", f"nobody{number}") for number in range(1_000)]
+    shapes = Counter((one.iterations, len(one.salt), one.salt.isalnum()) for one in drawn)
+    assert shapes.keys() == {(8_192, 26, True), (4_096, 32, False)}
+    assert 600 < shapes[8_192, 26, True] < 900
+    assert len({one.salt for one in drawn}) == len(drawn)
+
+
+def test_a_user_that_comes_or_goes_changes_nobody_elses_stand_in() -> None:
+    users = ScramUsers()
+    made = {("SCRAM-SHA-256", f"user{number}"): credential(8_192, b"x" * 20) for number in range(100)}
+    users.replace(made)
+    before = [users.stand_in("SCRAM-SHA-256", f"nobody{number}") for number in range(300)]
+    users.replace(made | {("SCRAM-SHA-256", "new"): credential(4_096, bytes([255]) * 32)})
+    after = [users.stand_in("SCRAM-SHA-256", f"nobody{number}") for number in range(300)]
+    assert sum(one != other for one, other in zip(before, after, strict=True)) < 20

@@ -8,7 +8,7 @@ import shutil
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
 from kohort.broker.security import _tls
 from kohort.broker.security._tls import TlsContexts
-from kohort.protocol import ApiKey
+from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.principals import principals_of
-from tests.broker.wire import Wire
+from tests.broker.test_hot_requests import join
+from tests.broker.wire import Wire, part
 
 
 def settings(keystore: str, **more: Any) -> dict[str, Any]:
@@ -122,6 +123,59 @@ def test_rules_make_users_of_names_and_keep_out_who_has_none(certificates: Certi
         with tls_wire(broker, certificates.trusting(certificates.client("Bob", "other"))) as wire:
             assert wire.closed_by_broker()
         assert set(seen) == {"User:alice"}
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["asyncio", "uvloop"])
+def test_what_comes_with_the_handshake_of_a_certificate_without_a_name_is_not_carried_out(
+    certificates: Certificates, monkeypatch: pytest.MonkeyPatch, fast: bool
+) -> None:
+    """In the same write as the end of the handshake: asyncio's TLS hands it over while it closes."""
+    if fast:
+        pytest.importorskip("uvloop")
+    else:
+        monkeypatch.setattr("kohort.broker.loop_factory", lambda: None)
+    asked = settings(
+        certificates.server(),
+        **{
+            "ssl.client.auth": "required",
+            "ssl.truststore.location": certificates.cafile,
+            "ssl.principal.mapping.rules": "RULE:^CN=([^,]+),OU=billing,.*$/$1/",
+        },
+    )
+    create = part(
+        ApiKey.CREATE_TOPICS, 4, "CreatableTopic", name="stolen", num_partitions=1, replication_factor=1
+    )
+    request = request_class(ApiKey.CREATE_TOPICS)(version=4, topics=[create], timeout_ms=1000)
+    hot = request_class(ApiKey.JOIN_GROUP)(version=5, **join("stolen", ""))
+    frames = bytes(encode_request(5, 1, "x", hot)) + bytes(encode_request(4, 2, "x", request))
+    with running_broker(**asked) as broker, Wire(broker.endpoints["PLAINTEXT"]) as plain:
+        context = certificates.trusting(certificates.client("mallory", "other"))
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", _port(broker, "SSL")), 10) as link:
+                assert _answer_to_handshake_and(frames, link, context) == b""
+        topics = plain.call(ApiKey.METADATA, 1, topics=None).topics
+        groups = plain.call(ApiKey.LIST_GROUPS, 2).groups
+    assert "stolen" not in {topic.name for topic in topics}
+    assert [group.group_id for group in groups] == []
+
+
+def _answer_to_handshake_and(data: bytes, link: socket.socket, context: ssl.SSLContext) -> bytes:
+    """Complete a handshake, its last bytes and ``data`` in one write; empty where the broker closes."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    secured = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
+
+    def until_done(step: Callable[[], Any]) -> Any:
+        while True:
+            try:
+                return step()
+            except ssl.SSLWantReadError:
+                link.sendall(outgoing.read())
+                incoming.write(link.recv(65_536))
+
+    until_done(secured.do_handshake)
+    secured.write(data)
+    answer: bytes = until_done(secured.read)
+    return answer
 
 
 def test_a_certificate_is_exchanged_while_the_broker_serves(

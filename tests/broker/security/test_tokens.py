@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -197,6 +200,7 @@ async def test_keys_of_an_address_are_asked_for_when_they_are_old_and_for_a_new_
     assert keys.asked == 1
     now = 3_600.0
     await verifier.verified(issuer.token())
+    await renewed(verifier)
     assert keys.asked == 2
     issuer.rotate("second")
     for _ in range(20):
@@ -206,6 +210,74 @@ async def test_keys_of_an_address_are_asked_for_when_they_are_old_and_for_a_new_
     now += 10.0
     await verifier.verified(issuer.token())
     assert keys.asked == 3
+
+
+async def renewed(verifier: Tokens) -> None:
+    """Return when nobody is reading keys."""
+    if (renewal := verifier._keys._renewal) is not None:
+        await asyncio.wait_for(renewal, 10)
+
+
+async def test_who_has_a_known_key_does_not_wait_for_an_address_that_hangs(
+    issuer: Issuer, keys: _Keys, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 0.0
+    settings = broker_settings({"sasl.oauthbearer.jwks.endpoint.url": keys.url})
+    verifier = Tokens(settings, steady=lambda: now)
+    await verifier.verified(issuer.token())
+    hung, asked = threading.Event(), 0
+
+    def hang(_url: str) -> bytes:
+        nonlocal asked
+        asked += 1
+        assert hung.wait(30)
+        raise TimeoutError("it hangs")
+
+    monkeypatch.setattr(_tokens, "_read", hang)
+    monkeypatch.setattr(_tokens, "FETCH_S", 0.05)
+    now = 3_600.0
+    try:
+        async with asyncio.timeout(10):
+            await asyncio.gather(*(verifier.verified(issuer.token()) for _ in range(50)))
+            with pytest.raises(AuthenticationError, match="a key that is not known"):
+                await verifier.verified(issuer.token(headers={"kid": "made up"}))
+    finally:
+        hung.set()
+    await renewed(verifier)
+    assert "those of before are used: it hangs" in caplog.text
+    now += 9.0
+    await verifier.verified(issuer.token())
+    assert asked == 1, "it rests from the end of the last try on"
+
+
+async def test_an_address_that_answers_byte_by_byte_is_given_up(
+    issuer: Issuer, keys: _Keys, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    verifier = Tokens(
+        broker_settings({"sasl.oauthbearer.jwks.endpoint.url": keys.url}), time.time, lambda: 0.0
+    )
+    clock = iter(range(0, 1_000, 20))
+    monkeypatch.setattr(_tokens, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    with pytest.raises(AuthenticationError):
+        await verifier.verified(issuer.token())
+    assert "not complete after 10 s" in caplog.text
+
+
+async def test_an_address_that_speaks_something_else_leaves_the_keys_of_before(
+    issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            link, _ = server.accept()
+            with link:
+                link.recv(65_536)
+                link.sendall(b"what?\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(AuthenticationError):
+            await tokens(f"http://127.0.0.1:{server.getsockname()[1]}/keys").verified(issuer.token())
+    assert "the keys of tokens cannot be read" in caplog.text
 
 
 async def test_a_set_of_keys_that_is_too_large_is_not_read(

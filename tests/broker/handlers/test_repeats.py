@@ -1,0 +1,89 @@
+"""What a request names again: answered as Apache Kafka does, but not a hundred thousand times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kohort.coordinator.repeats import MAX_REPEATS
+from kohort.protocol import ApiKey, ErrorCode
+from kohort.testing import running_broker
+from tests.broker.authorizer.other_requests import acl_filter
+from tests.broker.test_hot_requests import commit
+from tests.broker.wire import Wire, batch, create_topic, part, produce
+
+FETCH, INVALID = ApiKey.OFFSET_FETCH, ErrorCode.INVALID_REQUEST
+MANY = 1_000
+
+
+@pytest.fixture
+def group(wire: Wire, name: str) -> str:
+    """A group with an offset in partition 0 of the topic of its name."""
+    create_topic(wire, name, 2)
+    produce(wire, name, batch(3))
+    wire.call(ApiKey.OFFSET_COMMIT, 8, **commit(name, name, 7))
+    return name
+
+
+def fetched(wire: Wire, *groups: Any) -> list[Any]:
+    return list(wire.call(FETCH, 8, groups=list(groups), require_stable=False).groups)
+
+
+def asked(group: str, *topics: tuple[str, list[int]]) -> Any:
+    """One group of an OffsetFetch; all of it where no topics are named."""
+    names = ("OffsetFetchRequestGroup", "OffsetFetchRequestTopics")
+    rows = [part(FETCH, 8, *names, name=topic, partition_indexes=numbers) for topic, numbers in topics]
+    return part(FETCH, 8, names[0], group_id=group, topics=rows or None)
+
+
+def errors_of(results: Any) -> list[int]:
+    return [result.error_code for result in results]
+
+
+ENOUGH = [0] * (MAX_REPEATS + 1)
+
+
+def test_a_group_that_is_named_twice_is_answered_twice(wire: Wire, group: str) -> None:
+    first, second = fetched(wire, asked(group), asked(group, (group, [1])))
+    assert [topic.partitions[0].committed_offset for topic in first.topics] == [7]
+    assert [topic.partitions[0].committed_offset for topic in second.topics] == [-1]
+
+
+def test_a_group_that_is_named_without_end_is_not(wire: Wire, group: str) -> None:
+    answers = fetched(wire, *[asked(group)] * MANY, asked("another"))
+    assert errors_of(answers) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH)), 0]
+    assert [len(answer.topics) for answer in answers] == [*[1] * len(ENOUGH), *[0] * (MANY - len(ENOUGH)), 0]
+    described = wire.call(ApiKey.DESCRIBE_GROUPS, 5, groups=[group] * MANY)
+    assert errors_of(described.groups) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH))]
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_nor_is_a_partition_or_a_topic(wire: Wire, group: str, version: int) -> None:
+    topics = [(group, [0] * MANY), *[(group, [0])] * MANY]
+    if version == 8:
+        (answer,) = fetched(wire, asked(group, *topics))
+    else:
+        rows = [part(FETCH, 7, "OffsetFetchRequestTopic", name=one, partition_indexes=n) for one, n in topics]
+        answer = wire.call(FETCH, 7, group_id=group, topics=rows, require_stable=False)
+    told = [partition for topic in answer.topics for partition in topic.partitions]
+    assert [partition.partition_index for partition in told] == [0] * 2 * MANY
+    assert errors_of(told) == [*ENOUGH, *[INVALID] * (2 * MANY - len(ENOUGH))]
+
+
+def test_nor_are_the_configs_of_a_resource(wire: Wire) -> None:
+    key = ApiKey.DESCRIBE_CONFIGS
+    row = part(key, 4, "DescribeConfigsResource", resource_type=4, resource_name="", configuration_keys=None)
+    answer = wire.call(key, 4, resources=[row] * MANY)
+    assert errors_of(answer.results) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH))]
+
+
+def test_nor_are_the_rules_that_a_filter_means() -> None:
+    settings: dict[str, Any] = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with running_broker(**settings) as broker, Wire(broker.bootstrap) as wire:
+        wanted = part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", **acl_filter())
+        answer = wire.call(ApiKey.DELETE_ACLS, 3, filters=[wanted] * MANY)
+    assert errors_of(answer.filter_results) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH))]
