@@ -12,7 +12,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo, Salvaged
+from ..log import (
+    AppendInfo,
+    CheckedBatch,
+    CorruptLogError,
+    PartitionLog,
+    ReadInfo,
+    Result,
+    Salvaged,
+    Steps,
+    check_batch,
+)
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
@@ -104,6 +114,13 @@ class Partition:
         if self.damage is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
 
+    def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
+        """As PartitionLog.check."""
+        self.check_usable()
+        if self._log is not None:
+            return self._log.check(records, now_ms=now_ms)
+        return check_batch(records, self.topic.config.log_config(), now_ms=now_ms)
+
     def append(
         self,
         records: bytes | bytearray,
@@ -111,6 +128,7 @@ class Partition:
         now_ms: int,
         leader_epoch: int | None = None,
         from_client: bool = True,
+        checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Append batches, wake who waits for them, and see to it that they are flushed when they have to be.
 
@@ -127,6 +145,7 @@ class Partition:
             leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
             from_client=from_client,
             flush_when_due=not from_client,
+            checked=checked,
         )
         if self._log.high_watermark > seen:
             self.wake()
@@ -223,15 +242,18 @@ class Partition:
         self.check_usable()
         return iter(()) if self._log is None else self._log.salvage(offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        try:
-            return None if self._log is None else self._log.offset_for_timestamp(timestamp_ms)
-        except CorruptLogError as error:
-            raise self._unreadable(error) from error
+    def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
+        """As PartitionLog.find_timestamp."""
+        return None if self._log is None else (yield from self._look_up(self._log.find_timestamp(timestamp_ms)))
 
-    def max_timestamp(self) -> tuple[int, int] | None:
+    def find_newest(self) -> Steps[tuple[int, int] | None]:
+        """As PartitionLog.find_newest."""
+        return None if self._log is None else (yield from self._look_up(self._log.find_newest()))
+
+    def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
+        self.check_usable()
         try:
-            return None if self._log is None else self._log.max_timestamp()
+            return (yield from steps)
         except CorruptLogError as error:
             raise self._unreadable(error) from error
 

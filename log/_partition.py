@@ -22,7 +22,8 @@ from ._segment import Segment
 from ._snapshot import write_snapshot
 from ._stamp import stamp
 from ._tidy import remove_partition
-from ._validation import validate
+from ._steps import Steps, at_once
+from ._validation import CheckedBatch, check_batch, check_own
 
 #: Ask delete_records for everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
@@ -105,6 +106,13 @@ class PartitionLog(CleanableLog):
 
     # -- append ----------------------------------------------------------------------------------------------
 
+    def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
+        """Steps to what ``append`` asks for a client's batch, which may hold millions of records. Raises
+        KafkaError with the wire code.
+        """
+        self._require_online()
+        return check_batch(records, self.config, now_ms=now_ms)
+
     def append(
         self,
         records: bytes | bytearray,
@@ -113,18 +121,24 @@ class PartitionLog(CleanableLog):
         leader_epoch: int = 0,
         from_client: bool = True,
         flush_when_due: bool = True,
+        checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Add batches at the log's end. They are in the page cache when this returns, on the disk after
         ``flush``, which an append that finds it due does itself unless told not to.
 
-        A client sends one data batch, and its sequence numbers are checked; others (a coordinator) may send
-        several and control batches. A leader epoch older than the log's own newest counts as that one. Raises
-        KafkaError with the wire code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
-        RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-        INVALID_TXN_STATE or KAFKA_STORAGE_ERROR.
+        A client sends one data batch, each record of it and its sequence numbers are checked; others (a
+        coordinator) may send several and control batches. ``checked`` is what ``check`` gave for a client's.
+        A leader epoch older than the log's own newest counts as that one. Raises KafkaError with the wire
+        code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
+        UNKNOWN_SERVER_ERROR, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or
+        KAFKA_STORAGE_ERROR.
         """
         self._require_online()
-        headers = validate(records, self.config, now_ms=now_ms, from_client=from_client)
+        if from_client:
+            checked = checked or at_once(check_batch(records, self.config, now_ms=now_ms))
+            headers = [checked.header]
+        else:
+            headers = check_own(records, self.config)
         if from_client and (duplicate := self._producers.duplicate_of(headers[0])) is not None:
             return AppendInfo(
                 duplicate.base_offset,
@@ -138,7 +152,8 @@ class PartitionLog(CleanableLog):
                 self._producers.check(header, sequence=from_client)
         epoch = max(leader_epoch, self.leader_epoch)
         stamp_ms = now_ms if self.config.stamps else None
-        data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms)
+        newest_ms = None if checked is None else checked.max_timestamp_ms
+        data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms, newest_ms)
         try:
             self._epochs.assign(epoch, self.log_end_offset)
             self._roll_if_due(headers, now_ms)

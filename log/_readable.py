@@ -18,6 +18,7 @@ from ._names import parse_partition_folder
 from ._recovery import Opened, RecoveryReport
 from ._salvage import Salvaged, salvage
 from ._segments import EMPTY_RUN, Segments
+from ._steps import Result, Steps, at_once
 
 
 class ReadableLog:
@@ -135,21 +136,31 @@ class ReadableLog:
         except OSError as error:
             raise storage_error(self.path, error) from error
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        """Offset, timestamp and leader epoch of the first record that is not older; None if all are."""
+    def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
+        """Steps to the offset, timestamp and leader epoch of the first record that is not older; None if all
+        are.
+        """
+        return self._look_up(find_timestamp(self._segments, timestamp_ms, self.log_start_offset))
+
+    def find_newest(self) -> Steps[tuple[int, int] | None]:
+        """Steps to the offset and timestamp of the newest record; None if no record has a timestamp."""
+        return self._look_up(find_newest(self._segments))
+
+    def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
         self._require_online()
         try:
-            return find_timestamp(self._segments.all, timestamp_ms, self.log_start_offset)
+            return (yield from steps)
         except OSError as error:
+            self._require_online()
             raise storage_error(self.path, error) from error
 
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+        """What ``find_timestamp`` finds, at once."""
+        return at_once(self.find_timestamp(timestamp_ms))
+
     def max_timestamp(self) -> tuple[int, int] | None:
-        """Offset and timestamp of the newest record; None if no record has a timestamp."""
-        self._require_online()
-        try:
-            return find_newest(self._segments.all)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+        """What ``find_newest`` finds, at once."""
+        return at_once(self.find_newest())
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The newest leader epoch not after ``epoch`` and its end offset; (-1, -1) if that is not known."""

@@ -7,7 +7,8 @@ import struct
 import pytest
 
 from kohort.log import LogConfig
-from kohort.log._validation import validate
+from kohort.log._steps import at_once
+from kohort.log._validation import check_batch, check_own
 from kohort.protocol import ErrorCode, KafkaError, build_batch, parse_batch_header, verify_batch
 from kohort.protocol._batch import _write_crc
 from tests.log.batches import NOW_MS, batch, marker
