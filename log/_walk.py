@@ -71,7 +71,8 @@ class RecordWalk:
         self._count = self.left = count
         self.oldest = _LONG
         self.newest = -_LONG
-        #: Whether a record without a key was met, and one whose offset delta is not its place in the batch.
+        #: Whether a record without a key was met, and, of those that were compressed, one whose offset delta
+        #: is not its place in the batch.
         self.keyless = False
         self.unordered = False
 
