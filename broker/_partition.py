@@ -280,6 +280,7 @@ class Partition:
     def apply_retention(self, now_ms: int) -> None:
         if self._log is not None:
             self._log.apply_retention(now_ms)
+            self._plan_flush(self._log)
 
     def flush(self) -> None:
         """Return once everything is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""

@@ -284,6 +284,12 @@ class Topics:
         )
         for cut in opened.recovery.cuts:
             log.warning("%s: cut %d bytes at %d: %s", cut.path, cut.bytes_cut, cut.position, cut.reason)
+        if lost := opened.recovery.lost_offsets:
+            log.error(
+                "%s-%d ends at offset %d: %d offsets behind it were on the disk and are gone, restore the "
+                "files from a copy, or expect committed offsets behind the end",
+                *(name, index, opened.log_end_offset, lost),
+            )
         for damage in opened.recovery.damaged:
             log.error("%s: damaged at %d, left as it is: %s", damage.path, damage.position, damage.reason)
         return opened

@@ -15,11 +15,11 @@ from ._errors import DataFolderError, UndoError, storage_error
 from ._files import OS_FILES, FileSystem
 from ._flush import Flush
 from ._info import AppendInfo
-from ._lifetime import expired_segments, roll_is_due
+from ._lifetime import expired_segments, quiet_roll_is_due, roll_is_due
 from ._names import parse_partition_folder
 from ._recovery import open_files
 from ._segment import Segment
-from ._snapshot import write_snapshot
+from ._snapshot import remove_snapshot, write_snapshot
 from ._stamp import stamp
 from ._tidy import remove_partition
 from ._steps import Steps, at_once
@@ -74,6 +74,8 @@ class PartitionLog(CleanableLog):
                 keep_damage=keep_damage,
             )
             log = cls(folder, config, known_id, opened, fs)
+            if opened.report.found:
+                opened.report.lost_offsets = max(recovery_point - log.log_end_offset, 0)
             if not clean:
                 log.recovery_point = min(recovery_point, log.log_end_offset)
             log.log_start_offset = max(log.log_start_offset, log_start_offset)
@@ -193,13 +195,17 @@ class PartitionLog(CleanableLog):
         """Begin a new segment if that lets a compaction start with ``min_bytes`` or more; whether it did."""
         self._require_online()
         due = self.config.compacts and self.roll_helps_cleaning(min_bytes)
+        if due:
+            self._roll_alone(now_ms)
+        return due
+
+    def _roll_alone(self, now_ms: int) -> None:
+        """Begin a new segment without an append."""
         try:
-            if due:
-                self._roll(now_ms)
+            self._roll(now_ms)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
-        return due
 
     def _roll(self, now_ms: int) -> None:
         """Begin a new segment at the log's end. Until its file is there, the old one stays as it is."""
@@ -229,22 +235,32 @@ class PartitionLog(CleanableLog):
         return self.log_start_offset
 
     def apply_retention(self, now_ms: int) -> int:
-        """Remove segments by age and size and below the log start, never the active one; how many.
+        """Remove segments by age and size and below the log start; how many. If all are too old, the log goes
+        on with a new one; and one is begun where nothing came for ``segment.ms``.
 
-        Files that wait for removal since ``file.delete.delay.ms`` go, and so do producers that have expired.
+        Files that wait for removal since ``file.delete.delay.ms`` go, and so do producers that have expired,
+        and their snapshots with the segments that began there.
         """
         self._require_online()
+        if quiet_roll_is_due(self._segments.active, self.config, now_ms):
+            self._roll_alone(now_ms)
         count = expired_segments(
             self._segments.all,
             self.config,
             log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
             high_watermark=self.high_watermark,
             now_ms=now_ms,
         )
+        if count == len(self._segments):
+            self._roll_alone(now_ms)
         self._remove_segments(count, now_ms)
         self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
         try:
             self._segments.purge(now_ms)
+            while self._segments.gone:
+                remove_snapshot(self._fs, self.path, self._segments.gone[-1])
+                self._segments.gone.pop()
         except OSError as error:
             raise storage_error(self.path, error) from error
         return count

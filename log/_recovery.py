@@ -25,7 +25,7 @@ from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offset_of
 from ._producers import Producers
 from ._scan import Chain, Damage, batch_follows, verify_segment
 from ._segment import Segment
-from ._snapshot import read_snapshot, snapshot_offsets
+from ._snapshot import read_snapshot, snapshot_offsets, stray_snapshots
 from ._tidy import tidy
 
 
@@ -49,8 +49,14 @@ class Damaged(NamedTuple):
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening a partition did. ``verified_bytes`` is 0 after a clean stop."""
+    """What opening a partition did. ``verified_bytes`` is 0 after a clean stop.
 
+    ``found``: there were segments. ``lost_offsets``: so many offsets below the recovery point are missing at
+    the log's end, though their records were on the disk.
+    """
+
+    found: bool = False
+    lost_offsets: int = 0
     verified_bytes: int = 0
     cuts: list[Cut] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
@@ -122,6 +128,7 @@ class _Opening:
     def _find_segments(self, names: Sequence[str]) -> None:
         found = (offset_of(name) for name in names if name.endswith(LOG))
         bases = sorted(offset for offset in found if offset is not None)
+        self.report.found = bool(bases)
         if not bases:
             segment = Segment.create(self.fs, self.folder, self.log_start_offset, created_ms=self.now_ms)
             self.segments = [segment]
@@ -290,6 +297,9 @@ class _Opening:
         producers = Producers()
         limit = self.segments[dirty].base_offset if dirty < len(self.segments) else self.next_offset
         start = self._restore(producers, names, limit)
+        kept = [offset for offset in snapshot_offsets(names) if offset <= self.next_offset]
+        for offset in stray_snapshots(kept, (segment.base_offset for segment in self.segments)):
+            self._remove(file_name(offset, SNAPSHOT))
         self.epochs.cut_end(self.next_offset)
         # without the checkpoint every batch has to be asked for its epoch
         first = start if self.epochs.latest != UNDEFINED else self.segments[0].base_offset

@@ -28,7 +28,7 @@ EMPTY_RUN = Run(b"", 0, "", 0)
 class Segments:
     """There is always one. Methods raise OSError when the disk fails, and CorruptLogError."""
 
-    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "replacing")
+    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "gone", "replacing")
 
     def __init__(self, fs: FileSystem, path: str, segments: Sequence[Segment]) -> None:
         self._fs = fs
@@ -37,6 +37,8 @@ class Segments:
         self._bases = [segment.base_offset for segment in segments]
         #: A compaction is giving files their names: nothing is removed meanwhile.
         self.replacing = False
+        #: Where segments began that were taken out: producer snapshots of there are of no use.
+        self.gone: list[int] = []
         # files that were renamed for removal, and when that is due
         self._doomed: list[tuple[int, str]] = []
 
@@ -137,9 +139,13 @@ class Segments:
         except OSError:
             if not self._fs.exists(segment.file.path):
                 # its records are gone; what is left of it is removed at the next start
-                del self.all[0], self._bases[0]
+                self._forget_first()
             raise
         self._doomed += [(due_ms, path) for path in renamed]
+        self._forget_first()
+
+    def _forget_first(self) -> None:
+        self.gone.append(self._bases[0])
         del self.all[0], self._bases[0]
 
     def holds(self, segments: Sequence[Segment]) -> bool:
@@ -154,6 +160,7 @@ class Segments:
         """Put one segment in the place of neighbours that begin at the same offset; no file is touched."""
         assert self.holds(segments), "segments that are gone cannot be replaced"
         first = bisect_left(self._bases, segments[0].base_offset)
+        self.gone += self._bases[first + 1 : first + len(segments)]
         self.all[first : first + len(segments)] = [new]
         self._bases[first : first + len(segments)] = [new.base_offset]
 

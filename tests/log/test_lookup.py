@@ -45,6 +45,16 @@ def test_times_are_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
     assert log.offset_for_timestamp(150) == (2, 300, 0)
 
 
+def test_the_newest_time_of_a_segment_that_was_ended_is_known_after_a_restart(tmp_path: Path) -> None:
+    log = timed(open_log(tmp_path, LogConfig(segment_bytes=200)), 100, 300, 200)
+    assert len(list(Path(log.path).glob("*.log"))) > 1
+    log.close()
+    for path in sorted(Path(log.path).glob("*.timeindex"))[:-1]:
+        assert struct.unpack(">qi", path.read_bytes()[-12:])[0] in (100, 300)
+    log = open_log(tmp_path, LogConfig(segment_bytes=200))
+    assert log.offset_for_timestamp(101) == (2, 300, 0)
+
+
 def test_an_empty_log_and_records_without_time_have_none(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert log.max_timestamp() is None
