@@ -54,6 +54,7 @@ class Partition:
         "_flusher",
         "_log",
         "_missed",
+        "_told",
         "damage",
         "index",
         "leader_epoch",
@@ -77,6 +78,7 @@ class Partition:
         self.waiters: set[asyncio.Future[None]] = set()
         self._log = log
         self._flusher: Flusher | None = None
+        self._told: tuple[str, int] | None = None
         self._create = create
         # first batches that were refused since the folder could not be made
         self._missed: deque[BatchHeader] = deque(maxlen=_MAX_MISSED)
@@ -217,8 +219,8 @@ class Partition:
         at_least_one: bool = True,
         range_bytes: int | None = None,
     ) -> ReadInfo:
-        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE, and KAFKA_STORAGE_ERROR for files
-        that have changed under us.
+        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE, and CORRUPT_MESSAGE for a batch that
+        is damaged.
         """
         self.check_usable()
         if self._log is not None:
@@ -244,7 +246,9 @@ class Partition:
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
         """As PartitionLog.find_timestamp."""
-        return None if self._log is None else (yield from self._look_up(self._log.find_timestamp(timestamp_ms)))
+        return (
+            None if self._log is None else (yield from self._look_up(self._log.find_timestamp(timestamp_ms)))
+        )
 
     def find_newest(self) -> Steps[tuple[int, int] | None]:
         """As PartitionLog.find_newest."""
@@ -316,8 +320,12 @@ class Partition:
         self._log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
-        logger.error("%s-%d cannot be read: %s", self.topic.name, self.index, error)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        """One batch that is damaged: told once while clients ask for it again and again."""
+        place = (error.path, error.position)
+        if self._told != place:
+            self._told = place
+            logger.error("%s-%d cannot be read: %s", self.topic.name, self.index, error)
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))
 
     def wake(self) -> None:
         for waiter in self.waiters:

@@ -219,7 +219,12 @@ class Topics:
     @property
     def damaged(self) -> bool:
         """Whether a partition was left as it was found: the next start must look at the files again."""
-        return bool(self._damaged) or any(partition.damage for partition in self.partitions())
+        logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
+        return (
+            bool(self._damaged)
+            or any(partition.damage for partition in self.partitions())
+            or any(found.is_damaged for found in logs if found is not None)
+        )
 
     def write_checkpoints(self) -> None:
         """Make recovery points and log starts durable. Raises KafkaError."""
@@ -277,8 +282,8 @@ class Topics:
     def _open_log(self, name: str, index: int, entry: TopicEntry | None) -> PartitionLog:
         config = self._config(self._first_configs(name) if entry is None else entry.configs).log_config()
         topic_id = None if entry is None else entry.id
-        # the coordinator steps over what cannot be read of its own topic, and tells of it
-        keep_damage = name == OFFSETS_TOPIC and not self._settings.kohort_offsets_load_strict
+        # a damaged batch is answered as such; the coordinator steps over what cannot be read of its own topic
+        keep_damage = name != OFFSETS_TOPIC or not self._settings.kohort_offsets_load_strict
         opened = self._folder.open_log(
             name, index, config, now_ms=self._now_ms(), topic_id=topic_id, keep_damage=keep_damage
         )

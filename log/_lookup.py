@@ -18,15 +18,24 @@ STEP_RECORDS = 256
 
 
 def find_timestamp(
-    segments: Segments, timestamp_ms: int, start_offset: int
+    segments: Segments, timestamp_ms: int, start_offset: int, end_offset: int
 ) -> Steps[tuple[int, int, int] | None]:
     """Offset, timestamp and leader epoch of the first record at or behind ``start_offset`` that is not older.
 
-    None if every record is older. Between two steps the log may go on, and lose segments. Raises
-    CorruptLogError and OSError.
+    None if every record is older. Between two steps the log may go on, and lose segments. Batches that
+    cannot be told from others are left out; raises CorruptLogError for one whose checksum is wrong, and
+    OSError.
     """
     due = start_offset
-    while (found := _batch_from(segments, due, timestamp_ms)) is not None:
+    while True:
+        try:
+            found = _batch_from(segments, due, timestamp_ms)
+        except CorruptLogError as error:
+            if not segments.learn(error, end_offset):
+                raise
+            continue
+        if found is None:
+            return None
         segment, at, header = found
         if header.max_timestamp_ms >= timestamp_ms:
             record = yield from _first(segment, at, header, timestamp_ms, start_offset)
@@ -34,7 +43,6 @@ def find_timestamp(
                 return *record, header.leader_epoch
         due = header.next_offset
         yield None
-    return None
 
 
 def find_newest(segments: Segments) -> Steps[tuple[int, int] | None]:

@@ -21,8 +21,8 @@ from ._recovery import open_files
 from ._segment import Segment
 from ._snapshot import remove_snapshot, write_snapshot
 from ._stamp import stamp
-from ._tidy import remove_partition
 from ._steps import Steps, at_once
+from ._tidy import remove_partition
 from ._validation import CheckedBatch, check_batch, check_own
 
 #: Ask delete_records for everything below the high watermark.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..protocol import ErrorCode, KafkaError
 from ._config import LogConfig
 from ._epochs import UNDEFINED
-from ._errors import storage_error
+from ._errors import CorruptLogError, storage_error
 from ._files import FileSystem
 from ._flush import Flushing
 from ._info import ReadInfo
@@ -72,6 +72,11 @@ class ReadableLog:
         """Bytes of all batches, those below the log start that lie in a segment with live ones included."""
         return self._segments.size_bytes
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether batches are known to be damaged: what lies before and behind them is served."""
+        return any(segment.damage for segment in self._segments.all)
+
     # -- read ------------------------------------------------------------------------------------------------
 
     def read(
@@ -89,8 +94,9 @@ class ReadableLog:
 
         They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
         the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError. With ``range_bytes``, records of that many bytes or more are given as ``range``,
-        unread, where the file system is the operating system's own.
+        CorruptLogError for an offset that is damaged; what lies before and behind damage is given. With
+        ``range_bytes``, records of that many bytes or more are given as ``range``, unread, where the file
+        system is the operating system's own.
         """
         self._require_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -103,8 +109,8 @@ class ReadableLog:
         if committed:
             limit = self.last_stable_offset
         run = EMPTY_RUN
-        try:
-            if offset < limit:
+        while offset < limit:
+            try:
                 run = self._segments.read(
                     offset,
                     limit,
@@ -113,8 +119,12 @@ class ReadableLog:
                     at_least_one=at_least_one,
                     range_bytes=range_bytes,
                 )
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+                break
+            except CorruptLogError as error:
+                if not self._segments.learn(error, self.log_end_offset):
+                    raise
+            except OSError as error:
+                raise storage_error(self.path, error) from error
         return ReadInfo(
             run.records,
             self.high_watermark,
@@ -140,7 +150,8 @@ class ReadableLog:
         """Steps to the offset, timestamp and leader epoch of the first record that is not older; None if all
         are.
         """
-        return self._look_up(find_timestamp(self._segments, timestamp_ms, self.log_start_offset))
+        steps = find_timestamp(self._segments, timestamp_ms, self.log_start_offset, self.log_end_offset)
+        return self._look_up(steps)
 
     def find_newest(self) -> Steps[tuple[int, int] | None]:
         """Steps to the offset and timestamp of the newest record; None if no record has a timestamp."""

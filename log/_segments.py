@@ -6,8 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ._errors import CorruptLogError
 from ._files import FileSystem, sync_names
 from ._ranges import FileRange
+from ._scan import Damage, damaged_range
 from ._segment import Segment, Step
 
 
@@ -86,7 +88,10 @@ class Segments:
     ) -> Run:
         """A run of whole batches of one segment from ``offset`` on, all below ``limit``; one of
         ``range_bytes`` or more is given as a range of its file where that can be had.
+
+        It ends before damage that is known, and raises CorruptLogError where it would begin with some.
         """
+        self.since(offset)[0].require_intact(offset)
         found = self._find(offset)
         if found is None or found[1].base_offset >= limit:
             return EMPTY_RUN
@@ -98,6 +103,9 @@ class Segments:
             bound = limit
             step = segment.seek(limit)
             end = step.position if step is not None else end
+        damage = segment.damage_from(first.position)
+        if damage is not None and damage.position < end:
+            end, bound = damage.position, damage.first_offset
         stop, next_base = segment.run_end(first, end, max_bytes)
         if stop - first.position > max_bytes and not at_least_one:
             return EMPTY_RUN
@@ -107,6 +115,29 @@ class Segments:
         records = segment.read(first.position, stop) if found_range is None else b""
         end_offset = bound if next_base is None else next_base
         return Run(records, end_offset, segment.file.path, first.position, found_range)
+
+    def learn(self, error: CorruptLogError, log_end: int) -> bool:
+        """Take damage in that a walk has met, so that the next one steps over it; False if there is nothing
+        new to know. Raises OSError.
+        """
+        number = next((n for n, one in enumerate(self.all) if one.file.path == error.path), None)
+        if number is None:
+            return False
+        segment = self.all[number]
+        if any(damage.position <= error.position < damage.resume for damage in segment.damage):
+            return False
+        due, at = segment.base_offset, 0
+        try:
+            for step in segment.steps(segment.start_before(error.position)):
+                due, at = step.last_offset + 1, step.position + step.size
+        except CorruptLogError as met:
+            at = met.position
+        if at != error.position or at >= segment.size:
+            return False  # bytes that are no batch are not what it met
+        end = self._bases[number + 1] if number + 1 < len(self._bases) else log_end
+        found = damaged_range(segment, Damage(error.position, error.reason), due, end)
+        segment.damage = sorted([*segment.damage, found])
+        return True
 
     def aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of the aborted transactions that overlap offset .. end offset - 1."""

@@ -82,7 +82,9 @@ def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -
         again = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
         yield from rules.refuse(again)
     if walk.unordered and header.codec != Codec.NONE:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the offset deltas of the records do not count from 0")
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "the offset deltas of the records do not count from 0"
+        )
     return CheckedBatch(header, max(rules.time(walk.newest), _NO_TIMESTAMP))
 
 
@@ -155,7 +157,11 @@ def _check_client_header(header: BatchHeader) -> None:
 
 
 def _plain(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
-    if header.codec == Codec.LZ4 and payload[_LZ4_FLAGS_AT:][:1] and not payload[_LZ4_FLAGS_AT] & _LZ4_INDEPENDENT:
+    if (
+        header.codec == Codec.LZ4
+        and payload[_LZ4_FLAGS_AT:][:1]
+        and not payload[_LZ4_FLAGS_AT] & _LZ4_INDEPENDENT
+    ):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "blocks of an LZ4 frame that depend on each other")
     try:
         return (yield from unpacked(header, payload))
@@ -203,8 +209,8 @@ class _RecordRules:
                 )
             if time_ms > now_ms + config.message_timestamp_after_max_ms:
                 return (
-                    f"timestamp {time_ms} is {time_ms - now_ms} ms ahead of the broker: set the clock right or "
-                    f"raise message.timestamp.after.max.ms, now {config.message_timestamp_after_max_ms}"
+                    f"timestamp {time_ms} is {time_ms - now_ms} ms ahead of the broker: set the clock right "
+                    f"or raise message.timestamp.after.max.ms, now {config.message_timestamp_after_max_ms}"
                 )
         elif self._header.log_append_time:
             return "LogAppendTime is set by brokers alone"

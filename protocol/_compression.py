@@ -98,8 +98,8 @@ def decompress(codec: int, payload: Bytes, most_bytes: int = MAX_DECOMPRESSED_BY
     """The records behind a batch's header; ``payload`` itself where there is nothing to do.
 
     ``codec`` is a number of :class:`Codec`. Raises CorruptBatchError for one that is not assigned and for
-    data that does not decompress, as BrokenOffBatchError where it comes out piece by piece, GrownTooLargeError for more than ``most_bytes``, MAX_DECOMPRESSED_BYTES or
-    MAX_COMPRESSION_RATIO.
+    data that does not decompress, as BrokenOffBatchError where it comes out piece by piece, and
+    GrownTooLargeError for more than ``most_bytes``, MAX_DECOMPRESSED_BYTES or MAX_COMPRESSION_RATIO.
     """
     if codec == Codec.NONE:
         return payload

@@ -118,7 +118,9 @@ def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
     if not isinstance(error, RecordsError):
         return []
     make = request.part("TopicProduceResponse", "PartitionProduceResponse", "BatchIndexAndErrorMessage")
-    return [make(batch_index=record.index, batch_index_error_message=record.message) for record in error.records]
+    return [
+        make(batch_index=record.index, batch_index_error_message=record.message) for record in error.records
+    ]
 
 
 async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:

@@ -1,5 +1,5 @@
-"""Batches drawn by chance, good and broken, are taken or refused by a Produce as by the cluster of ``--bootstrap``,
-and lie in the log as they do there.
+"""Batches drawn by chance, good and broken, are taken or refused as by the cluster of ``--bootstrap``, and
+lie in the log as they do there.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def stored(wire: Wire, topic: str, offset: int) -> tuple[bytes, bytes]:
     )  # fmt: skip
     answer = wire.call(
         ApiKey.FETCH, 11,
-        replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=1, isolation_level=0, session_id=0, session_epoch=-1,
+        replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=1, isolation_level=0,
+        session_id=0, session_epoch=-1,
         topics=[part(ApiKey.FETCH, 11, "FetchTopic", topic=topic, partitions=[partition])],
         forgotten_topics_data=[], rack_id="",
     )  # fmt: skip

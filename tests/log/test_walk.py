@@ -94,9 +94,6 @@ def test_any_bytes_are_records_or_are_refused(packed: bool) -> None:
     rows = b"".join(record(n, n, b"key", b"value", n % 3) for n in range(40))
     random = Random(5)
     for data in (damage(rows, random) for _ in range(3_000)):
-        walk = RecordWalk(data, 40, packed=packed)
-        try:
-            while not walk.advance(7):
-                pass
-        except UnreadableRecordError as error:
-            assert error.code in (ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR)
+        outcome = _outcome(RecordWalk(data, 40, packed=packed), 1)
+        codes = (ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR)
+        assert isinstance(outcome, tuple) or outcome in codes

@@ -74,7 +74,9 @@ class DrawnBatch:
         value = random.choice([None, b"", b"v" * random.choice([3, 90, 9_000])])
         headers = random.choice([[], [], [(b"h", b"x")], [(b"", None), (b"name", b"y" * 200)]])
         if fault == "time":
-            fields["time"] = self._pick("time", 0, 10 * YEAR_MS, -(50 * YEAR_MS), -self.base_ms - 1, 2**62, -(2**62))
+            fields["time"] = self._pick(
+                "time", 0, 10 * YEAR_MS, -(50 * YEAR_MS), -self.base_ms - 1, 2**62, -(2**62)
+            )
         delta = self._pick("delta", number, *WRONG) if fault == "delta" else number
         attributes = self._pick("attributes", 0, 1, 8, 255) if fault == "attributes" else 0
         body = bytearray([attributes])
@@ -100,7 +102,9 @@ class DrawnBatch:
         for name, content in headers:
             out += varint(self._pick("name", len(name), *WRONG) if wrong == "name" else len(name)) + name
             size = -1 if content is None else len(content)
-            out += varint(self._pick("content", size, *WRONG) if wrong == "content" else size) + (content or b"")
+            out += varint(self._pick("content", size, *WRONG) if wrong == "content" else size) + (
+                content or b""
+            )
             wrong = ""
         return out
 
@@ -176,14 +180,24 @@ class DrawnBatch:
             case 1:
                 fields[5] |= self._pick("attributes", 0, 0x08, 0x08, 0x20, 0x40, 0x80, 0x4000, -0x8000)
             case 2:
-                fields[6] = self._pick("last delta", fields[6], -1, 0, min(fields[6] + 1, 2**31 - 1), 2**31 - 1)
+                fields[6] = self._pick(
+                    "last delta", fields[6], -1, 0, min(fields[6] + 1, 2**31 - 1), 2**31 - 1
+                )
             case 3:
                 fields[12] = self._pick("count", fields[12], -1, 0, min(fields[12] + 1, 2**31 - 1), 2**31 - 1)
             case 4:
-                fields[12] = self._pick("records claimed", fields[12], min(fields[12] + 1, 2**31 - 1), max(fields[12] - 1, 1), 1_000)
+                fields[12] = self._pick(
+                    "records claimed",
+                    fields[12],
+                    min(fields[12] + 1, 2**31 - 1),
+                    max(fields[12] - 1, 1),
+                    1_000,
+                )
                 fields[6] = fields[12] - 1
             case 5:
-                fields[8] = self._pick("newest", fields[8], -1, 0, self.now_ms + 10 * YEAR_MS, 2**63 - 1, -(2**63))
+                fields[8] = self._pick(
+                    "newest", fields[8], -1, 0, self.now_ms + 10 * YEAR_MS, 2**63 - 1, -(2**63)
+                )
             case 6:
                 others = (-1, 0, self.now_ms + 10 * YEAR_MS, self.now_ms + 3_595_000, 2**63 - 1, -(2**63), -2)
                 fields[7] = self._pick("base time", fields[7], *others)
@@ -221,7 +235,9 @@ def random_pair(random: Random) -> tuple[int, int]:
 def message_set(random: Random, now_ms: int) -> bytes:
     """Messages as clients before 0.11 sent them, magic 0 or 1, maybe packed in one."""
     magic = random.choice([0, 1])
-    inner = b"".join(_message(magic, 0, n, b"k", b"value-%d" % n, now_ms) for n in range(random.choice([1, 3])))
+    inner = b"".join(
+        _message(magic, 0, n, b"k", b"value-%d" % n, now_ms) for n in range(random.choice([1, 3]))
+    )
     codec, pack = random.choice([(0, bytes), (1, gzip.compress), (2, xerial), (3, _lz4)])
     if not codec:
         return inner
