@@ -44,9 +44,9 @@ MAX_RECORD_ERRORS: Final = 100
 
 
 class RecordError(NamedTuple):
-    """What is wrong with one record, ``index`` being its place in the batch, from 0."""
+    """What is wrong with one record, ``batch_index`` being its place in the batch, from 0."""
 
-    index: int
+    batch_index: int
     message: str
 
 
@@ -56,7 +56,9 @@ class RecordsError(KafkaError):
     def __init__(self, code: ErrorCode, records: Sequence[RecordError]) -> None:
         first = records[0]
         many = f"{len(records)} or more" if len(records) == MAX_RECORD_ERRORS else str(len(records))
-        super().__init__(code, f"{many} records are refused, the first at {first.index}: {first.message}")
+        super().__init__(
+            code, f"{many} records are refused, the first at {first.batch_index}: {first.message}"
+        )
         self.records = records
 
 

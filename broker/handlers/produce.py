@@ -119,7 +119,8 @@ def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
         return []
     make = request.part("TopicProduceResponse", "PartitionProduceResponse", "BatchIndexAndErrorMessage")
     return [
-        make(batch_index=record.index, batch_index_error_message=record.message) for record in error.records
+        make(batch_index=record.batch_index, batch_index_error_message=record.message)
+        for record in error.records
     ]
 
 

@@ -18,7 +18,7 @@ from tests.clients.alike.batches import DrawnBatch, message_set
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
 BATCHES = 500
-TOPICS = {
+TOPICS: dict[str, Any] = {
     "plain": {},
     "stamping": {"message_timestamp_type": "LogAppendTime"},
     "compacted": {"cleanup_policy": "compact"},

@@ -51,7 +51,7 @@ def later_record() -> bytes:
     """A batch whose header says now, one of whose records is two hours later."""
     records = bytes([18, 0]) + _varint(7_200_000) + bytes([0, 1, 1, 0])
     data = build_batch([(None, None, ())], timestamp_ms=NOW_MS)[:61] + records
-    return edited(8, ">i", len(data) - 12, data=data)
+    return edited(8, ">i", len(data) - 12, data=bytes(data))
 
 
 def emptied() -> bytes:
@@ -208,7 +208,7 @@ def test_the_records_that_are_refused_are_named() -> None:
     keyless = bytes(build_batch([(None if n % 2 else b"k", b"v", ()) for n in range(5)], timestamp_ms=NOW_MS))
     with pytest.raises(RecordsError) as caught:
         stored(keyless, LogConfig(cleanup_policy="compact"))
-    assert [record.index for record in caught.value.records] == [1, 3]
+    assert [record.batch_index for record in caught.value.records] == [1, 3]
     assert all("without a key" in record.message for record in caught.value.records)
     many = bytes(build_batch([(None, b"v", ())] * 5_000, timestamp_ms=NOW_MS))
     with pytest.raises(RecordsError) as caught:

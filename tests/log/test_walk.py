@@ -29,7 +29,8 @@ def record(time: int, delta: int, key: bytes | None, value: bytes | None, header
 
 def drawn(random: Random) -> tuple[bytes, list[int], bool]:
     """Records in runs of those that are alike; their times, and whether one has no key."""
-    out, times, keyless = b"", [], False
+    out, keyless = b"", False
+    times: list[int] = []
     while len(times) < random.choice([1, 20, 300, 9_000]):
         size, has_key = random.choice([0, 5, 40, 63, 64, 200, 9_000]), random.random() < 0.9
         headers = random.choice([0, 0, 0, 1, 3])

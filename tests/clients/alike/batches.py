@@ -72,7 +72,12 @@ class DrawnBatch:
         fields["time"] = random.choice([0, 1, 70, -3, 9_000])
         key = b"key-%d" % number if self.keys and random.random() < 0.95 else None
         value = random.choice([None, b"", b"v" * random.choice([3, 90, 9_000])])
-        headers = random.choice([[], [], [(b"h", b"x")], [(b"", None), (b"name", b"y" * 200)]])
+        some: list[list[tuple[bytes, bytes | None]]] = [
+            [],
+            [(b"h", b"x")],
+            [(b"", None), (b"name", b"y" * 200)],
+        ]
+        headers = random.choice([[], *some])
         if fault == "time":
             fields["time"] = self._pick(
                 "time", 0, 10 * YEAR_MS, -(50 * YEAR_MS), -self.base_ms - 1, 2**62, -(2**62)
@@ -238,7 +243,9 @@ def message_set(random: Random, now_ms: int) -> bytes:
     inner = b"".join(
         _message(magic, 0, n, b"k", b"value-%d" % n, now_ms) for n in range(random.choice([1, 3]))
     )
-    codec, pack = random.choice([(0, bytes), (1, gzip.compress), (2, xerial), (3, _lz4)])
+    packings: list[tuple[int, Callable[[bytes], bytes]]]
+    packings = [(0, bytes), (1, gzip.compress), (2, xerial), (3, _lz4)]
+    codec, pack = random.choice(packings)
     if not codec:
         return inner
     return _message(magic, codec, 0, None, pack(inner), now_ms)
