@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..coordinator import GroupCoordinator
 from ._live_settings import LiveSettings
+from ._long_work import LongWork
 from ._producer_ids import ProducerIds
 from ._settings import BrokerSettings
 from ._state_file import StateFile
@@ -43,6 +44,7 @@ class Node:
     quotas_file: StateFile
     throttle: Throttle
     gate: Gate | None = None
+    long_work: LongWork = field(default_factory=LongWork)
 
     @property
     def node_id(self) -> int:

@@ -12,7 +12,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from ..log import AppendInfo, CorruptLogError, PartitionLog, ReadInfo, Salvaged
+from ..log import (
+    AppendInfo,
+    CheckedBatch,
+    CorruptLogError,
+    PartitionLog,
+    ReadInfo,
+    Result,
+    Salvaged,
+    Steps,
+    check_batch,
+)
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
@@ -44,6 +54,7 @@ class Partition:
         "_flusher",
         "_log",
         "_missed",
+        "_told",
         "damage",
         "index",
         "leader_epoch",
@@ -67,6 +78,7 @@ class Partition:
         self.waiters: set[asyncio.Future[None]] = set()
         self._log = log
         self._flusher: Flusher | None = None
+        self._told: tuple[str, int] | None = None
         self._create = create
         # first batches that were refused since the folder could not be made
         self._missed: deque[BatchHeader] = deque(maxlen=_MAX_MISSED)
@@ -104,6 +116,13 @@ class Partition:
         if self.damage is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
 
+    def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
+        """As PartitionLog.check."""
+        self.check_usable()
+        if self._log is not None:
+            return self._log.check(records, now_ms=now_ms)
+        return check_batch(records, self.topic.config.log_config(), now_ms=now_ms)
+
     def append(
         self,
         records: bytes | bytearray,
@@ -111,6 +130,7 @@ class Partition:
         now_ms: int,
         leader_epoch: int | None = None,
         from_client: bool = True,
+        checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Append batches, wake who waits for them, and see to it that they are flushed when they have to be.
 
@@ -127,6 +147,7 @@ class Partition:
             leader_epoch=self.leader_epoch if leader_epoch is None else leader_epoch,
             from_client=from_client,
             flush_when_due=not from_client,
+            checked=checked,
         )
         if self._log.high_watermark > seen:
             self.wake()
@@ -198,8 +219,8 @@ class Partition:
         at_least_one: bool = True,
         range_bytes: int | None = None,
     ) -> ReadInfo:
-        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE, and KAFKA_STORAGE_ERROR for files
-        that have changed under us.
+        """As PartitionLog.read; raises KafkaError OFFSET_OUT_OF_RANGE, and CORRUPT_MESSAGE for a batch that
+        is damaged.
         """
         self.check_usable()
         if self._log is not None:
@@ -223,15 +244,20 @@ class Partition:
         self.check_usable()
         return iter(()) if self._log is None else self._log.salvage(offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        try:
-            return None if self._log is None else self._log.offset_for_timestamp(timestamp_ms)
-        except CorruptLogError as error:
-            raise self._unreadable(error) from error
+    def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
+        """As PartitionLog.find_timestamp."""
+        return (
+            None if self._log is None else (yield from self._look_up(self._log.find_timestamp(timestamp_ms)))
+        )
 
-    def max_timestamp(self) -> tuple[int, int] | None:
+    def find_newest(self) -> Steps[tuple[int, int] | None]:
+        """As PartitionLog.find_newest."""
+        return None if self._log is None else (yield from self._look_up(self._log.find_newest()))
+
+    def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
+        self.check_usable()
         try:
-            return None if self._log is None else self._log.max_timestamp()
+            return (yield from steps)
         except CorruptLogError as error:
             raise self._unreadable(error) from error
 
@@ -258,6 +284,7 @@ class Partition:
     def apply_retention(self, now_ms: int) -> None:
         if self._log is not None:
             self._log.apply_retention(now_ms)
+            self._plan_flush(self._log)
 
     def flush(self) -> None:
         """Return once everything is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
@@ -293,8 +320,12 @@ class Partition:
         self._log.close()
 
     def _unreadable(self, error: CorruptLogError) -> KafkaError:
-        logger.error("%s-%d cannot be read: %s", self.topic.name, self.index, error)
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        """One batch that is damaged: told once while clients ask for it again and again."""
+        place = (error.path, error.position)
+        if self._told != place:
+            self._told = place
+            logger.error("%s-%d cannot be read: %s", self.topic.name, self.index, error)
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))
 
     def wake(self) -> None:
         for waiter in self.waiters:

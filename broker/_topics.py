@@ -219,7 +219,12 @@ class Topics:
     @property
     def damaged(self) -> bool:
         """Whether a partition was left as it was found: the next start must look at the files again."""
-        return bool(self._damaged) or any(partition.damage for partition in self.partitions())
+        logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
+        return (
+            bool(self._damaged)
+            or any(partition.damage for partition in self.partitions())
+            or any(found.is_damaged for found in logs if found is not None)
+        )
 
     def write_checkpoints(self) -> None:
         """Make recovery points and log starts durable. Raises KafkaError."""
@@ -277,13 +282,19 @@ class Topics:
     def _open_log(self, name: str, index: int, entry: TopicEntry | None) -> PartitionLog:
         config = self._config(self._first_configs(name) if entry is None else entry.configs).log_config()
         topic_id = None if entry is None else entry.id
-        # the coordinator steps over what cannot be read of its own topic, and tells of it
-        keep_damage = name == OFFSETS_TOPIC and not self._settings.kohort_offsets_load_strict
+        # a damaged batch is answered as such; the coordinator steps over what cannot be read of its own topic
+        keep_damage = name != OFFSETS_TOPIC or not self._settings.kohort_offsets_load_strict
         opened = self._folder.open_log(
             name, index, config, now_ms=self._now_ms(), topic_id=topic_id, keep_damage=keep_damage
         )
         for cut in opened.recovery.cuts:
             log.warning("%s: cut %d bytes at %d: %s", cut.path, cut.bytes_cut, cut.position, cut.reason)
+        if lost := opened.recovery.lost_offsets:
+            log.error(
+                "%s-%d ends at offset %d: %d offsets behind it were on the disk and are gone, restore the "
+                "files from a copy, or expect committed offsets behind the end",
+                *(name, index, opened.log_end_offset, lost),
+            )
         for damage in opened.recovery.damaged:
             log.error("%s: damaged at %d, left as it is: %s", damage.path, damage.position, damage.reason)
         return opened

@@ -18,6 +18,8 @@ from ._ranges import FileRange
 from ._records import decode_records, record_at
 from ._recovery import Cut, RecoveryReport
 from ._salvage import Salvaged
+from ._steps import Result, Steps, at_once
+from ._validation import CheckedBatch, RecordsError, check_batch
 
 __all__ = [
     "CREATE_TIME",
@@ -26,6 +28,7 @@ __all__ = [
     "OS_FILES",
     "UP_TO_HIGH_WATERMARK",
     "AppendInfo",
+    "CheckedBatch",
     "CleanReport",
     "Cleaning",
     "CorruptLogError",
@@ -41,8 +44,13 @@ __all__ = [
     "LogConfig",
     "PartitionLog",
     "ReadInfo",
+    "RecordsError",
     "RecoveryReport",
+    "Result",
     "Salvaged",
+    "Steps",
+    "at_once",
+    "check_batch",
     "decode_records",
     "encode_uuid",
     "record_at",

@@ -128,6 +128,8 @@ class BatchFilter:
         """True or False if the batch stays or goes whole, None if its records must tell."""
         base, _, _, _, _, attributes, delta, _, _, _, _, _, count = fields
         last = base + delta
+        if base in self._keys.odd:
+            return None
         if last >= self._keys.next_offset and base >= self._keys.first_offset and not attributes & CONTROL:
             return None if attributes & TRANSACTIONAL else True
         if attributes & (TRANSACTIONAL | CONTROL | DELETE_HORIZON) or base < self._keys.first_offset:
@@ -152,7 +154,7 @@ class BatchFilter:
             return self._control(data, position, header)
         if header.transactional and self._transactions.is_aborted(header.producer_id, header.last_offset):
             return False
-        if header.base_offset >= self._keys.next_offset:
+        if header.base_offset >= self._keys.next_offset or header.base_offset in self._keys.odd:
             return True
         try:
             end = position + header.size

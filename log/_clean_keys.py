@@ -39,6 +39,7 @@ class KeyMap:
         "full",
         "newest",
         "next_offset",
+        "odd",
         "records",
         "tombstones",
     )
@@ -49,6 +50,9 @@ class KeyMap:
         self.newest: dict[bytes, int] = {}
         #: Offsets of records without a value, of superseded ones too.
         self.tombstones: set[int] = set()
+        #: Base offsets of batches with a record whose offset delta lies outside of it. Clients may send
+        #: such: where they claim to be is another record's place, so they count for no key, and stay.
+        self.odd: set[int] = set()
         #: How many records were looked at.
         self.records = 0
         #: No room for another batch.
@@ -93,9 +97,9 @@ class KeyMap:
                         try:
                             if attributes & CODEC:
                                 records = plain_records(data, position, end, attributes)
-                                self._take(records, 0, len(records), base, count)
+                                self._take(records, 0, len(records), base, delta, count)
                             else:
-                                self._take(data, position + BATCH_OVERHEAD, end, base, count)
+                                self._take(data, position + BATCH_OVERHEAD, end, base, delta, count)
                         except (CorruptBatchError, IndexError, ValueError) as error:
                             raise CorruptBatchError(f"records cannot be read: {error}", position) from error
                     self.next_offset = base + delta + 1
@@ -109,7 +113,9 @@ class KeyMap:
             return False
         return not (attributes & TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset))
 
-    def _take(self, records: bytes, position: int, size: int, base_offset: int, count: int) -> None:
+    def _take(
+        self, records: bytes, position: int, size: int, base_offset: int, last_delta: int, count: int
+    ) -> None:
         """Most of a compaction's time goes by here: varints of one byte are read in place."""
         newest = self.newest
         known = len(newest)
@@ -129,7 +135,7 @@ class KeyMap:
                 position += 1
             delta = records[position + 1]
             if delta < 0x80:
-                delta >>= 1
+                delta = -1 if delta & 1 else delta >> 1
                 position += 2
             else:
                 delta, position = read_varint(records, position + 1)
@@ -142,9 +148,12 @@ class KeyMap:
             found += 1
             if length >= 0:
                 key_end = position + length
-                newest[records[position:key_end]] = base_offset + delta
-                if records[key_end] & 1 and read_varint(records, key_end)[0] < 0:
-                    self.tombstones.add(base_offset + delta)
+                if not 0 <= delta <= last_delta:
+                    self.odd.add(base_offset)
+                else:
+                    newest[records[position:key_end]] = base_offset + delta
+                    if records[key_end] & 1 and read_varint(records, key_end)[0] < 0:
+                        self.tombstones.add(base_offset + delta)
                 if key_end >= end:
                     raise ValueError("a record shorter than its fields")
             position = end

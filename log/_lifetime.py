@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from ..protocol import BatchHeader
 from ._config import LogConfig
@@ -19,7 +18,6 @@ def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeade
     """
     if not active.size:
         return False
-    longest = min(config.segment_ms, config.max_compaction_lag_ms) if config.compacts else config.segment_ms
     if len(headers) == 1:
         newest, size = headers[0].max_timestamp_ms, headers[0].size
     else:
@@ -29,28 +27,52 @@ def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeade
     age = newest - first if first >= 0 else now_ms - active.created_ms
     return (
         active.size + size > config.segment_bytes
-        or age > longest
+        or age > _longest_ms(config)
         or active.index.is_full(config.segment_index_bytes)
         or active.time_index.is_full(config.segment_index_bytes)
         or headers[-1].last_offset - active.base_offset > MAX_RELATIVE_OFFSET
     )
 
 
-def expired_segments(
-    segments: Sequence[Segment], config: LogConfig, *, log_start_offset: int, high_watermark: int, now_ms: int
-) -> int:
-    """How many of the first segments are to go.
+def quiet_roll_is_due(active: Segment, config: LogConfig, now_ms: int) -> bool:
+    """Whether a segment to which nothing more comes is too old by the clock: else it would never be compacted
+    or removed. Its age counts from its first batch's timestamp, unless that lies outside of the time for
+    which the segment was open.
+    """
+    if not active.size:
+        return False
+    first = active.first_timestamp_ms
+    begun_ms = first if active.created_ms <= first <= now_ms else active.created_ms
+    return now_ms - begun_ms > _longest_ms(config)
 
-    They lie below the log start, or all their records are older than ``retention.ms``, or the log without
-    them still has ``retention.bytes``. The active segment stays, and so does what lies above the high
-    watermark.
+
+def _longest_ms(config: LogConfig) -> int:
+    return min(config.segment_ms, config.max_compaction_lag_ms) if config.compacts else config.segment_ms
+
+
+def expired_segments(
+    segments: Sequence[Segment],
+    config: LogConfig,
+    *,
+    log_start_offset: int,
+    log_end_offset: int,
+    high_watermark: int,
+    now_ms: int,
+) -> int:
+    """How many of the first segments are to go, which may be all of them.
+
+    All their records are older than ``retention.ms``, or the log without them still has ``retention.bytes``,
+    or they lie below the log start and are not written to any more. What lies above the high watermark stays,
+    and so does an empty active segment.
     """
     excess = sum(segment.size for segment in segments) - config.retention_bytes
+    ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]
     count = 0
-    for segment, following in pairwise(segments):
-        if following.base_offset > high_watermark:
+    for segment, end in zip(segments, ends, strict=True):
+        active = segment is segments[-1]
+        if end > high_watermark or (active and not segment.size):
             break
-        below_start = following.base_offset <= log_start_offset
+        below_start = end <= log_start_offset and not active
         by_size = config.deletes and config.retention_bytes >= 0 and excess >= segment.size
         if not (below_start or by_size or (config.deletes and _is_old(segment, config, now_ms))):
             break

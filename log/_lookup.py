@@ -1,62 +1,118 @@
-"""Finding offsets by time (ListOffsets)."""
+"""Finding offsets by time (ListOffsets), in steps: a batch may hold millions of records."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ..protocol import BatchHeader, CorruptBatchError, verify_batch
+from ..protocol import BATCH_OVERHEAD, BatchHeader, Codec, CorruptBatchError, verify_batch
 from ._errors import CorruptLogError
-from ._records import Record, decode_records
+from ._records import record_at
 from ._segment import Segment
+from ._segments import Segments
+from ._steps import Steps
 from ._timeindex import NO_TIMESTAMP
+from ._unpack import unpacked
+from ._walk import RecordWalk, UnreadableRecordError
+
+#: Batches and records that are looked at between two turns of others.
+STEP_BATCHES = 256
+STEP_RECORDS = 256
 
 
 def find_timestamp(
-    segments: Sequence[Segment], timestamp_ms: int, start_offset: int
-) -> tuple[int, int, int] | None:
+    segments: Segments, timestamp_ms: int, start_offset: int, end_offset: int
+) -> Steps[tuple[int, int, int] | None]:
     """Offset, timestamp and leader epoch of the first record at or behind ``start_offset`` that is not older.
 
-    None if every record is older. Raises CorruptLogError and OSError.
+    None if every record is older. Between two steps the log may go on, and lose segments. Batches that
+    cannot be told from others are left out; raises CorruptLogError for one whose checksum is wrong, and
+    OSError.
     """
-    for segment in segments:
-        if segment.max_timestamp[0] < timestamp_ms:
+    due = start_offset
+    while True:
+        try:
+            found = _batch_from(segments, due, timestamp_ms)
+        except CorruptLogError as error:
+            if not segments.learn(error, end_offset):
+                raise
             continue
-        position = segment.start_for(segment.time_index.offset_before(timestamp_ms))
-        for at, header in segment.headers(position):
-            if header.max_timestamp_ms < timestamp_ms or header.last_offset < start_offset:
-                continue
-            for offset, timestamp, _, _ in _records(segment, at, header):
-                if timestamp >= timestamp_ms and offset >= start_offset:
-                    return offset, timestamp, header.leader_epoch
-    return None
+        if found is None:
+            return None
+        segment, at, header = found
+        if header.max_timestamp_ms >= timestamp_ms:
+            record = yield from _first(segment, at, header, timestamp_ms, start_offset)
+            if record is not None:
+                return *record, header.leader_epoch
+        due = header.next_offset
+        yield None
 
 
-def find_newest(segments: Sequence[Segment]) -> tuple[int, int] | None:
+def find_newest(segments: Segments) -> Steps[tuple[int, int] | None]:
     """Offset and timestamp of the first record with the largest timestamp; None if none has one."""
-    newest = max(segments, key=lambda segment: segment.max_timestamp[0])
+    newest = max(segments.all, key=lambda segment: segment.max_timestamp[0])
     timestamp_ms, last_offset = newest.max_timestamp
     if timestamp_ms == NO_TIMESTAMP:
         return None
     for at, header in newest.headers(newest.start_for(last_offset)):
         if header.max_timestamp_ms == timestamp_ms:
-            for offset, timestamp, _, _ in _records(newest, at, header):
-                if timestamp == timestamp_ms:
-                    return offset, timestamp
+            found = yield from _first(newest, at, header, timestamp_ms, header.base_offset)
             # a producer's header may claim a time that none of its records has
-            return header.last_offset, timestamp_ms
+            return (header.last_offset, timestamp_ms) if found is None else found
     return None
 
 
-def _records(segment: Segment, position: int, header: BatchHeader) -> list[Record]:
-    """The records of a batch. What a producer sent that cannot be read, though its checksum is right, counts
-    as one record at the batch's base offset with its newest time.
+def _batch_from(segments: Segments, due: int, timestamp_ms: int) -> tuple[Segment, int, BatchHeader] | None:
+    """The first batch that ends at or behind ``due`` and may have such a record, or the last of the
+    STEP_BATCHES that were looked at.
+    """
+    looked = 0
+    for segment in segments.since(due):
+        if segment.max_timestamp[0] < timestamp_ms:
+            continue
+        first = max(segment.time_index.offset_before(timestamp_ms), due)
+        for at, header in segment.headers(segment.start_for(first)):
+            if header.last_offset < due:
+                continue
+            looked += 1
+            if header.max_timestamp_ms >= timestamp_ms or looked == STEP_BATCHES:
+                return segment, at, header
+    return None
+
+
+def _first(
+    segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, start_offset: int
+) -> Steps[tuple[int, int] | None]:
+    """Offset and time of the batch's first record at or behind ``start_offset`` that is not older.
+
+    What a producer sent that cannot be read, though its checksum is right, counts as one record at the
+    batch's base offset with its newest time.
     """
     data = segment.read(position, position + header.size)
     try:
-        return decode_records(data, header)
-    except CorruptBatchError:
+        plain = yield from unpacked(header, memoryview(data)[BATCH_OVERHEAD:])
+        return (yield from _first_of(plain, header, timestamp_ms, start_offset))
+    except (CorruptBatchError, UnreadableRecordError, IndexError, ValueError):
         try:
             verify_batch(data, header)
         except CorruptBatchError as error:
             raise CorruptLogError(segment.file.path, position, str(error)) from error
-        return [(header.base_offset, header.max_timestamp_ms, None, None)]
+        return (header.base_offset, header.max_timestamp_ms) if header.base_offset >= start_offset else None
+
+
+def _first_of(
+    plain: bytes, header: BatchHeader, timestamp_ms: int, start_offset: int
+) -> Steps[tuple[int, int] | None]:
+    walk = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
+    done = False
+    while not done:
+        at = walk.at
+        done = walk.advance(STEP_RECORDS)
+        newest_ms = header.base_timestamp_ms + walk.newest
+        while (header.log_append_time or newest_ms >= timestamp_ms) and at < walk.at:
+            delta, later_ms, _, _, at = record_at(plain, at)
+            time_ms = (
+                header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + later_ms
+            )
+            if time_ms >= timestamp_ms and header.base_offset + delta >= start_offset:
+                return header.base_offset + delta, time_ms
+        walk.forget_times()
+        yield None
+    return None

@@ -15,14 +15,15 @@ from ._errors import DataFolderError, UndoError, storage_error
 from ._files import OS_FILES, FileSystem
 from ._flush import Flush
 from ._info import AppendInfo
-from ._lifetime import expired_segments, roll_is_due
+from ._lifetime import expired_segments, quiet_roll_is_due, roll_is_due
 from ._names import parse_partition_folder
 from ._recovery import open_files
 from ._segment import Segment
-from ._snapshot import write_snapshot
+from ._snapshot import remove_snapshot, write_snapshot
 from ._stamp import stamp
+from ._steps import Steps, at_once
 from ._tidy import remove_partition
-from ._validation import validate
+from ._validation import CheckedBatch, check_batch, check_own
 
 #: Ask delete_records for everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
@@ -73,6 +74,8 @@ class PartitionLog(CleanableLog):
                 keep_damage=keep_damage,
             )
             log = cls(folder, config, known_id, opened, fs)
+            if opened.report.found:
+                opened.report.lost_offsets = max(recovery_point - log.log_end_offset, 0)
             if not clean:
                 log.recovery_point = min(recovery_point, log.log_end_offset)
             log.log_start_offset = max(log.log_start_offset, log_start_offset)
@@ -105,6 +108,13 @@ class PartitionLog(CleanableLog):
 
     # -- append ----------------------------------------------------------------------------------------------
 
+    def check(self, records: bytes | bytearray, *, now_ms: int) -> Steps[CheckedBatch]:
+        """Steps to what ``append`` asks for a client's batch, which may hold millions of records. Raises
+        KafkaError with the wire code.
+        """
+        self._require_online()
+        return check_batch(records, self.config, now_ms=now_ms)
+
     def append(
         self,
         records: bytes | bytearray,
@@ -113,18 +123,24 @@ class PartitionLog(CleanableLog):
         leader_epoch: int = 0,
         from_client: bool = True,
         flush_when_due: bool = True,
+        checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Add batches at the log's end. They are in the page cache when this returns, on the disk after
         ``flush``, which an append that finds it due does itself unless told not to.
 
-        A client sends one data batch, and its sequence numbers are checked; others (a coordinator) may send
-        several and control batches. A leader epoch older than the log's own newest counts as that one. Raises
-        KafkaError with the wire code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE,
-        RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-        INVALID_TXN_STATE or KAFKA_STORAGE_ERROR.
+        A client sends one data batch, each record of it and its sequence numbers are checked; others (a
+        coordinator) may send several and control batches. ``checked`` is what ``check`` gave for a client's.
+        A leader epoch older than the log's own newest counts as that one. Raises KafkaError with the wire
+        code: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
+        UNKNOWN_SERVER_ERROR, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or
+        KAFKA_STORAGE_ERROR.
         """
         self._require_online()
-        headers = validate(records, self.config, now_ms=now_ms, from_client=from_client)
+        if from_client:
+            checked = checked or at_once(check_batch(records, self.config, now_ms=now_ms))
+            headers = [checked.header]
+        else:
+            headers = check_own(records, self.config)
         if from_client and (duplicate := self._producers.duplicate_of(headers[0])) is not None:
             return AppendInfo(
                 duplicate.base_offset,
@@ -138,7 +154,8 @@ class PartitionLog(CleanableLog):
                 self._producers.check(header, sequence=from_client)
         epoch = max(leader_epoch, self.leader_epoch)
         stamp_ms = now_ms if self.config.stamps else None
-        data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms)
+        newest_ms = None if checked is None else checked.max_timestamp_ms
+        data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms, newest_ms)
         try:
             self._epochs.assign(epoch, self.log_end_offset)
             self._roll_if_due(headers, now_ms)
@@ -178,13 +195,17 @@ class PartitionLog(CleanableLog):
         """Begin a new segment if that lets a compaction start with ``min_bytes`` or more; whether it did."""
         self._require_online()
         due = self.config.compacts and self.roll_helps_cleaning(min_bytes)
+        if due:
+            self._roll_alone(now_ms)
+        return due
+
+    def _roll_alone(self, now_ms: int) -> None:
+        """Begin a new segment without an append."""
         try:
-            if due:
-                self._roll(now_ms)
+            self._roll(now_ms)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
-        return due
 
     def _roll(self, now_ms: int) -> None:
         """Begin a new segment at the log's end. Until its file is there, the old one stays as it is."""
@@ -214,22 +235,32 @@ class PartitionLog(CleanableLog):
         return self.log_start_offset
 
     def apply_retention(self, now_ms: int) -> int:
-        """Remove segments by age and size and below the log start, never the active one; how many.
+        """Remove segments by age and size and below the log start; how many. If all are too old, the log goes
+        on with a new one; and one is begun where nothing came for ``segment.ms``.
 
-        Files that wait for removal since ``file.delete.delay.ms`` go, and so do producers that have expired.
+        Files that wait for removal since ``file.delete.delay.ms`` go, and so do producers that have expired,
+        and their snapshots with the segments that began there.
         """
         self._require_online()
+        if quiet_roll_is_due(self._segments.active, self.config, now_ms):
+            self._roll_alone(now_ms)
         count = expired_segments(
             self._segments.all,
             self.config,
             log_start_offset=self.log_start_offset,
+            log_end_offset=self.log_end_offset,
             high_watermark=self.high_watermark,
             now_ms=now_ms,
         )
+        if count == len(self._segments):
+            self._roll_alone(now_ms)
         self._remove_segments(count, now_ms)
         self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
         try:
             self._segments.purge(now_ms)
+            while self._segments.gone:
+                remove_snapshot(self._fs, self.path, self._segments.gone[-1])
+                self._segments.gone.pop()
         except OSError as error:
             raise storage_error(self.path, error) from error
         return count

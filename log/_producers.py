@@ -161,7 +161,7 @@ class Producers:
     def note(self, header: BatchHeader, marker: Marker | None, now_ms: int) -> None:
         """Take account of a batch that is in the log; ``marker`` is what a control batch says."""
         producer_id = header.producer_id
-        if producer_id == NONE:
+        if producer_id < 0:
             return
         producer = self._producers.get(producer_id)
         if producer is None:
@@ -192,8 +192,10 @@ class Producers:
 
 
 def _check_sequence(producer: Producer, header: BatchHeader) -> None:
+    if producer.epoch == NONE:
+        return
     if header.producer_epoch != producer.epoch:
-        expected = 0 if producer.epoch != NONE else header.base_sequence
+        expected = 0
     else:
         last = producer.batches[-1].last_sequence if producer.batches else NONE
         expected = 0 if last == _LAST_SEQUENCE else last + 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..protocol import ErrorCode, KafkaError
 from ._config import LogConfig
 from ._epochs import UNDEFINED
-from ._errors import storage_error
+from ._errors import CorruptLogError, storage_error
 from ._files import FileSystem
 from ._flush import Flushing
 from ._info import ReadInfo
@@ -18,6 +18,7 @@ from ._names import parse_partition_folder
 from ._recovery import Opened, RecoveryReport
 from ._salvage import Salvaged, salvage
 from ._segments import EMPTY_RUN, Segments
+from ._steps import Result, Steps, at_once
 
 
 class ReadableLog:
@@ -71,6 +72,11 @@ class ReadableLog:
         """Bytes of all batches, those below the log start that lie in a segment with live ones included."""
         return self._segments.size_bytes
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether batches are known to be damaged: what lies before and behind them is served."""
+        return any(segment.damage for segment in self._segments.all)
+
     # -- read ------------------------------------------------------------------------------------------------
 
     def read(
@@ -88,8 +94,9 @@ class ReadableLog:
 
         They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
         the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
-        CorruptLogError. With ``range_bytes``, records of that many bytes or more are given as ``range``,
-        unread, where the file system is the operating system's own.
+        CorruptLogError for an offset that is damaged; what lies before and behind damage is given. With
+        ``range_bytes``, records of that many bytes or more are given as ``range``, unread, where the file
+        system is the operating system's own.
         """
         self._require_online()
         if not self.log_start_offset <= offset <= self.log_end_offset:
@@ -102,8 +109,8 @@ class ReadableLog:
         if committed:
             limit = self.last_stable_offset
         run = EMPTY_RUN
-        try:
-            if offset < limit:
+        while offset < limit:
+            try:
                 run = self._segments.read(
                     offset,
                     limit,
@@ -112,8 +119,12 @@ class ReadableLog:
                     at_least_one=at_least_one,
                     range_bytes=range_bytes,
                 )
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+                break
+            except CorruptLogError as error:
+                if not self._segments.learn(error, self.log_end_offset):
+                    raise
+            except OSError as error:
+                raise storage_error(self.path, error) from error
         return ReadInfo(
             run.records,
             self.high_watermark,
@@ -135,21 +146,32 @@ class ReadableLog:
         except OSError as error:
             raise storage_error(self.path, error) from error
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        """Offset, timestamp and leader epoch of the first record that is not older; None if all are."""
+    def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
+        """Steps to the offset, timestamp and leader epoch of the first record that is not older; None if all
+        are.
+        """
+        steps = find_timestamp(self._segments, timestamp_ms, self.log_start_offset, self.log_end_offset)
+        return self._look_up(steps)
+
+    def find_newest(self) -> Steps[tuple[int, int] | None]:
+        """Steps to the offset and timestamp of the newest record; None if no record has a timestamp."""
+        return self._look_up(find_newest(self._segments))
+
+    def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
         self._require_online()
         try:
-            return find_timestamp(self._segments.all, timestamp_ms, self.log_start_offset)
+            return (yield from steps)
         except OSError as error:
+            self._require_online()
             raise storage_error(self.path, error) from error
 
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+        """What ``find_timestamp`` finds, at once."""
+        return at_once(self.find_timestamp(timestamp_ms))
+
     def max_timestamp(self) -> tuple[int, int] | None:
-        """Offset and timestamp of the newest record; None if no record has a timestamp."""
-        self._require_online()
-        try:
-            return find_newest(self._segments.all)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+        """What ``find_newest`` finds, at once."""
+        return at_once(self.find_newest())
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The newest leader epoch not after ``epoch`` and its end offset; (-1, -1) if that is not known."""

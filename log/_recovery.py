@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,9 +23,9 @@ from ._errors import CorruptLogError, DataFolderError
 from ._files import FileSystem
 from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offset_of
 from ._producers import Producers
-from ._scan import Chain, Damage, batch_follows, verify_segment
+from ._scan import Chain, Damage, damaged_range, verify_segment
 from ._segment import Segment
-from ._snapshot import read_snapshot, snapshot_offsets
+from ._snapshot import read_snapshot, snapshot_offsets, stray_snapshots
 from ._tidy import tidy
 
 
@@ -49,8 +49,14 @@ class Damaged(NamedTuple):
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening a partition did. ``verified_bytes`` is 0 after a clean stop."""
+    """What opening a partition did. ``verified_bytes`` is 0 after a clean stop.
 
+    ``found``: there were segments. ``lost_offsets``: so many offsets below the recovery point are missing at
+    the log's end, though their records were on the disk.
+    """
+
+    found: bool = False
+    lost_offsets: int = 0
     verified_bytes: int = 0
     cuts: list[Cut] = field(default_factory=list)
     damaged: list[Damaged] = field(default_factory=list)
@@ -103,7 +109,12 @@ class _Opening:
         self._verify_from(dirty)
         if self.next_offset < self.log_start_offset:
             dirty = self._start_over()
-        producers = self._replay(names, dirty)
+        producers = None
+        while producers is None:
+            try:
+                producers = self._replay(names, dirty)
+            except CorruptLogError as error:
+                dirty = self._verify_met(error, dirty)
         for segment in self.segments:
             segment.close()
         if self.report.removed_files:
@@ -122,6 +133,7 @@ class _Opening:
     def _find_segments(self, names: Sequence[str]) -> None:
         found = (offset_of(name) for name in names if name.endswith(LOG))
         bases = sorted(offset for offset in found if offset is not None)
+        self.report.found = bool(bases)
         if not bases:
             segment = Segment.create(self.fs, self.folder, self.log_start_offset, created_ms=self.now_ms)
             self.segments = [segment]
@@ -184,6 +196,15 @@ class _Opening:
             if self._verify(number, max(self.next_offset, self.segments[number].base_offset)):
                 return
 
+    def _verify_met(self, error: CorruptLogError, dirty: int) -> int:
+        """Check the trusted segment in which damage was met, and those behind it; its number."""
+        found = (n for n, segment in enumerate(self.segments[:dirty]) if segment.file.path == error.path)
+        number = next(found, None)
+        if number is None:
+            raise error
+        self._verify_from(number)
+        return number
+
     def _verify(self, number: int, next_offset: int) -> bool:
         """Check a segment and make its indexes; True if it is the last one now: its tail was cut, or nothing
         is in those behind it.
@@ -239,16 +260,19 @@ class _Opening:
             )
             if damage is None:
                 return False
-            following = batch_follows(segment, damage, chain.next_offset)
-            if following is None and behind is None:
+            end_offset = chain.next_offset if behind is None else behind.base_offset
+            found = damaged_range(segment, damage, chain.next_offset, end_offset)
+            at_end = found.resume == segment.size
+            if at_end and behind is None:
                 self._cut(segment, damage)
                 return True
-            resume = segment.size if following is None else following
-            if not self._keep(segment, damage.position, resume, damage.reason):
-                raise CorruptLogError(segment.file.path, damage.position, _why(damage, following, behind))
-            if following is None:
+            if not self._keep(segment, found.position, found.resume, found.reason):
+                why = _why(damage, None if at_end else found.resume, behind)
+                raise CorruptLogError(segment.file.path, damage.position, why)
+            segment.damage.append(found)
+            if at_end:
                 return False
-            position = resumed = resume
+            position = resumed = found.resume
             chain.step_over()
 
     def _keep(self, segment: Segment, position: int, resume: int, reason: str) -> bool:
@@ -290,6 +314,9 @@ class _Opening:
         producers = Producers()
         limit = self.segments[dirty].base_offset if dirty < len(self.segments) else self.next_offset
         start = self._restore(producers, names, limit)
+        kept = [offset for offset in snapshot_offsets(names) if offset <= self.next_offset]
+        for offset in stray_snapshots(kept, (segment.base_offset for segment in self.segments)):
+            self._remove(file_name(offset, SNAPSHOT))
         self.epochs.cut_end(self.next_offset)
         # without the checkpoint every batch has to be asked for its epoch
         first = start if self.epochs.latest != UNDEFINED else self.segments[0].base_offset
@@ -301,29 +328,11 @@ class _Opening:
             last = number == len(self.segments) - 1
             if not last and self.segments[number + 1].base_offset <= first:
                 continue
-            for position, header in self._batches(segment, segment.start_for(first)):
+            for position, header in segment.headers(segment.start_for(first)):
                 self.epochs.assign(header.leader_epoch, header.base_offset)
                 if header.base_offset >= start:
                     self._replay_batch(producers, segment, position, header, make_index=number >= dirty)
         return producers
-
-    def _batches(self, segment: Segment, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """The batches from ``position`` on, without what is known to be damaged."""
-        resume = {d.position: d.resume for d in self.report.damaged if d.path == segment.file.path}
-        while position < segment.size:
-            try:
-                for at, header in segment.headers(position):
-                    position = at
-                    if at in resume:
-                        break
-                    yield at, header
-                else:
-                    return
-            except CorruptLogError as error:
-                if error.position not in resume:
-                    raise
-                position = error.position
-            position = resume[position]
 
     def _replay_batch(
         self, producers: Producers, segment: Segment, position: int, header: BatchHeader, *, make_index: bool

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
+from ._damage import DamagedRange
 from ._epochs import UNDEFINED, LeaderEpochs
 from ._segment import MAX_RELATIVE_OFFSET, Segment
 
@@ -175,6 +176,17 @@ def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | N
                 return window + match.start()
         window += SCAN_BYTES
     return None
+
+
+def damaged_range(segment: Segment, damage: Damage, due: int, end_offset: int) -> DamagedRange:
+    """How far damage reaches where ``due`` was the next offset: up to the next whole batch, or up to the
+    segment's end, which is at ``end_offset``.
+    """
+    resume = batch_follows(segment, damage, due)
+    if resume is None:
+        return DamagedRange(damage.position, segment.size, due, end_offset, damage.reason)
+    header = parse_batch_header(segment.file.read(resume, BATCH_OVERHEAD))
+    return DamagedRange(damage.position, resume, due, header.base_offset, damage.reason)
 
 
 def follows(header: BatchHeader, next_offset: int, segment_base: int) -> bool:

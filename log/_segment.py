@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
+from ._damage import DamagedRange, intact
 from ._errors import CorruptLogError, UndoError
 from ._files import FileSystem, OsFile
 from ._index import OffsetIndex
@@ -48,6 +50,7 @@ class Segment:
         "_tail",
         "base_offset",
         "created_ms",
+        "damage",
         "file",
         "index",
         "size",
@@ -69,6 +72,8 @@ class Segment:
         self.index = OffsetIndex(fs.file(self._path(INDEX)), base_offset)
         self.time_index = TimeIndex(fs.file(self._path(TIME_INDEX)), base_offset)
         self.txn_index = TxnIndex(fs.file(self._path(TXN_INDEX)))
+        #: What is known to be damaged, in the order of positions: walks step over it.
+        self.damage: list[DamagedRange] = []
         self._bytes_since_entry = 0
         self._max_timestamp: tuple[int, int] | None = None
         self._first_timestamp_ms: int | None = None
@@ -125,8 +130,15 @@ class Segment:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def steps(self, position: int = 0, end: int | None = None) -> Iterator[Step]:
-        """Walk batches from the one at ``position`` on, without their records. Raises CorruptLogError."""
+        """Walk batches from the one at ``position`` on, without their records. Raises CorruptLogError for
+        damage that is not known.
+        """
         end = self.size if end is None else end
+        if not self.damage:
+            return self._steps(position, end)
+        return chain.from_iterable(self._steps(*piece) for piece in intact(self.damage, position, end))
+
+    def _steps(self, position: int, end: int) -> Iterator[Step]:
         while position < end:
             data = self.file.read(position, min(WALK_BYTES, self.size - position))
             at = 0
@@ -142,9 +154,18 @@ class Segment:
             position += at
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each batch from ``position`` on. Raises CorruptLogError."""
-        while position < self.size:
-            data = self.file.read(position, min(WALK_BYTES, self.size - position))
+        """Position and header of each batch from ``position`` on. Raises CorruptLogError for damage that is
+        not known.
+        """
+        if not self.damage:
+            return self._headers(position, self.size)
+        return chain.from_iterable(
+            self._headers(*piece) for piece in intact(self.damage, position, self.size)
+        )
+
+    def _headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+        while position < end:
+            data = self.file.read(position, min(WALK_BYTES, end - position))
             at = 0
             while at + BATCH_OVERHEAD <= len(data):
                 header = self._header(data, at, position)
@@ -153,6 +174,18 @@ class Segment:
             if not at:
                 raise CorruptLogError(self.file.path, position, f"{len(data)} bytes are no batch")
             position += at
+
+    def damage_from(self, position: int) -> DamagedRange | None:
+        """The first damage at ``position`` or behind it."""
+        return next((damage for damage in self.damage if damage.position >= position), None)
+
+    def require_intact(self, offset: int) -> None:
+        """Raise CorruptLogError for an offset that is missing because of damage."""
+        for damage in self.damage:
+            if damage.first_offset <= offset < damage.next_offset:
+                missing = f"offsets {damage.first_offset} to {damage.next_offset - 1}"
+                reason = f"{missing} cannot be read: {damage.reason}"
+                raise CorruptLogError(self.file.path, damage.position, reason)
 
     def seek(self, offset: int) -> Step | None:
         """The first batch that ends at or behind ``offset``; None if all end before it."""
@@ -166,6 +199,10 @@ class Segment:
         it, but at the segment's start where the index is wrong.
         """
         return self._indexed(self.index.entry_for(offset))
+
+    def start_before(self, position: int) -> int:
+        """Position of a batch before ``position``: the last one that the index knows."""
+        return self._indexed(self.index.entry_before(max(position - 1, 0)))
 
     def _indexed(self, entry: tuple[int, int] | None) -> int:
         """The position of an index entry, 0 if no whole batch there ends at its offset."""
@@ -267,6 +304,7 @@ class Segment:
 
     def begin_indexes(self) -> None:
         """Start the indexes anew, to be filled by ``note_batch`` and finished by ``end_indexes``."""
+        self.damage = []
         self.index.reset()
         self.time_index.reset()
         self._bytes_since_entry = 0

@@ -6,8 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ._errors import CorruptLogError
 from ._files import FileSystem, sync_names
 from ._ranges import FileRange
+from ._scan import Damage, damaged_range
 from ._segment import Segment, Step
 
 
@@ -28,7 +30,7 @@ EMPTY_RUN = Run(b"", 0, "", 0)
 class Segments:
     """There is always one. Methods raise OSError when the disk fails, and CorruptLogError."""
 
-    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "replacing")
+    __slots__ = ("_bases", "_doomed", "_fs", "_path", "all", "gone", "replacing")
 
     def __init__(self, fs: FileSystem, path: str, segments: Sequence[Segment]) -> None:
         self._fs = fs
@@ -37,6 +39,8 @@ class Segments:
         self._bases = [segment.base_offset for segment in segments]
         #: A compaction is giving files their names: nothing is removed meanwhile.
         self.replacing = False
+        #: Where segments began that were taken out: producer snapshots of there are of no use.
+        self.gone: list[int] = []
         # files that were renamed for removal, and when that is due
         self._doomed: list[tuple[int, str]] = []
 
@@ -84,7 +88,10 @@ class Segments:
     ) -> Run:
         """A run of whole batches of one segment from ``offset`` on, all below ``limit``; one of
         ``range_bytes`` or more is given as a range of its file where that can be had.
+
+        It ends before damage that is known, and raises CorruptLogError where it would begin with some.
         """
+        self.since(offset)[0].require_intact(offset)
         found = self._find(offset)
         if found is None or found[1].base_offset >= limit:
             return EMPTY_RUN
@@ -96,6 +103,9 @@ class Segments:
             bound = limit
             step = segment.seek(limit)
             end = step.position if step is not None else end
+        damage = segment.damage_from(first.position)
+        if damage is not None and damage.position < end:
+            end, bound = damage.position, damage.first_offset
         stop, next_base = segment.run_end(first, end, max_bytes)
         if stop - first.position > max_bytes and not at_least_one:
             return EMPTY_RUN
@@ -105,6 +115,29 @@ class Segments:
         records = segment.read(first.position, stop) if found_range is None else b""
         end_offset = bound if next_base is None else next_base
         return Run(records, end_offset, segment.file.path, first.position, found_range)
+
+    def learn(self, error: CorruptLogError, log_end: int) -> bool:
+        """Take damage in that a walk has met, so that the next one steps over it; False if there is nothing
+        new to know. Raises OSError.
+        """
+        number = next((n for n, one in enumerate(self.all) if one.file.path == error.path), None)
+        if number is None:
+            return False
+        segment = self.all[number]
+        if any(damage.position <= error.position < damage.resume for damage in segment.damage):
+            return False
+        due, at = segment.base_offset, 0
+        try:
+            for step in segment.steps(segment.start_before(error.position)):
+                due, at = step.last_offset + 1, step.position + step.size
+        except CorruptLogError as met:
+            at = met.position
+        if at != error.position or at >= segment.size:
+            return False  # bytes that are no batch are not what it met
+        end = self._bases[number + 1] if number + 1 < len(self._bases) else log_end
+        found = damaged_range(segment, Damage(error.position, error.reason), due, end)
+        segment.damage = sorted([*segment.damage, found])
+        return True
 
     def aborted(self, offset: int, end_offset: int) -> list[tuple[int, int]]:
         """Producer id and first offset of the aborted transactions that overlap offset .. end offset - 1."""
@@ -137,9 +170,13 @@ class Segments:
         except OSError:
             if not self._fs.exists(segment.file.path):
                 # its records are gone; what is left of it is removed at the next start
-                del self.all[0], self._bases[0]
+                self._forget_first()
             raise
         self._doomed += [(due_ms, path) for path in renamed]
+        self._forget_first()
+
+    def _forget_first(self) -> None:
+        self.gone.append(self._bases[0])
         del self.all[0], self._bases[0]
 
     def holds(self, segments: Sequence[Segment]) -> bool:
@@ -154,6 +191,7 @@ class Segments:
         """Put one segment in the place of neighbours that begin at the same offset; no file is touched."""
         assert self.holds(segments), "segments that are gone cannot be replaced"
         first = bisect_left(self._bases, segments[0].base_offset)
+        self.gone += self._bases[first + 1 : first + len(segments)]
         self.all[first : first + len(segments)] = [new]
         self._bases[first : first + len(segments)] = [new.base_offset]
 

@@ -51,6 +51,17 @@ def read_snapshot(fs: FileSystem, folder: str, offset: int) -> list[Producer]:
     return decode_snapshot(read_whole(fs, os.path.join(folder, file_name(offset, SNAPSHOT))) or b"")
 
 
+def remove_snapshot(fs: FileSystem, folder: str, offset: int) -> None:
+    """Remove ``<offset>.snapshot``, if it is there. Raises OSError."""
+    fs.remove(os.path.join(folder, file_name(offset, SNAPSHOT)))
+
+
+def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
+    """Offsets of the snapshots that no recovery begins with: neither at a segment's base nor the newest."""
+    offsets = sorted(offsets)
+    return sorted(set(offsets[:-1]).difference(bases))
+
+
 def snapshot_offsets(names: Iterable[str]) -> list[int]:
     """Offsets of the snapshots among a folder's files, rising."""
     found = (offset_of(name) for name in names if name.endswith(SNAPSHOT))

@@ -13,6 +13,7 @@ def stamp(
     base_offset: int,
     leader_epoch: int,
     log_append_time_ms: int | None,
+    newest_ms: int | None = None,
 ) -> tuple[bytearray, list[BatchHeader]]:
     """A copy of ``records``, whose batches follow each other from ``base_offset`` on, and its headers."""
     data = bytearray(records)
@@ -25,6 +26,7 @@ def stamp(
             base_offset=offset,
             leader_epoch=leader_epoch,
             log_append_time_ms=log_append_time_ms,
+            newest_ms=newest_ms,
         )
         stamped.append(parse_batch_header(data, position))
         position += header.size

@@ -1,66 +1,123 @@
 """What a batch must be to enter the log, and the wire errors for one that is not.
 
-The errors are those that Apache Kafka 4.3 answers to the same bytes, but for a codec that is not assigned,
-which it calls UNKNOWN_SERVER_ERROR, and for a producer that sets LogAppendTime, which it puts right or
-refuses depending on the topic.
+The errors are those that Apache Kafka 4.3 answers to the same bytes (``make test-kafka`` draws batches and
+compares), but for records that grow beyond the limits of decompression, which it does not have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
 from ..protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
+    BrokenOffBatchError,
     Codec,
     CorruptBatchError,
     ErrorCode,
+    GrownTooLargeError,
     KafkaError,
-    decompressed_limit,
     iter_batches,
     parse_batch_header,
     verify_batch,
 )
 from ._config import LogConfig
-from ._records import decode_records
+from ._steps import Steps
+from ._unpack import unpacked
+from ._walk import RecordsEndError, RecordWalk
 
-_MAGIC_AT = 16
-_OLD_MAGICS = (0, 1)
+_MAGIC_AT: Final = 16
+_OLD_MAGICS: Final = (0, 1)
+_NO_TIMESTAMP: Final = -1
 
-#: Bytes of a record without key, value and headers: seven fields of a byte each.
-_SMALLEST_RECORD = 7
+#: Bit of an LZ4 frame's flags that says that its blocks are independent: Java clients read no other.
+_LZ4_FLAGS_AT: Final = 4
+_LZ4_INDEPENDENT: Final = 0x20
+
+#: Records between two turns of others.
+STEP_RECORDS: Final = 256
+
+#: Most records of a batch that are named in the answer with what is wrong with each (KIP-467).
+MAX_RECORD_ERRORS: Final = 100
 
 
-def validate(
-    records: bytes | bytearray | memoryview, config: LogConfig, *, now_ms: int, from_client: bool
-) -> list[BatchHeader]:
-    """The headers of the batches to append, all of them checked: whole, checksum, size, and what a client may
-    say.
+class RecordError(NamedTuple):
+    """What is wrong with one record, ``batch_index`` being its place in the batch, from 0."""
+
+    batch_index: int
+    message: str
+
+
+class RecordsError(KafkaError):
+    """A batch that is refused for some of its records. ``records`` names the first of them."""
+
+    def __init__(self, code: ErrorCode, records: Sequence[RecordError]) -> None:
+        first = records[0]
+        many = f"{len(records)} or more" if len(records) == MAX_RECORD_ERRORS else str(len(records))
+        super().__init__(
+            code, f"{many} records are refused, the first at {first.batch_index}: {first.message}"
+        )
+        self.records = records
+
+
+class CheckedBatch(NamedTuple):
+    """A client's batch that may be appended; ``max_timestamp_ms`` is the newest time of its records."""
+
+    header: BatchHeader
+    max_timestamp_ms: int
+
+
+def check_batch(records: bytes | bytearray, config: LogConfig, *, now_ms: int) -> Steps[CheckedBatch]:
+    """Check what a client sent, which must be one batch: whole, checksum, size, header, then each record.
 
     Raises KafkaError with the wire code.
     """
-    headers = _client_batch(records) if from_client else _batches(records)
-    for header in headers:
-        _check_size(header, config)
-        if from_client:
-            _check_client_header(header)
-            _check_timestamps(header, config, now_ms)
-    if sum(header.size for header in headers) > config.segment_bytes:
+    header = _client_batch(records, config)
+    plain = yield from _plain(header, memoryview(records)[BATCH_OVERHEAD:])
+    walk = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
+    while not walk.advance(STEP_RECORDS):
+        yield None
+    rules = _RecordRules(header, config, now_ms)
+    if (walk.keyless and config.compacts) or rules.may_refuse(walk.oldest, walk.newest):
+        again = RecordWalk(plain, header.record_count, packed=header.codec != Codec.NONE)
+        yield from rules.refuse(again)
+    if walk.unordered and header.codec != Codec.NONE:
         raise KafkaError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"{len(records)} bytes do not fit a segment of {config.segment_bytes}: send less at a time",
+            ErrorCode.UNKNOWN_SERVER_ERROR, "the offset deltas of the records do not count from 0"
         )
-    if from_client and config.compacts:
-        _check_keys(bytes(records), headers[0])
+    return CheckedBatch(header, max(rules.time(walk.newest), _NO_TIMESTAMP))
+
+
+def check_own(records: bytes | bytearray, config: LogConfig) -> list[BatchHeader]:
+    """The headers of batches that the broker itself made: whole, checksum and size are looked at."""
+    headers = []
+    try:
+        for position, header in iter_batches(records):
+            verify_batch(records, header, position)
+            _check_size(header, config)
+            headers.append(header)
+    except CorruptBatchError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    if not headers:
+        raise _invalid("there is no record batch to append")
+    if any(header.last_offset_delta < 0 for header in headers):
+        raise _invalid("a last offset delta is negative")
+    _check_fits(len(records), config)
     return headers
 
 
-def _client_batch(records: bytes | bytearray | memoryview) -> list[BatchHeader]:
-    """A client sends exactly one batch."""
+def _client_batch(records: bytes | bytearray, config: LogConfig) -> BatchHeader:
     if len(records) > _MAGIC_AT and records[_MAGIC_AT] in _OLD_MAGICS:
         raise _invalid("message sets of magic 0 and 1 are not taken: send record batches, magic 2")
     try:
         header = parse_batch_header(records)
         if header.size > len(records):
             raise _invalid(f"a batch of {header.size} bytes in {len(records)}: send one whole batch")
+        if header.base_offset:
+            raise _invalid(f"base offset {header.base_offset}: a producer's batch starts at 0")
+        _check_size(header, config)
         verify_batch(records, header)
     except CorruptBatchError as error:
         if len(records) <= _MAGIC_AT:
@@ -68,20 +125,9 @@ def _client_batch(records: bytes | bytearray | memoryview) -> list[BatchHeader]:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if header.size < len(records):
         raise _invalid(f"{len(records) - header.size} bytes follow the batch: send one batch a partition")
-    return [header]
-
-
-def _batches(records: bytes | bytearray | memoryview) -> list[BatchHeader]:
-    headers = []
-    try:
-        for position, header in iter_batches(records):
-            verify_batch(records, header, position)
-            headers.append(header)
-    except CorruptBatchError as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-    if not headers:
-        raise _invalid("there is no record batch to append")
-    return headers
+    _check_fits(header.size, config)
+    _check_client_header(header)
+    return header
 
 
 def _check_size(header: BatchHeader, config: LogConfig) -> None:
@@ -91,61 +137,109 @@ def _check_size(header: BatchHeader, config: LogConfig) -> None:
             f"a batch of {header.size} bytes, max.message.bytes is {config.max_message_bytes}: "
             "send smaller batches or raise it",
         )
-    if header.last_offset_delta < 0:
-        raise _invalid(f"last offset delta {header.last_offset_delta} is negative")
+
+
+def _check_fits(size: int, config: LogConfig) -> None:
+    if size > config.segment_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{size} bytes do not fit a segment of {config.segment_bytes}: send less at a time",
+        )
 
 
 def _check_client_header(header: BatchHeader) -> None:
-    if header.control:
-        raise _invalid("control batches are written by brokers alone")
+    if header.codec > Codec.ZSTD:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {header.codec} is not assigned")
     if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
         raise _invalid(f"{header.record_count} records cannot end at offset delta {header.last_offset_delta}")
-    if header.record_count > _most_records(header):
-        raise _invalid(f"{header.record_count} records do not fit a batch of {header.size} bytes")
-    if header.base_offset:
-        raise _invalid(f"base offset {header.base_offset}: a producer's batch starts at 0")
+    if header.control:
+        raise _invalid("control batches are written by brokers alone")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise _invalid(f"producer id {header.producer_id} without a sequence number")
-    if header.codec > Codec.ZSTD:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is not assigned")
 
 
-def _most_records(header: BatchHeader) -> int:
-    """What the header claims decides the offsets that the batch takes; its bytes bound what can be true."""
-    payload = header.size - BATCH_OVERHEAD
-    if header.codec != Codec.NONE:
-        payload = decompressed_limit(payload)
-    return payload // _SMALLEST_RECORD
-
-
-def _check_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    if header.log_append_time:
-        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "LogAppendTime is set by brokers alone")
-    newest = header.max_timestamp_ms
-    if config.stamps or newest < 0:
-        return
-    if newest - now_ms > config.message_timestamp_after_max_ms:
-        raise KafkaError(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {newest} is {newest - now_ms} ms ahead of the broker: set the clock right or raise "
-            f"message.timestamp.after.max.ms, now {config.message_timestamp_after_max_ms}",
-        )
-    if now_ms - newest > config.message_timestamp_before_max_ms:
-        raise KafkaError(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"timestamp {newest} is {now_ms - newest} ms old: raise message.timestamp.before.max.ms, "
-            f"now {config.message_timestamp_before_max_ms}",
-        )
-
-
-def _check_keys(records: bytes, header: BatchHeader) -> None:
-    """A compacted topic keeps the newest record of each key: one without a key could never be kept."""
+def _plain(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
+    if (
+        header.codec == Codec.LZ4
+        and payload[_LZ4_FLAGS_AT:][:1]
+        and not payload[_LZ4_FLAGS_AT] & _LZ4_INDEPENDENT
+    ):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "blocks of an LZ4 frame that depend on each other")
     try:
-        keyless = any(key is None for _, _, key, _ in decode_records(records, header))
+        return (yield from unpacked(header, payload))
+    except GrownTooLargeError as error:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{error}: send smaller batches") from error
     except CorruptBatchError as error:
-        raise _invalid(str(error)) from error
-    if keyless:
-        raise _invalid("a compacted topic takes no record without a key")
+        if isinstance(error, BrokenOffBatchError):
+            # Apache Kafka reads record by record, and meets first what is wrong with those in front
+            walk = RecordWalk(error.before, header.record_count, packed=True)
+            with suppress(RecordsEndError):
+                while not walk.advance(STEP_RECORDS):
+                    yield None
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+
+class _RecordRules:
+    """What a record must be in its batch, beside being readable."""
+
+    def __init__(self, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+        self._header = header
+        self._config = config
+        self._now_ms = now_ms
+
+    def time(self, delta_ms: int) -> int:
+        """A record's time, which may have gone round the end of 64 bits."""
+        if self._header.log_append_time:
+            return self._header.max_timestamp_ms
+        return _signed(self._header.base_timestamp_ms + delta_ms)
+
+    def may_refuse(self, oldest_ms: int, newest_ms: int) -> bool:
+        """Whether some record of such times, between an ``oldest_ms`` and a ``newest_ms``, may be refused."""
+        oldest, newest = self.time(oldest_ms), self.time(newest_ms)
+        wrapped = newest - oldest != newest_ms - oldest_ms and not self._header.log_append_time
+        # of no time at all, which is never refused, there may be some between the others
+        return wrapped or oldest == _NO_TIMESTAMP != newest or any(map(self.refusal, (oldest, newest)))
+
+    def refusal(self, time_ms: int) -> str:
+        """Why a record of this time is refused; empty if it is not."""
+        config, now_ms = self._config, self._now_ms
+        if not config.stamps and time_ms != _NO_TIMESTAMP:
+            if time_ms < now_ms - config.message_timestamp_before_max_ms:
+                return (
+                    f"timestamp {time_ms} is {now_ms - time_ms} ms old: raise "
+                    f"message.timestamp.before.max.ms, now {config.message_timestamp_before_max_ms}"
+                )
+            if time_ms > now_ms + config.message_timestamp_after_max_ms:
+                return (
+                    f"timestamp {time_ms} is {time_ms - now_ms} ms ahead of the broker: set the clock right "
+                    f"or raise message.timestamp.after.max.ms, now {config.message_timestamp_after_max_ms}"
+                )
+        elif self._header.log_append_time:
+            return "LogAppendTime is set by brokers alone"
+        return ""
+
+    def refuse(self, walk: RecordWalk) -> Steps[None]:
+        """Raise RecordsError with the first of the records that are refused."""
+        found: list[RecordError] = []
+        code = ErrorCode.INVALID_RECORD
+        for index in range(walk.left):
+            time_ms, has_key = walk.next()
+            if self._config.compacts and not has_key:
+                found.append(RecordError(index, "a compacted topic takes no record without a key"))
+            elif wrong := self.refusal(self.time(time_ms)):
+                found.append(RecordError(index, wrong))
+                code = ErrorCode.INVALID_TIMESTAMP
+            if len(found) == MAX_RECORD_ERRORS:
+                break
+            if index % STEP_RECORDS == STEP_RECORDS - 1:
+                yield None
+        if found:
+            raise RecordsError(code, found)
+
+
+def _signed(number: int) -> int:
+    """A number as 64 bits hold it."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _invalid(reason: str) -> KafkaError:

@@ -19,9 +19,11 @@ from ._batch import (
 from ._compression import compress, decompress, decompressed_limit
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
+    BrokenOffBatchError,
     CorruptBatchError,
     ErrorCode,
     FrameTooLargeError,
+    GrownTooLargeError,
     KafkaError,
     KohortError,
     MalformedFrameError,
@@ -73,6 +75,7 @@ __all__ = [
     "ApiKey",
     "Assignment",
     "BatchHeader",
+    "BrokenOffBatchError",
     "Codec",
     "CommitBodyPartition",
     "CorruptBatchError",
@@ -80,6 +83,7 @@ __all__ = [
     "FrameReader",
     "FrameReceiver",
     "FrameTooLargeError",
+    "GrownTooLargeError",
     "HotCodec",
     "KafkaError",
     "KohortError",

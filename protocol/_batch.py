@@ -18,6 +18,7 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">i")
 _BASE_OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
 _CRC = struct.Struct(">I")
 
 #: Bytes of a batch header; records follow.
@@ -31,6 +32,8 @@ _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _DELETE_HORIZON = 0x40
+#: What stays of a batch's attributes when its time is set.
+_LASTING = _CODEC_MASK | _TRANSACTIONAL | _CONTROL | _DELETE_HORIZON
 
 #: A record to be written: key, value, headers; None is null.
 RecordToWrite = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
@@ -149,14 +152,30 @@ def stamp_batch(
     base_offset: int,
     leader_epoch: int,
     log_append_time_ms: int | None = None,
+    newest_ms: int | None = None,
 ) -> None:
-    """Write into a batch what its broker decides; with a time, also LogAppendTime and a new checksum."""
+    """Write into a batch what its broker decides, and a new checksum where it covers that.
+
+    ``log_append_time_ms`` makes it a batch of LogAppendTime. ``newest_ms``, the newest time of its records,
+    makes it one of CreateTime, should its header say anything else.
+    """
     _BASE_OFFSET.pack_into(data, position, base_offset)
     _EPOCH.pack_into(data, position + _EPOCH_AT, leader_epoch)
     if log_append_time_ms is not None:
-        data[position + _ATTRIBUTES_AT + 1] |= _LOG_APPEND_TIME
-        _BASE_OFFSET.pack_into(data, position + _MAX_TIMESTAMP_AT, log_append_time_ms)
-        _write_crc(data, position)
+        _set_time(data, position, _LOG_APPEND_TIME, log_append_time_ms)
+    elif newest_ms is not None:
+        _set_time(data, position, 0, newest_ms)
+
+
+def _set_time(data: bytearray, position: int, kind: int, time_ms: int) -> None:
+    """Like Apache Kafka, which leaves a batch as it is where it says this already."""
+    (attributes,) = _SHORT.unpack_from(data, position + _ATTRIBUTES_AT)
+    (said_ms,) = _BASE_OFFSET.unpack_from(data, position + _MAX_TIMESTAMP_AT)
+    if attributes & _LOG_APPEND_TIME == kind and said_ms == time_ms:
+        return
+    _SHORT.pack_into(data, position + _ATTRIBUTES_AT, attributes & _LASTING | kind)
+    _BASE_OFFSET.pack_into(data, position + _MAX_TIMESTAMP_AT, time_ms)
+    _write_crc(data, position)
 
 
 def build_batch(

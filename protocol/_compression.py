@@ -9,16 +9,19 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 
 from ._batch import Codec
-from ._errors import CorruptBatchError
+from ._errors import BrokenOffBatchError, CorruptBatchError, GrownTooLargeError
 
 #: Most bytes that a batch may grow to, and most bytes out of one byte in.
 MAX_DECOMPRESSED_BYTES = 64 << 20
 MAX_COMPRESSION_RATIO = 1000
 
-_SMALLEST_LIMIT = 64 << 10
+#: Bytes that any batch may grow to: as much as producers put into one before they compress it.
+_SMALLEST_LIMIT = 1 << 20
 _FIRST_GUESS_RATIO = 8
+_FIRST_GUESS_BYTES = 64 << 10
 #: Most room that a thread keeps for the next batches.
 _MOST_SCRATCH_BYTES = 4 << 20
 
@@ -29,11 +32,20 @@ _XERIAL_VERSIONS = b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 << 10
 _BLOCK_LENGTH = struct.Struct(">i")
 
+#: Gzip data may come in members, one behind the other.
+_GZIP_MAGIC = b"\x1f\x8b"
+
 #: An LZ4 frame of independent blocks of at most 64 KiB without checksums; Java clients take no linked blocks.
 _LZ4_FRAME_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 << 10
 _LZ4_BLOCK_LENGTH = struct.Struct("<I")
 _LZ4_NOT_COMPRESSED = 1 << 31
+#: Magic, flags, block size, checksum; and what the flags say.
+_LZ4_HEADER_BYTES = 7
+_LZ4_BLOCK_CHECKSUMS, _LZ4_HAS_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
+
+#: Snappy copies at most 64 bytes for 2.
+_SNAPPY_RATIO = 32
 
 #: As Kafka's default for compression.zstd.level.
 _ZSTD_LEVEL = 3
@@ -82,19 +94,37 @@ def _lz4_frame(records: bytes) -> bytes:
     return bytes(out + _LZ4_BLOCK_LENGTH.pack(0))
 
 
-def decompress(codec: int, payload: Bytes) -> Bytes:
+def decompress(codec: int, payload: Bytes, most_bytes: int = MAX_DECOMPRESSED_BYTES) -> Bytes:
     """The records behind a batch's header; ``payload`` itself where there is nothing to do.
 
-    ``codec`` is a number of :class:`Codec`. Raises CorruptBatchError for one that is not assigned, for data
-    that does not decompress, and for more than MAX_DECOMPRESSED_BYTES or MAX_COMPRESSION_RATIO.
+    ``codec`` is a number of :class:`Codec`. Raises CorruptBatchError for one that is not assigned and for
+    data that does not decompress, as BrokenOffBatchError where it comes out piece by piece, and
+    GrownTooLargeError for more than ``most_bytes``, MAX_DECOMPRESSED_BYTES or MAX_COMPRESSION_RATIO.
     """
     if codec == Codec.NONE:
         return payload
-    limit = decompressed_limit(len(payload))
+    limit = min(decompressed_limit(len(payload)), most_bytes)
     try:
         return _decompress(codec, payload, limit)
-    except (ValueError, struct.error, zlib.error) as error:
+    except _GrownError as error:
+        raise GrownTooLargeError(f"{_name(codec)} data cannot be decompressed: {error}") from error
+    except _BrokenOffError as error:
+        reason = f"{_name(codec)} data cannot be decompressed: {error}"
+        raise BrokenOffBatchError(reason, error.before) from error
+    except (ValueError, struct.error) as error:
         raise CorruptBatchError(f"{_name(codec)} data cannot be decompressed: {error}") from error
+
+
+class _GrownError(ValueError):
+    """More comes out than allowed."""
+
+
+class _BrokenOffError(ValueError):
+    """Damage, or the end where more is due; ``before`` came out until then."""
+
+    def __init__(self, reason: str, before: bytes) -> None:
+        super().__init__(reason)
+        self.before = before
 
 
 def _name(codec: int) -> str:
@@ -109,27 +139,71 @@ def _decompress(codec: int, payload: Bytes, limit: int) -> Bytes:
     import cramjam
 
     if codec == Codec.LZ4:
-        return _grow(cramjam.lz4.decompress_into, payload, limit)
+        return _grow(cramjam.lz4.decompress_into, payload[: _lz4_frame_end(payload)], limit)
     if codec == Codec.ZSTD:
+        if not payload:
+            return b""  # no frame at all
         return _grow(cramjam.zstd.decompress_into, payload, limit)
     raise ValueError("the codec is not assigned")
 
 
+def _lz4_frame_end(payload: Bytes) -> int:
+    """Where the first frame ends: Java clients read no further. The end of all where it is not found."""
+    size = len(payload)
+    flags = payload[4] if size > _LZ4_HEADER_BYTES else 0
+    at = _LZ4_HEADER_BYTES + (8 if flags & _LZ4_HAS_SIZE else 0)
+    checksum = 4 if flags & _LZ4_BLOCK_CHECKSUMS else 0
+    while at + 4 <= size:
+        (block,) = _LZ4_BLOCK_LENGTH.unpack_from(payload, at)
+        at += 4
+        if not block:
+            return at + (4 if flags & _LZ4_CONTENT_CHECKSUM else 0)
+        at += (block & ~_LZ4_NOT_COMPRESSED) + checksum
+    return size
+
+
 def _gunzip(payload: Bytes, limit: int) -> bytes:
+    out = b""
+    while True:
+        inflate = zlib.decompressobj(wbits=31)
+        try:
+            # a limit of 0 would be none
+            out += inflate.decompress(payload, limit - len(out) + 1)
+        except zlib.error as error:
+            raise _BrokenOffError(str(error), out + _inflated_before(payload, limit - len(out))) from error
+        if len(out) > limit:
+            raise _GrownError(f"more than {limit} bytes come out")
+        if not inflate.eof:
+            raise _BrokenOffError("it is cut short", out)
+        payload = inflate.unused_data
+        if not payload.startswith(_GZIP_MAGIC):
+            return out  # Java clients ignore what is no member
+
+
+def _inflated_before(payload: Bytes, limit: int) -> bytes:
+    """What comes out of a damaged member in front of the damage."""
     inflate = zlib.decompressobj(wbits=31)
-    out = inflate.decompress(payload, limit)
-    if not inflate.eof:
-        raise ValueError(f"it is cut short, or more than {limit} bytes come out")
-    return out
+    out = bytearray()
+    with suppress(zlib.error):
+        for at in range(len(payload)):
+            out += inflate.decompress(payload[at : at + 1], limit)
+            if len(out) > limit:
+                break
+    return bytes(out)
 
 
 def _unsnap(payload: Bytes, limit: int) -> bytes:
     """Blocks as Java clients write them, or one bare block as others send it."""
-    if bytes(payload[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+    if bytes(payload[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC or len(payload) < _XERIAL_HEADER_BYTES:
         return _unsnap_block(payload, limit)
     out = bytearray()
     position = _XERIAL_HEADER_BYTES
     while position < len(payload):
+        if bytes(payload[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
+            position += _XERIAL_HEADER_BYTES  # one stream behind another
+            continue
+        if position + _BLOCK_LENGTH.size > len(payload):
+            break  # Java clients ignore what is no length
         (size,) = _BLOCK_LENGTH.unpack_from(payload, position)
         position += _BLOCK_LENGTH.size
         if not 0 <= size <= len(payload) - position:
@@ -143,8 +217,11 @@ def _unsnap_block(block: Bytes, limit: int) -> bytes:
     import cramjam
 
     try:
-        if cramjam.snappy.decompress_raw_len(block) > limit:
-            raise ValueError(f"more than {limit} bytes in a block")
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > _SNAPPY_RATIO * len(block):
+            raise ValueError(f"a block of {len(block)} bytes claims {size}")
+        if size > limit:
+            raise _GrownError(f"more than {limit} bytes in a block")
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise ValueError(str(error)) from error
@@ -171,7 +248,7 @@ def _grow(decompress_into: Callable[[Bytes, memoryview], int], payload: Bytes, l
     """Decompress into room that grows until it is enough: these formats need not say their size."""
     import cramjam
 
-    size = min(limit, max(len(payload) * _FIRST_GUESS_RATIO, _SMALLEST_LIMIT))
+    size = min(limit, max(len(payload) * _FIRST_GUESS_RATIO, _FIRST_GUESS_BYTES))
     while True:
         room = memoryview(_scratch.of(size))[:size]
         try:
@@ -180,5 +257,5 @@ def _grow(decompress_into: Callable[[Bytes, memoryview], int], payload: Bytes, l
             if "whole buffer" not in str(error):
                 raise ValueError(str(error)) from error
             if size >= limit:
-                raise ValueError(f"more than {limit} bytes come out of {len(payload)}") from error
+                raise _GrownError(f"more than {limit} bytes come out of {len(payload)}") from error
         size = min(limit, size * _FIRST_GUESS_RATIO)

@@ -197,3 +197,15 @@ class CorruptBatchError(KohortError):
     def __init__(self, message: str, position: int = 0) -> None:
         super().__init__(f"{message} (at byte {position})")
         self.position = position
+
+
+class BrokenOffBatchError(CorruptBatchError):
+    """A compressed batch that can be decompressed in part; ``before`` is what came out."""
+
+    def __init__(self, message: str, before: bytes) -> None:
+        super().__init__(message)
+        self.before = before
+
+
+class GrownTooLargeError(CorruptBatchError):
+    """A compressed batch out of which come more bytes than allowed."""

@@ -39,16 +39,24 @@ _NOWHERE = (-1, -1, -1)
 async def handle(node: Node, request: Request) -> Any:
     make_topic = request.part("ListOffsetsTopicResponse")
     make_partition = request.part("ListOffsetsTopicResponse", "ListOffsetsPartitionResponse")
+    # a partition that is named twice is refused, wherever the two stand, and looked for nowhere
+    times = Counter(
+        (topic.name, wanted.partition_index) for topic in request.body.topics for wanted in topic.partitions
+    )
+    answered: set[tuple[str, int]] = set()
     topics = []
     for topic in request.body.topics:
         partitions = []
-        times = Counter(wanted.partition_index for wanted in topic.partitions)
-        for wanted in {wanted.partition_index: wanted for wanted in topic.partitions}.values():
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            if key in answered:
+                continue
+            answered.add(key)
             code = ErrorCode.NONE
             try:
-                if times[wanted.partition_index] > 1:
+                if times[key] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
-                offset, timestamp, epoch = _find(node, request, topic.name, wanted)
+                offset, timestamp, epoch = await _find(node, request, topic.name, wanted)
             except KafkaError as error:
                 code = error.code
                 offset, timestamp, epoch = _NOWHERE
@@ -61,11 +69,12 @@ async def handle(node: Node, request: Request) -> Any:
                     leader_epoch=epoch,
                 )
             )
-        topics.append(make_topic(name=topic.name, partitions=partitions))
+        if partitions:
+            topics.append(make_topic(name=topic.name, partitions=partitions))
     return request.answer(topics=topics)
 
 
-def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[int, int, int]:
+async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[int, int, int]:
     timestamp = wanted.timestamp
     if timestamp < 0 and request.version < _SPECIAL_FROM.get(timestamp, request.version + 1):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at v{request.version}")
@@ -82,15 +91,15 @@ def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[int, i
         return partition.log_start_offset, -1, partition.epoch_at(partition.log_start_offset)
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NOWHERE
-    return _at_time(partition, timestamp, end)
+    return await _at_time(node, partition, timestamp, end)
 
 
-def _at_time(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+async def _at_time(node: Node, partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
     if timestamp == _MAX_TIMESTAMP:
-        newest = partition.max_timestamp()
+        newest = await node.long_work.run(partition.find_newest())
         found = None if newest is None else (*newest, partition.epoch_at(newest[0]))
     else:
-        found = partition.offset_for_timestamp(timestamp)
+        found = await node.long_work.run(partition.find_timestamp(timestamp))
     if found is None or found[0] >= end:
         return _NOWHERE
     return found

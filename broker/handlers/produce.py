@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...log import RecordsError
 from ...protocol import (
     BATCH_OVERHEAD,
     CorruptBatchError,
@@ -27,6 +29,10 @@ _ACKS = (-1, 0, 1)
 _TOPIC_IDS_FROM = 13
 _MAGIC = 2
 _MAGIC_AT = 16
+_LENGTH_AT, _LENGTH_END, _ATTRIBUTES_END = 8, 12, 23
+_CODECS = 0x07
+#: Bytes of a message of magic 0 behind its length: less is no message of any magic.
+_LEAST_LENGTH = 14
 _ZSTD = 4
 _ZSTD_FROM = 7
 
@@ -59,7 +65,7 @@ class _Outcome:
 async def handle(node: Node, request: Request) -> Any:
     body = request.body
     appended = [
-        (topic, [(data.index, _append(node, request, topic, data)) for data in topic.partition_data])
+        (topic, [(data.index, await _append(node, request, topic, data)) for data in topic.partition_data])
         for topic in body.topic_data
     ]
     # everything is appended before the first flush is waited for: they go on side by side
@@ -97,6 +103,7 @@ def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcom
                         base_offset=outcome.base_offset,
                         log_append_time_ms=outcome.log_append_time_ms,
                         log_start_offset=outcome.log_start_offset,
+                        record_errors=_record_errors(request, outcome.error),
                     )
                     for index, outcome in partitions
                 ],
@@ -106,54 +113,94 @@ def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcom
     )
 
 
-def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
+def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
+    """Which records a batch is refused for (KIP-467, from v8 on)."""
+    if not isinstance(error, RecordsError):
+        return []
+    make = request.part("TopicProduceResponse", "PartitionProduceResponse", "BatchIndexAndErrorMessage")
+    return [
+        make(batch_index=record.batch_index, batch_index_error_message=record.message)
+        for record in error.records
+    ]
+
+
+async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
+    by_id = request.version >= _TOPIC_IDS_FROM
+    find = partial(find_partition, node, topic.name, topic.topic_id, data.index, by_id=by_id)
     try:
-        by_id = request.version >= _TOPIC_IDS_FROM
-        partition = find_partition(node, topic.name, topic.topic_id, data.index, by_id=by_id)
+        partition = find()
         if partition.topic.internal:
             raise KafkaError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone"
             )
         partition.topic.traffic.produce_requests += 1
-        _check(request, data.records)
+        records = _check(request, data.records)
         if request.body.acks not in _ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
     except KafkaError as error:
         return _Outcome(error=error)
     try:
-        info = partition.append(data.records, now_ms=node.now_ms())
+        checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
+        partition = find()  # it may have gone meanwhile
+        info = partition.append(records, now_ms=node.now_ms(), checked=checked)
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
         return _Outcome(log_start_offset=start, error=error)
     traffic = partition.topic.traffic
-    traffic.messages_in += info.last_offset - info.base_offset + 1
-    traffic.bytes_in += len(data.records)
+    if not info.duplicate:
+        traffic.messages_in += info.last_offset - info.base_offset + 1
+    traffic.bytes_in += len(records)
     flush = partition.flush_before_answer(
         info.last_offset + 1, all_replicas=request.body.acks == _ALL_REPLICAS
     )
     return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
 
 
-def _check(request: Request, records: bytes | None) -> None:
-    """One batch of magic 2 and nothing that only a coordinator may write; the log checks the rest."""
+def _check(request: Request, records: bytes | None) -> bytes:
+    """One batch of magic 2 and nothing that only a coordinator may write; the log checks the rest.
+
+    Of what lies behind it the beginning of another one is left out, as Apache Kafka does.
+    """
     if records is None or len(records) < BATCH_OVERHEAD or records[_MAGIC_AT] < _MAGIC:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, "each partition must bring a whole record batch of magic 2"
         )
+    length = int.from_bytes(records[_LENGTH_AT:_LENGTH_END], "big", signed=True)
+    if _LEAST_LENGTH <= length <= len(records) - _LENGTH_END and request.version < _ZSTD_FROM:
+        _check_codec(records[_ATTRIBUTES_END - 1] & _CODECS)
     try:
         header = parse_batch_header(records)
     except CorruptBatchError as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if header.size != len(records):
-        wrong = (
-            "may bring one record batch only" if header.size < len(records) else "must bring a whole batch"
-        )
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"each partition {wrong}")
-    if header.codec == _ZSTD and request.version < _ZSTD_FROM:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
+    if header.size > len(records):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "each partition must bring a whole batch")
+    if header.size < len(records):
+        _check_behind(records, header.size)
+        records = records[: header.size]
     if header.transactional:
         named = request.body.transactional_id is not None
         raise KafkaError(
             ErrorCode.INVALID_TXN_STATE if named else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             "transactions are not offered by this broker",
         )
+    return records
+
+
+def _check_codec(codec: int) -> None:
+    """Raise KafkaError for a codec that old requests may not bring, before anything else is looked at."""
+    if codec > _ZSTD:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not assigned")
+    if codec == _ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
+
+
+def _check_behind(records: bytes, at: int) -> None:
+    """Raise KafkaError for what follows a batch, but for the beginning of another one."""
+    left = len(records) - at
+    if left < _LENGTH_END:
+        return
+    length = int.from_bytes(records[at + _LENGTH_AT : at + _LENGTH_END], "big", signed=True)
+    if length < _LEAST_LENGTH or (left > _MAGIC_AT and records[at + _MAGIC_AT] > _MAGIC):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "what follows the record batch is none")
+    if left > _MAGIC_AT and length <= left - _LENGTH_END:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "each partition may bring one record batch only")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kohort.log import DataFolder, LogConfig, PartitionLog
 from kohort.log._clean_keys import KEY_OVERHEAD_BYTES
+from kohort.protocol._batch import _write_crc
 from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, TOPIC_ID, batch, marker, offsets_of, open_log
 from tests.log.cleaning import compact, found, headers, keyed, newest, values, write
@@ -292,3 +293,22 @@ def test_any_sequence_of_writes_compactions_and_restarts_means_the_same(
     model.compact(0, 1 << 20)
     model.compact(600, 1 << 20)
     model.check()
+
+
+@pytest.mark.parametrize("claimed", [1, 5, -1, -3])
+def test_records_whose_offset_lies_outside_of_their_batch_cost_no_other_record_its_place(
+    tmp_path: Path, claimed: int
+) -> None:
+    odd = bytearray(keyed(("a", "2")))
+    odd[61 + 3] = (claimed << 1) ^ (claimed >> 63)
+    _write_crc(odd, 0)
+    log = open_log(tmp_path, CONFIG)
+    write(log, keyed(("a", "1")), keyed(("b", "1")), keyed(("c", "1")))
+    log.append(bytes(odd), now_ms=NOW_MS)
+    write(log, *(keyed((key, "2")) for key in "bcdefghij"))
+    compact(log)
+    left = [(key, value) for _, key, value in values(log)]
+    assert ("a", "2") in left
+    for key in "bcdefghij":
+        assert (key, "2") in left
+    assert ("b", "1") not in left

@@ -179,3 +179,12 @@ def test_a_new_folder_outlives_a_loss_of_power() -> None:
     again = DataFolder.open("/var/lib/kohort", fs=disk.only_synced())
     assert again.cluster_id == folder.cluster_id
     assert again.open_log("orders", 0, LogConfig(), now_ms=NOW_MS).log_end_offset == 2
+
+
+def test_a_start_is_not_clean_again_once_power_is_lost_after_it() -> None:
+    fs = FaultyFileSystem()
+    DataFolder.open("/data", fs=fs).close()
+    assert DataFolder.open("/data", fs=fs.only_synced()).clean_start
+    folder = DataFolder.open("/data", fs=fs)
+    assert folder.clean_start
+    assert not DataFolder.open("/data", fs=fs.only_synced()).clean_start

@@ -1,4 +1,4 @@
-"""Retention and DeleteRecords: whole segments, never the active one."""
+"""Retention and DeleteRecords: whole segments, the active one too once it is too old."""
 
 from __future__ import annotations
 
@@ -41,9 +41,89 @@ def test_segments_whose_newest_record_is_older_than_retention_ms_go(tmp_path: Pa
     log = five_segments(tmp_path, retention_ms=2 * MINUTE_MS)
     assert log.apply_retention(NOW_MS) == 2
     assert (bases(log), log.log_start_offset) == ([2, 3, 4], 2)
-    assert log.apply_retention(NOW_MS + 10**9) == 2
+    assert log.apply_retention(NOW_MS + 2 * MINUTE_MS) == 2
     assert (bases(log), log.log_start_offset, log.log_end_offset) == ([4], 4, 5)
     assert offsets_of(all_records(log)) == [(4, 4)]
+
+
+def test_a_quiet_log_keeps_nothing_that_is_older_than_retention_ms(tmp_path: Path) -> None:
+    log = five_segments(tmp_path, retention_ms=2 * MINUTE_MS)
+    assert log.apply_retention(NOW_MS + 2 * MINUTE_MS + 1) == 5
+    assert (bases(log), log.log_start_offset, log.log_end_offset) == ([5], 5, 5)
+    assert log.read(5, 1000).records == b""
+    assert log.apply_retention(NOW_MS + 10**12) == 0, "an empty segment stays"
+    assert log.append(batch(timestamp_ms=NOW_MS), now_ms=NOW_MS).base_offset == 5
+    log.close()
+    log = open_log(tmp_path, log.config, log_start_offset=5)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 6)
+
+
+def test_what_readers_have_not_seen_is_not_removed_by_age(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(retention_ms=1000))
+    log.append(batch(timestamp_ms=NOW_MS), now_ms=NOW_MS)
+    log.high_watermark = 0
+    assert log.apply_retention(NOW_MS + 10**9) == 0, "readers have not seen it"
+    assert offsets_of(all_records(log)) == []
+    log.high_watermark = 1
+    assert offsets_of(all_records(log)) == [(0, 0)]
+
+
+def test_a_quiet_segment_ends_after_segment_ms(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_ms=MINUTE_MS, retention_ms=-1))
+    log.append(batch(timestamp_ms=NOW_MS + 5), now_ms=NOW_MS + 5)
+    log.apply_retention(NOW_MS + 5 + MINUTE_MS)
+    assert bases(log) == [0]
+    log.apply_retention(NOW_MS + 6 + MINUTE_MS)
+    assert bases(log) == [0, 1]
+    log.apply_retention(NOW_MS + 10**9)
+    assert bases(log) == [0, 1], "an empty one does not"
+    assert offsets_of(all_records(log)) == [(0, 0)]
+
+
+def test_old_timestamps_do_not_end_a_segment_that_is_new(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_ms=MINUTE_MS, retention_ms=-1))
+    log.append(batch(timestamp_ms=1), now_ms=NOW_MS)
+    log.apply_retention(NOW_MS + MINUTE_MS)
+    assert bases(log) == [0]
+    log.apply_retention(NOW_MS + MINUTE_MS + 1)
+    assert bases(log) == [0, 1]
+
+
+def test_a_quiet_compacted_segment_ends_in_time_for_max_compaction_lag_ms(tmp_path: Path) -> None:
+    config = LogConfig(cleanup_policy="compact", max_compaction_lag_ms=MINUTE_MS)
+    log = open_log(tmp_path, config)
+    log.append(batch(timestamp_ms=NOW_MS), now_ms=NOW_MS)
+    log.apply_retention(NOW_MS + MINUTE_MS + 1)
+    assert bases(log) == [0, 1]
+    assert log.cleanable(NOW_MS + MINUTE_MS + 1).forced
+
+
+def snapshots(log: PartitionLog) -> list[int]:
+    return sorted(int(path.name[:20]) for path in Path(log.path).glob("*.snapshot"))
+
+
+def test_producer_snapshots_go_with_the_segments_that_began_there(tmp_path: Path) -> None:
+    log = five_segments(tmp_path, retention_ms=2 * MINUTE_MS)
+    assert snapshots(log) == [1, 2, 3, 4]
+    log.apply_retention(NOW_MS)
+    assert (bases(log), snapshots(log)) == ([2, 3, 4], [2, 3, 4])
+    log.apply_retention(NOW_MS + 10**9)
+    assert (bases(log), snapshots(log)) == ([5], [5])
+
+
+def test_a_start_removes_snapshots_that_no_recovery_begins_with(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for _ in range(4):
+        log.append(batch(producer_id=7, sequence=log.log_end_offset), now_ms=NOW_MS)
+        log.close()
+        log = open_log(tmp_path)
+    assert snapshots(log) == [4]
+    log.close()
+    Path(log.path, "00000000000000000002.snapshot").write_bytes(b"left behind")
+    log = open_log(tmp_path, clean=False)
+    assert snapshots(log) == [4]
+    with pytest.raises(KafkaError):
+        log.append(batch(producer_id=7, sequence=9), now_ms=NOW_MS)
 
 
 def test_segments_go_while_the_rest_has_retention_bytes(tmp_path: Path) -> None:
@@ -52,14 +132,14 @@ def test_segments_go_while_the_rest_has_retention_bytes(tmp_path: Path) -> None:
     assert bases(log) == [2, 3, 4]
     log.config.retention_bytes = 0
     log.apply_retention(NOW_MS)
-    assert bases(log) == [4]
+    assert bases(log) == [5]
 
 
 def test_a_compacted_log_loses_nothing_by_age_or_size(tmp_path: Path) -> None:
     log = five_segments(tmp_path, retention_ms=0, retention_bytes=0, cleanup_policy="compact")
     assert log.apply_retention(NOW_MS) == 0
     log.config.cleanup_policy = "compact,delete"
-    assert log.apply_retention(NOW_MS) == 4
+    assert log.apply_retention(NOW_MS) == 5
 
 
 def test_nothing_above_the_high_watermark_goes(tmp_path: Path) -> None:
@@ -74,7 +154,7 @@ def test_records_without_a_timestamp_count_from_their_segments_making(tmp_path: 
     for _ in range(3):
         log.append(batch(timestamp_ms=-1), now_ms=NOW_MS)
     assert log.apply_retention(NOW_MS + 1000) == 0
-    assert log.apply_retention(NOW_MS + 1001) == 2
+    assert log.apply_retention(NOW_MS + 1001) == 3
 
 
 def test_files_are_renamed_now_and_removed_after_the_delay(tmp_path: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-import cramjam
 import pytest
 
 from kohort.log import CorruptLogError, LogConfig, PartitionLog
-from kohort.protocol import BATCH_OVERHEAD, build_batch
+from kohort.protocol import BATCH_OVERHEAD, Codec, build_batch, compress
 from kohort.protocol._batch import _write_crc
 from tests.log.batches import NOW_MS, batch, open_log
 
@@ -46,6 +45,16 @@ def test_times_are_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
     assert log.offset_for_timestamp(150) == (2, 300, 0)
 
 
+def test_the_newest_time_of_a_segment_that_was_ended_is_known_after_a_restart(tmp_path: Path) -> None:
+    log = timed(open_log(tmp_path, LogConfig(segment_bytes=200)), 100, 300, 200)
+    assert len(list(Path(log.path).glob("*.log"))) > 1
+    log.close()
+    for path in sorted(Path(log.path).glob("*.timeindex"))[:-1]:
+        assert struct.unpack(">qi", path.read_bytes()[-12:])[0] in (100, 300)
+    log = open_log(tmp_path, LogConfig(segment_bytes=200))
+    assert log.offset_for_timestamp(101) == (2, 300, 0)
+
+
 def test_an_empty_log_and_records_without_time_have_none(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert log.max_timestamp() is None
@@ -72,7 +81,7 @@ def varied(times: list[int], *, lz4: bool) -> bytes:
         for n, t in enumerate(times)
     )
     data = build_batch([(None, None, ())] * len(times), timestamp_ms=times[0])[:BATCH_OVERHEAD]
-    data += bytes(cramjam.lz4.compress(records)) if lz4 else records
+    data += compress(Codec.LZ4, records) if lz4 else records
     data[22] |= 3 if lz4 else 0
     struct.pack_into(">i", data, 8, len(data) - 12)
     struct.pack_into(">q", data, 35, max(times))
@@ -96,7 +105,7 @@ def test_a_header_that_claims_a_newer_time_than_its_records_have_does_no_harm(tm
     struct.pack_into(">q", data, 35, 500)
     _write_crc(data, 0)
     log = open_log(tmp_path)
-    log.append(bytes(data), now_ms=NOW_MS)
+    log.append(bytes(data), now_ms=NOW_MS, from_client=False)
     timed(log, 450)
     assert log.offset_for_timestamp(200) == (2, 450, 0)
     assert log.offset_for_timestamp(460) is None
@@ -113,11 +122,11 @@ def unreadable(timestamp_ms: int) -> bytes:
 
 def test_a_producers_batch_that_cannot_be_read_is_found_by_its_header(tmp_path: Path) -> None:
     log = timed(open_log(tmp_path), 1)
-    log.append(unreadable(100), now_ms=NOW_MS)
+    log.append(unreadable(100), now_ms=NOW_MS, from_client=False)
     timed(log, 150)
     assert log.offset_for_timestamp(50) == (2, 100, 0)
     assert log.offset_for_timestamp(120) == (4, 150, 0)
-    log.append(unreadable(300), now_ms=NOW_MS)
+    log.append(unreadable(300), now_ms=NOW_MS, from_client=False)
     assert log.max_timestamp() == (6, 300)
 
 
@@ -130,3 +139,38 @@ def test_records_that_the_disk_damaged_are_named_with_their_file(tmp_path: Path)
     with pytest.raises(CorruptLogError, match=r"0\.log: checksum is") as caught:
         log.offset_for_timestamp(50)
     assert caught.value.position == size
+
+
+def test_a_look_up_in_a_batch_of_many_records_stops_at_the_one_and_gives_others_their_turn(
+    tmp_path: Path,
+) -> None:
+    times = [1_000 + number % 7 for number in range(20_000)]
+    times[15_000] = 1_100
+    records = b"".join(
+        _framed(bytes([0, 2 * (time - 1_000)]) + _two(number) + b"\x01\x01\x00")
+        if time < 1_064
+        else _framed(b"\x00" + _two(time - 1_000) + _two(number) + b"\x01\x01\x00")
+        for number, time in enumerate(times)
+    )
+    data = build_batch([(None, None, ())] * len(times), timestamp_ms=1_000)[:BATCH_OVERHEAD] + records
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    _write_crc(data, 0)
+    log = open_log(tmp_path)
+    log.append(bytes(data), now_ms=NOW_MS)
+    turns = [None for _ in log.find_timestamp(1_050)]
+    assert 3 < len(turns) < 100
+    assert log.offset_for_timestamp(1_050) == (15_000, 1_100, 0)
+    early = log.find_timestamp(1_003)
+    with pytest.raises(StopIteration) as done:
+        next(early)
+    assert done.value.value == (3, 1_003, 0)
+
+
+def _framed(body: bytes) -> bytes:
+    return bytes([2 * len(body)]) + body
+
+
+def _two(number: int) -> bytes:
+    """A varint of three bytes."""
+    number *= 2
+    return bytes([number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14])

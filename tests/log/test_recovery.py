@@ -320,3 +320,18 @@ def test_a_clean_start_with_a_damaged_base_offset_and_no_index_is_an_error_or_a_
     mended = PartitionLog.open(str(path), config, now_ms=NOW_MS, clean=True)
     assert mended.size_bytes == at
     mended.close()
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_flushed_records_that_are_gone_are_counted(tmp_path: Path, clean: bool) -> None:
+    log = open_log(tmp_path)
+    for _ in range(5):
+        log.append(batch(2), now_ms=NOW_MS)
+    log.close()
+    os.truncate(Path(log.path) / "00000000000000000000.log", 3 * len(batch(2)))
+    log = open_log(tmp_path, clean=clean, recovery_point=10)
+    assert (log.log_end_offset, log.recovery.lost_offsets) == (6, 4)
+
+
+def test_a_partition_that_was_never_written_has_lost_nothing(tmp_path: Path) -> None:
+    assert open_log(tmp_path, clean=False, recovery_point=10).recovery.lost_offsets == 0

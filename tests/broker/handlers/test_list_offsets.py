@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kohort.protocol import ApiKey, ErrorCode
@@ -98,3 +100,25 @@ def test_a_partition_asked_for_twice_is_refused(wire: Wire, filled: str) -> None
     )
     answer = wire.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, isolation_level=0, topics=[asked])
     assert [one.error_code for one in answer.topics[0].partitions] == [ErrorCode.INVALID_REQUEST]
+
+
+def test_a_topic_named_twice_is_answered_once_and_looked_for_nowhere(wire: Wire, filled: str) -> None:
+    def asked(*partitions: int) -> Any:
+        rows = [
+            part(
+                ApiKey.LIST_OFFSETS,
+                5,
+                "ListOffsetsTopic",
+                "ListOffsetsPartition",
+                partition_index=index,
+                timestamp=TIMES[0],
+            )
+            for index in partitions
+        ]
+        return part(ApiKey.LIST_OFFSETS, 5, "ListOffsetsTopic", name=filled, partitions=rows)
+
+    body = wire.call(
+        ApiKey.LIST_OFFSETS, 5, replica_id=-1, isolation_level=0, topics=[asked(0), asked(0, 7), asked(0)]
+    )
+    rows = [(row.partition_index, row.error_code) for topic in body.topics for row in topic.partitions]
+    assert rows == [(0, ErrorCode.INVALID_REQUEST), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from kohort.protocol import ApiKey, Codec, ErrorCode
+from kohort.protocol._batch import _write_crc
 from tests.broker.wire import (
     Wire,
     batch,
@@ -170,3 +171,33 @@ def test_a_gap_and_an_old_epoch_are_refused(wire: Wire, name: str) -> None:
     assert produce(wire, name, numbered(5)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert produce(wire, name, numbered(0, epoch=1)).error_code == 0
     assert produce(wire, name, numbered(1, epoch=0)).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize("version", [7, 8, 9, 12])
+def test_the_records_that_a_batch_is_refused_for_are_named(wire: Wire, name: str, version: int) -> None:
+    create_topic(wire, name, cleanup_policy="compact")
+    refused = produce(wire, name, batch(3, key=None), version=version)
+    assert refused.error_code == ErrorCode.INVALID_RECORD
+    named = [error.batch_index for error in refused.record_errors or ()]
+    assert named == ([0, 1, 2] if version >= 8 else [])
+    if version >= 8:
+        assert "without a key" in refused.record_errors[0].batch_index_error_message
+
+
+def test_garbage_is_refused_and_what_comes_before_and_after_is_read(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    assert produce(wire, name, batch(2)).base_offset == 0
+    garbage = bytearray(batch(3))
+    garbage[61:] = b"\xff" * (len(garbage) - 61)
+    _write_crc(garbage, 0)
+    assert produce(wire, name, bytes(garbage)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert produce(wire, name, batch(2)).base_offset == 2
+
+
+def test_the_beginning_of_another_batch_is_left_out(wire: Wire, name: str) -> None:
+    create_topic(wire, name)
+    for tail in (b"\0", batch(1)[:-1], batch(1)[:14]):
+        assert produce(wire, name, batch(1) + tail).error_code == ErrorCode.NONE
+    assert produce(wire, name, batch(1) + bytes(20)).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert produce(wire, name, batch(1) + batch(1)).error_code == ErrorCode.INVALID_RECORD
+    assert produce(wire, name, batch(1)).base_offset == 3

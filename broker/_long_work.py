@@ -1,0 +1,52 @@
+"""Work of one request that would keep everybody else waiting, done between the turns of others."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..log import Result, Steps
+from ._stopwatch import clock
+
+#: Work goes on for this long, in seconds, before others have their turn.
+SLICE_S = 0.001
+
+
+class LongWork:
+    """Runs steps. What needs a thread, and the memory that comes with that, is done one at a time."""
+
+    __slots__ = ("_alone",)
+
+    def __init__(self) -> None:
+        self._alone = asyncio.Lock()
+
+    async def run(self, steps: Steps[Result]) -> Result:
+        """The result. Work that takes less than a slice is done before anybody else has a turn."""
+        begun_s = clock()
+        try:
+            work = next(steps)
+            while work is None:
+                begun_s = await _give_way(begun_s)
+                work = next(steps)
+            async with self._alone:
+                while True:
+                    if work is None:
+                        begun_s = await _give_way(begun_s)
+                        work = next(steps)
+                        continue
+                    try:
+                        found = await asyncio.get_running_loop().run_in_executor(None, work)
+                    except Exception as error:
+                        work = steps.throw(error)
+                    else:
+                        work = steps.send(found)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+
+
+async def _give_way(begun_s: float) -> float:
+    """Let others have their turn if it is time for that; when the slice began that now goes on."""
+    if clock() - begun_s < SLICE_S:
+        return begun_s
+    await asyncio.sleep(0)
+    return clock()
