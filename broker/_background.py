@@ -69,3 +69,4 @@ class Background:
                 self._topics.write_checkpoints()
             except KafkaError:
                 log.exception("the recovery points could not be written")
+            await self._topics.clear()

@@ -8,7 +8,7 @@ from ._checkpoints import encode_uuid
 from ._cleanable import DEDUPE_BUFFER_BYTES
 from ._cleaner import Cleaning, CleanReport
 from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
-from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError
+from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
 from ._files import OS_FILES, File, FileSystem, Lock
 from ._flush import Flush
 from ._folder import DataFolder
@@ -39,6 +39,7 @@ __all__ = [
     "Flush",
     "Lock",
     "LogConfig",
+    "NoDescriptorsError",
     "PartitionLog",
     "ReadInfo",
     "RecoveryReport",

@@ -89,7 +89,7 @@ def _alter_topic(node: Node, item: Any, changed: _Changed, *, validate_only: boo
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     if not validate_only:
-        node.topics.alter(topic, configs)
+        node.topics.alter({topic: configs})
 
 
 def _alter_settings(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:
