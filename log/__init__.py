@@ -8,6 +8,7 @@ from ._checkpoints import encode_uuid
 from ._cleanable import DEDUPE_BUFFER_BYTES
 from ._cleaner import Cleaning, CleanReport
 from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
+from ._descriptors import OPEN_FILES, OpenFiles, process_limit
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
 from ._files import OS_FILES, File, FileSystem, Lock
 from ._flush import Flush
@@ -23,6 +24,7 @@ __all__ = [
     "CREATE_TIME",
     "DEDUPE_BUFFER_BYTES",
     "LOG_APPEND_TIME",
+    "OPEN_FILES",
     "OS_FILES",
     "UP_TO_HIGH_WATERMARK",
     "AppendInfo",
@@ -40,11 +42,13 @@ __all__ = [
     "Lock",
     "LogConfig",
     "NoDescriptorsError",
+    "OpenFiles",
     "PartitionLog",
     "ReadInfo",
     "RecoveryReport",
     "Salvaged",
     "decode_records",
     "encode_uuid",
+    "process_limit",
     "record_at",
 ]

@@ -11,84 +11,21 @@ from typing import Any
 import pytest
 
 from kohort.broker._topics_file import TopicsFile
-from kohort.log import PartitionLog
 from kohort.log._files import OsFileSystem
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
+from tests.broker.topic_requests import (
+    EARLIEST,
+    LATEST,
+    commit,
+    commit_fields,
+    committed,
+    create_topics,
+    delete_records,
+    delete_topics,
+    grow,
+)
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, part, produce
-
-EARLIEST, LATEST = -2, -1
-
-
-def delete_topics(wire: Wire, *names: str) -> list[int]:
-    answer = wire.call(ApiKey.DELETE_TOPICS, 5, topic_names=list(names), timeout_ms=1_000)
-    return [int(one.error_code) for one in answer.responses]
-
-
-def create_topics(wire: Wire, names: list[str], partitions: int = 1) -> set[int]:
-    """The error codes of the answer."""
-    topics = [
-        part(
-            ApiKey.CREATE_TOPICS,
-            7,
-            "CreatableTopic",
-            name=name,
-            num_partitions=partitions,
-            replication_factor=-1,
-            assignments=[],
-            configs=[],
-        )
-        for name in names
-    ]
-    answer = wire.call(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5_000, validate_only=False)
-    return {one.error_code for one in answer.topics}
-
-
-def grow(wire: Wire, name: str, count: int, *, validate_only: bool = False) -> Any:
-    wanted = part(ApiKey.CREATE_PARTITIONS, 3, "CreatePartitionsTopic", name=name, count=count)
-    answer = wire.call(
-        ApiKey.CREATE_PARTITIONS, 3, topics=[wanted], timeout_ms=5_000, validate_only=validate_only
-    )
-    return answer.results[0]
-
-
-def delete_records(wire: Wire, name: str, offset: int) -> int:
-    row = part(
-        ApiKey.DELETE_RECORDS,
-        2,
-        "DeleteRecordsTopic",
-        "DeleteRecordsPartition",
-        partition_index=0,
-        offset=offset,
-    )
-    topic = part(ApiKey.DELETE_RECORDS, 2, "DeleteRecordsTopic", name=name, partitions=[row])
-    answer = wire.call(ApiKey.DELETE_RECORDS, 2, topics=[topic], timeout_ms=1_000)
-    return int(answer.topics[0].partitions[0].error_code)
-
-
-def commit_fields(group: str, topic: str, offset: int) -> dict[str, Any]:
-    one = part(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        "OffsetCommitRequestTopic",
-        "OffsetCommitRequestPartition",
-        partition_index=0,
-        committed_offset=offset,
-        committed_metadata="",
-    )
-    wanted = part(ApiKey.OFFSET_COMMIT, 5, "OffsetCommitRequestTopic", name=topic, partitions=[one])
-    return {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": [wanted]}
-
-
-def commit(wire: Wire, group: str, topic: str, offset: int) -> int:
-    answer = wire.call(ApiKey.OFFSET_COMMIT, 5, **commit_fields(group, topic, offset))
-    return int(answer.topics[0].partitions[0].error_code)
-
-
-def committed(wire: Wire, group: str, topic: str) -> int:
-    wanted = part(ApiKey.OFFSET_FETCH, 5, "OffsetFetchRequestTopic", name=topic, partition_indexes=[0])
-    answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id=group, topics=[wanted])
-    return int(answer.topics[0].partitions[0].committed_offset)
 
 
 @pytest.fixture
@@ -319,73 +256,3 @@ class TestTheOffsetsTopic:
             assert commit(wire, "g0", "orders", 9) == 0
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             assert [committed(wire, f"g{n}", "orders") for n in range(8)] == [9, *range(1, 8)]
-
-
-class TestAStart:
-    @pytest.fixture
-    def opened(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """The folders of partitions that were opened."""
-        seen: list[str] = []
-        whole = PartitionLog.open.__func__  # type: ignore[attr-defined]
-
-        def noted(cls: type[PartitionLog], path: str, *args: Any, **options: Any) -> PartitionLog:
-            seen.append(os.path.basename(path))
-            made: PartitionLog = whole(cls, path, *args, **options)
-            return made
-
-        monkeypatch.setattr(PartitionLog, "open", classmethod(noted))
-        return seen
-
-    def test_after_a_clean_stop_a_partition_is_opened_when_it_is_asked_for(
-        self, tmp_path: Path, opened: list[str]
-    ) -> None:
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            create_topic(wire, "orders", 3)
-            for number in range(3):
-                produce(wire, "orders", batch(3), partition=number)
-        opened.clear()
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            (orders,) = (
-                topic for topic in wire.call(ApiKey.METADATA, 8, topics=None).topics if topic.name == "orders"
-            )
-            assert [row.leader_epoch for row in orders.partitions] == [1, 1, 1]
-            assert not [each for each in opened if each.startswith("orders")]
-            assert offset_at(wire, "orders", LATEST, partition=1, epoch=1).offset == 3
-            assert [each for each in opened if each.startswith("orders")] == ["orders-1"]
-            assert produce(wire, "orders", batch(1), partition=2).base_offset == 3
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            assert [offset_at(wire, "orders", LATEST, partition=n).offset for n in range(3)] == [3, 3, 4]
-
-    def test_one_that_nobody_asked_for_is_deleted_with_its_topic(self, tmp_path: Path) -> None:
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            create_topic(wire, "orders")
-            produce(wire, "orders", batch(3))
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            delete_topics(wire, "orders")
-            assert not list(tmp_path.glob("orders-*"))
-            create_topic(wire, "orders")
-            assert offset_at(wire, "orders", LATEST).offset == 0
-            assert produce(wire, "orders", batch(1)).base_offset == 0
-
-    def test_checkpoints_keep_what_they_say_of_one_that_nobody_asked_for(self, tmp_path: Path) -> None:
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            create_topic(wire, "orders")
-            produce(wire, "orders", batch(3))
-            assert delete_records(wire, "orders", 2) == 0
-        for _ in range(2):
-            with running_broker(data=tmp_path) as broker:
-                pass
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            assert offset_at(wire, "orders", EARLIEST).offset == 2
-
-    def test_a_damaged_one_says_so_when_it_is_asked_for(self, tmp_path: Path) -> None:
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            create_topic(wire, "orders", 2)
-            for number in range(2):
-                produce(wire, "orders", batch(3), partition=number)
-        (tmp_path / "orders-1" / "partition.metadata").write_text("junk")
-        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
-            found = fetch(wire, "orders", 0, 0)
-            assert [row.error_code for row in found] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
-            assert offset_at(wire, "orders", LATEST, partition=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        assert not (tmp_path / ".kafka_cleanshutdown").exists()

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -79,7 +80,7 @@ class Model:
         )
         self.groups = [f"topics-{unique}-s", self.member.group]
         for group in self.groups:
-            self.until(lambda group=group: self.find_coordinator(group) == 0, "a coordinator")
+            self.until(partial(self.has_coordinator, group), "a coordinator")
         self.member.settle()
 
     def close(self) -> None:
@@ -87,9 +88,9 @@ class Model:
             wire.close()
         self.member.wire.close()
 
-    def find_coordinator(self, group: str) -> int:
+    def has_coordinator(self, group: str) -> bool:
         answer = self.wires[0].call(ApiKey.FIND_COORDINATOR, 3, key=group, key_type=0)
-        return int(answer.error_code)
+        return bool(answer.error_code == 0)
 
     def until(self, holds: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + SETTLED_S
@@ -323,14 +324,14 @@ class Model:
         for timestamp, allowed in ((-2, topic.starts), (-1, topic.ends)):
             for index in range(len(topic.ends)):
                 self.narrow(
-                    lambda index=index, timestamp=timestamp: self.offset_at(name, index, timestamp),
+                    partial(self.offset_at, name, index, timestamp),
                     allowed[index],
                     f"offset at {timestamp} of {name}-{index}",
                 )
         for group in self.groups:
             for index in range(len(topic.ends)):
                 self.narrow(
-                    lambda group=group, index=index: self.committed(group, name, index),
+                    partial(self.committed, group, name, index),
                     topic.commits.setdefault((group, index), {NONE}),
                     f"offset of {group} for {name}-{index}",
                 )
