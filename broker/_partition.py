@@ -8,7 +8,6 @@ however many there are.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Iterator
@@ -27,6 +26,7 @@ from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
 from ._topic_config import MAX_LONG
+from ._waiter import Waiter
 
 if TYPE_CHECKING:
     from ._topics import Topic
@@ -55,30 +55,30 @@ class Files(Protocol):
 
 
 class Partition:
-    """One partition. ``waiters`` are futures of Fetch requests, woken by the next append and at deletion.
+    """One partition. ``waiters`` are waiting Fetch requests, told of the next append and of a deletion.
 
     ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they
     are, and nothing is read or written until somebody has seen to them and started the broker again.
     """
 
     __slots__ = (
+        "_damage",
         "_files",
         "_flusher",
         "_leader_epoch",
         "_log",
         "_missed",
         "_unopened",
-        "damage",
         "index",
         "topic",
         "waiters",
     )
 
     def __init__(self, topic: Topic, index: int, files: Files, *, on_disk: bool) -> None:
-        self.damage: str | None = None
+        self._damage: str | None = None
         self.topic = topic
         self.index = index
-        self.waiters: set[asyncio.Future[None]] = set()
+        self.waiters: set[Waiter] = set()
         self._leader_epoch: int | None = None if on_disk else 0
         self._log: PartitionLog | None = None
         self._unopened = on_disk
@@ -94,6 +94,16 @@ class Partition:
     def log(self) -> PartitionLog | None:
         """The files, None if nothing was ever written, or nobody has asked for them yet."""
         return self._log
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the files."""
+        return self._damage
+
+    @damage.setter
+    def damage(self, found: str) -> None:
+        self._damage = found
+        self.topic.described = None
 
     @property
     def size_bytes(self) -> int:
@@ -362,5 +372,4 @@ class Partition:
 
     def wake(self) -> None:
         for waiter in self.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            waiter.tell(self)

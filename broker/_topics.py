@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..log import DataFolder
-from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..protocol import ErrorCode, KafkaError, MetadataPartitions, TopicPartition
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
 from ._settings import BrokerSettings
@@ -30,7 +30,10 @@ NO_TOPIC_ID = uuid.UUID(int=0)
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """A topic. ``configs`` is what was set for it, ``config`` all of it with the defaults."""
+    """A topic. ``configs`` is what was set for it, ``config`` all of it with the defaults.
+
+    ``described`` is what Metadata says of its partitions; None when that has to be looked up again.
+    """
 
     name: str
     id: uuid.UUID
@@ -39,6 +42,7 @@ class Topic:
     partitions: list[Partition] = field(default_factory=list)
     traffic: TopicTraffic = field(default_factory=TopicTraffic)
     flush_times: Histogram = field(default_factory=Histogram)
+    described: MetadataPartitions | None = None
 
     def __repr__(self) -> str:
         return f"Topic({self.name}, {len(self.partitions)} partitions)"
@@ -212,6 +216,7 @@ class Topics:
                 self._file.topics[topic.name] = replace(self._file.topics[topic.name], partitions=count)
         for topic, partitions in more.items():
             topic.partitions += partitions
+            topic.described = None
 
     def delete(self, topics: Collection[Topic]) -> None:
         """Delete topics; waiting Fetch requests are woken and find them gone. ``clear`` removes the files.

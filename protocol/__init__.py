@@ -44,6 +44,7 @@ from ._messages import (
     request_class,
     response_class,
 )
+from ._metadata_answers import MetadataPartition, MetadataPartitions, metadata_answer
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
@@ -84,6 +85,8 @@ __all__ = [
     "KohortError",
     "MalformedFrameError",
     "MalformedMessageError",
+    "MetadataPartition",
+    "MetadataPartitions",
     "Part",
     "ProtocolError",
     "RequestContext",
@@ -112,6 +115,7 @@ __all__ = [
     "hot_codec",
     "hot_header",
     "iter_batches",
+    "metadata_answer",
     "parse_batch_header",
     "request_class",
     "response_class",

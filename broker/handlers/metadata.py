@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ErrorCode, KafkaError, MetadataPartition, MetadataPartitions
 from .._requests import Request
 from .._topics import NO_TOPIC_ID, Topic
 from .._turns import in_slices
@@ -15,6 +15,7 @@ from .create_topics import check_total, create_all
 
 if TYPE_CHECKING:
     from .._node import Node
+    from .._partition import Partition
 
 
 #: Answers carry topic ids from v10, questions may from v12 (KIP-516).
@@ -93,27 +94,25 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
 
 
 def _described(node: Node, request: Request, topic: Topic) -> Any:
-    make = request.part("MetadataResponseTopic", "MetadataResponsePartition")
-    here = [node.node_id]
-    partitions = [
-        make(
-            error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.damage else ErrorCode.NONE,
-            partition_index=partition.index,
-            leader_id=_NO_LEADER if partition.damage else node.node_id,
-            leader_epoch=partition.leader_epoch,
-            replica_nodes=here,
-            isr_nodes=[] if partition.damage else here,
-            offline_replicas=here if partition.damage else [],
-        )
-        for partition in topic.partitions
-    ]
+    if topic.described is None:
+        topic.described = MetadataPartitions([_partition(node, each) for each in topic.partitions])
     return request.part("MetadataResponseTopic")(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=partitions,
+        partitions=topic.described,
         authorized_operations=_operations(request),
+    )
+
+
+def _partition(node: Node, partition: Partition) -> MetadataPartition:
+    here = (node.node_id,)
+    epoch = partition.leader_epoch
+    if partition.damage is None:
+        return MetadataPartition(ErrorCode.NONE, partition.index, node.node_id, epoch, here, here, ())
+    return MetadataPartition(
+        ErrorCode.LEADER_NOT_AVAILABLE, partition.index, _NO_LEADER, epoch, here, (), here
     )
 
 
