@@ -20,7 +20,7 @@ from ._settings import BrokerSettings
 from ._topic_config import TopicConfig, topic_defaults
 from ._topic_logs import TopicLogs
 from ._topics_file import TopicEntry, TopicsFile
-from ._validation import read_settings
+from ._validation import SettingsError, read_settings
 from .metrics import Histogram
 from .metrics._traffic import TopicTraffic
 
@@ -155,7 +155,15 @@ class Topics:
     def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """Configs of a topic by field name, checked and typed. Raises SettingsError."""
         checked = read_settings(TopicConfig, configs, "topic config")
-        return {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
+        given = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
+        lags = given.keys() & {"min_compaction_lag_ms", "max_compaction_lag_ms"}
+        config = self._config(given)
+        if lags and config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+            raise SettingsError(
+                f"min.compaction.lag.ms is {config.min_compaction_lag_ms}, max.compaction.lag.ms "
+                f"{config.max_compaction_lag_ms}: a record cannot be kept for longer than it may wait"
+            )
+        return given
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Create a topic. Raises KafkaError, and SettingsError for the configs."""

@@ -191,6 +191,29 @@ class TestWhatItCosts:
         assert {(topic.error_code, len(topic.partitions)) for topic in answer.topics} == {(0, 1)}
         assert len(syncs) == 2
 
+    def test_so_are_configs_of_many_topics(self, wire: Wire, name: str, syncs: list[int]) -> None:
+        names = [f"{name}-{number}" for number in range(20)]
+        create_topics(wire, names)
+        syncs.clear()
+        path = ("AlterConfigsResource", "AlterableConfig")
+        config = part(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, *path, name="retention.ms", value="7", config_operation=0
+        )
+        wanted = [
+            part(
+                ApiKey.INCREMENTAL_ALTER_CONFIGS,
+                1,
+                path[0],
+                resource_type=2,
+                resource_name=each,
+                configs=[config],
+            )
+            for each in names
+        ]
+        answer = wire.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=wanted, validate_only=False)
+        assert [one.error_code for one in answer.responses] == [0] * 20
+        assert len(syncs) == 2
+
     def test_delete_records_writes_only_what_it_moved(self, wire: Wire, name: str, syncs: list[int]) -> None:
         create_topic(wire, name)
         produce(wire, name, batch(10))
@@ -241,6 +264,13 @@ class TestMost:
         ]
         answer = wire.call(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5_000, validate_only=True)
         assert [one.error_code for one in answer.topics] == [ErrorCode.INVALID_REQUEST, 0]
+
+    def test_a_record_is_not_kept_for_longer_than_it_may_wait(self, wire: Wire, name: str) -> None:
+        refused = create_topic(wire, name, min_compaction_lag_ms="100", max_compaction_lag_ms="99")
+        assert refused.error_code == ErrorCode.INVALID_CONFIG
+        assert "max.compaction.lag.ms 99" in refused.error_message
+        made = create_topic(wire, name, min_compaction_lag_ms="100", max_compaction_lag_ms="100")
+        assert made.error_code == 0
 
     def test_names_of_one_request_that_differ_in_dots_only(self, wire: Wire, name: str) -> None:
         assert create_topics(wire, [f"{name}.a", f"{name}_a"]) == {0, ErrorCode.INVALID_TOPIC_EXCEPTION}
