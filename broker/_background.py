@@ -1,4 +1,4 @@
-"""What a broker does by itself: retention, recovery points, compaction."""
+"""What a broker does by itself: retention, recovery points, compaction, a look at its descriptors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ..protocol import KafkaError
 from ._cleaner import LogCleaner
+from ._descriptor_watch import DescriptorWatch
 from ._partition import Partition
 from ._settings import BrokerSettings
 from ._topics import Topics
@@ -29,6 +30,7 @@ class Background:
         self._settings = settings
         self._now_ms = now_ms
         self._cleaner = LogCleaner(topics, settings, now_ms)
+        self._watch = DescriptorWatch()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -69,3 +71,5 @@ class Background:
                 self._topics.write_checkpoints()
             except KafkaError:
                 log.exception("the recovery points could not be written")
+            await self._topics.clear()
+            await asyncio.to_thread(self._watch.look)

@@ -2,20 +2,23 @@
 
 The files of a partition are made when it is first written: a topic of many partitions is created by one small
 write, and ``__consumer_offsets`` with its fifty costs a start nothing. Until then the log is read as empty.
+Files that are there are opened when somebody first asks for what is in them, so that a start costs the same
+however many there are.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from ..log import (
     AppendInfo,
     CheckedBatch,
     CorruptLogError,
+    DataFolderError,
+    NoDescriptorsError,
     PartitionLog,
     ReadInfo,
     Result,
@@ -27,6 +30,7 @@ from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
 from ._topic_config import MAX_LONG
+from ._waiter import Waiter
 
 if TYPE_CHECKING:
     from ._topics import Topic
@@ -42,44 +46,50 @@ _MAX_MISSED = 100
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
+class Files(Protocol):
+    """Where the files of partitions come from."""
+
+    def open(self, partition: Partition, /) -> PartitionLog:
+        """Open them, or make them. Raises CorruptLogError, DataFolderError, KafkaError."""
+        ...
+
+    def newest_epoch(self, partition: Partition, /) -> int:
+        """The newest leader epoch in them, -1 if there is none. Raises DataFolderError, OSError."""
+        ...
+
+
 class Partition:
-    """One partition. ``waiters`` are futures of Fetch requests, woken by the next append and at deletion.
+    """One partition. ``waiters`` are waiting Fetch requests, told of the next append and of a deletion.
 
     ``damage`` says what is wrong with files that cannot be served (None: nothing): they are left as they
     are, and nothing is read or written until somebody has seen to them and started the broker again.
     """
 
     __slots__ = (
-        "_create",
+        "_damage",
+        "_files",
         "_flusher",
+        "_leader_epoch",
         "_log",
         "_missed",
         "_told",
-        "damage",
+        "_unopened",
         "index",
-        "leader_epoch",
         "topic",
         "waiters",
     )
 
-    def __init__(
-        self,
-        topic: Topic,
-        index: int,
-        log: PartitionLog | None,
-        create: Callable[[Partition], PartitionLog],
-        damage: str | None = None,
-    ) -> None:
-        self.damage = damage
+    def __init__(self, topic: Topic, index: int, files: Files, *, on_disk: bool) -> None:
+        self._damage: str | None = None
         self.topic = topic
         self.index = index
-        # each start is a new reign: clients that read ahead of a crash see that the log may have been cut
-        self.leader_epoch = log.leader_epoch + 1 if log is not None and log.log_end_offset else 0
-        self.waiters: set[asyncio.Future[None]] = set()
-        self._log = log
+        self.waiters: set[Waiter] = set()
+        self._leader_epoch: int | None = None if on_disk else 0
+        self._log: PartitionLog | None = None
+        self._unopened = on_disk
         self._flusher: Flusher | None = None
         self._told: tuple[str, int] | None = None
-        self._create = create
+        self._files = files
         # first batches that were refused since the folder could not be made
         self._missed: deque[BatchHeader] = deque(maxlen=_MAX_MISSED)
 
@@ -88,31 +98,80 @@ class Partition:
 
     @property
     def log(self) -> PartitionLog | None:
-        """The files, None if nothing was ever written."""
+        """The files, None if nothing was ever written, or nobody has asked for them yet."""
         return self._log
+
+    @property
+    def damage(self) -> str | None:
+        """What is wrong with the files."""
+        return self._damage
+
+    @damage.setter
+    def damage(self, found: str) -> None:
+        self._damage = found
+        self.topic.described = None
 
     @property
     def size_bytes(self) -> int:
         return 0 if self._log is None else self._log.size_bytes
 
     @property
+    def leader_epoch(self) -> int:
+        """One more with each start: clients that read ahead of a crash see that the log may have been cut."""
+        if self._leader_epoch is None:
+            try:
+                self._leader_epoch = self._files.newest_epoch(self) + 1
+            except (DataFolderError, OSError) as error:
+                self._damaged(error)
+        return self._leader_epoch or 0
+
+    @property
     def log_start_offset(self) -> int:
-        return 0 if self._log is None else self._log.log_start_offset
+        log = self.open()
+        return 0 if log is None else log.log_start_offset
 
     @property
     def log_end_offset(self) -> int:
-        return 0 if self._log is None else self._log.log_end_offset
+        log = self.open()
+        return 0 if log is None else log.log_end_offset
 
     @property
     def high_watermark(self) -> int:
-        return 0 if self._log is None else self._log.high_watermark
+        log = self.open()
+        return 0 if log is None else log.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
-        return 0 if self._log is None else self._log.last_stable_offset
+        log = self.open()
+        return 0 if log is None else log.last_stable_offset
+
+    def open(self) -> PartitionLog | None:
+        """The files, None if there are none or they are damaged. Raises KafkaError if no file can be opened
+        now.
+        """
+        if self._unopened and self.damage is None:
+            try:
+                self._log = self._files.open(self)
+            except NoDescriptorsError:
+                raise
+            except (CorruptLogError, DataFolderError, KafkaError) as error:
+                self._damaged(error)
+            else:
+                self._unopened = False
+                if self._leader_epoch is None:
+                    self._leader_epoch = self._log.leader_epoch + 1 if self._log.log_end_offset else 0
+        return self._log
+
+    def _damaged(self, error: Exception) -> None:
+        """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
+        self.damage = str(error)
+        logger.error(
+            "%s-%d is not served, its files are left as they are: %s", self.topic.name, self.index, error
+        )
 
     def check_usable(self) -> None:
         """Raise KafkaError KAFKA_STORAGE_ERROR for a partition whose files are damaged."""
+        self.open()
         if self.damage is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.damage)
 
@@ -156,11 +215,13 @@ class Partition:
 
     def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
         try:
-            log = self._create(self)
-        except KafkaError:
+            log = self._files.open(self)
+        except (KafkaError, CorruptLogError, DataFolderError) as error:
             if from_client:
                 self._missed.append(parse_batch_header(records))
-            raise
+            if isinstance(error, KafkaError):
+                raise
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         while self._missed:
             log.missed(self._missed.popleft())
         return log
@@ -246,16 +307,17 @@ class Partition:
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
         """As PartitionLog.find_timestamp."""
-        return (
-            None if self._log is None else (yield from self._look_up(self._log.find_timestamp(timestamp_ms)))
-        )
+        self.check_usable()
+        log = self._log
+        return None if log is None else (yield from self._look_up(log.find_timestamp(timestamp_ms)))
 
     def find_newest(self) -> Steps[tuple[int, int] | None]:
         """As PartitionLog.find_newest."""
-        return None if self._log is None else (yield from self._look_up(self._log.find_newest()))
+        self.check_usable()
+        log = self._log
+        return None if log is None else (yield from self._look_up(log.find_newest()))
 
     def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
-        self.check_usable()
         try:
             return (yield from steps)
         except CorruptLogError as error:
@@ -263,8 +325,9 @@ class Partition:
 
     def delete_records(self, before_offset: int, *, now_ms: int) -> int:
         """The new log start. Raises KafkaError OFFSET_OUT_OF_RANGE."""
-        if self._log is not None:
-            return self._log.delete_records(before_offset, now_ms=now_ms)
+        log = self.open()
+        if log is not None:
+            return log.delete_records(before_offset, now_ms=now_ms)
         if before_offset not in (0, _NONE):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic.name}-{self.index} is empty")
         return 0
@@ -273,18 +336,21 @@ class Partition:
         """The leader epoch that wrote an offset, or will write the next one; -1 if unknown."""
         if offset == self.log_end_offset:
             return self.leader_epoch
-        return _NONE if self._log is None else self._log.epoch_for_offset(offset)
+        log = self.open()
+        return _NONE if log is None else log.epoch_for_offset(offset)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The newest epoch up to ``epoch`` that is known and where it ended; (-1, -1) if there is none."""
         if epoch == self.leader_epoch:
             return epoch, self.log_end_offset
-        return (_NONE, _NONE) if self._log is None else self._log.end_offset_for_epoch(epoch)
+        log = self.open()
+        return (_NONE, _NONE) if log is None else log.end_offset_for_epoch(epoch)
 
     def apply_retention(self, now_ms: int) -> None:
-        if self._log is not None:
-            self._log.apply_retention(now_ms)
-            self._plan_flush(self._log)
+        log = self.open()
+        if log is not None:
+            log.apply_retention(now_ms)
+            self._plan_flush(log)
 
     def flush(self) -> None:
         """Return once everything is on the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
@@ -302,11 +368,12 @@ class Partition:
             self._plan_flush(self._log)
 
     def delete(self) -> None:
-        """Remove the files; who waits finds the topic gone."""
+        """Give the files back, to be removed; who waits finds the topic gone."""
         if self._flusher is not None:
             self._flusher.close(deleted(self.topic.name))
         if self._log is not None:
-            self._log.delete()
+            self._log.abandon()
+        self._unopened = False
         self.wake()
 
     def close(self) -> None:
@@ -329,5 +396,4 @@ class Partition:
 
     def wake(self) -> None:
         for waiter in self.waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            waiter.tell(self)

@@ -112,6 +112,7 @@ class Parts:
         await self.server.start(self._router)
 
     async def start(self) -> None:
+        self.coordinator.topics_deleted(self.node.topics.lately_deleted)
         await self.coordinator.load_all()
         self._background.start()
         self.node.metrics.start()

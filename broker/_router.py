@@ -27,6 +27,7 @@ from ..protocol import (
     encode_response,
     fetch_answer,
     hot_codec,
+    metadata_answer,
 )
 from ._error_answers import error_answer
 from ._hot_call import HotCall, MeteredCall, TimedCall
@@ -255,6 +256,8 @@ def _encoded(header: RequestHeader, response: Any) -> bytes | bytearray | Sequen
         parts = fetch_answer(header.api_version, header.correlation_id, response)
         # a small answer is one part, and may leave together with others
         return parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else parts
+    if header.api_key == ApiKey.METADATA:
+        return metadata_answer(header.api_version, header.correlation_id, response)
     return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 
 

@@ -20,6 +20,9 @@ log = logging.getLogger("kohort.broker")
 
 T = TypeVar("T")
 
+# readable, and still written by the encoder in C: with an indent it is the one in Python, thirty times slower
+_A_LINE_EACH = (",\n", ": ")
+
 
 class StateFileError(KohortError):
     """A document cannot be read; the text names the file and says what to do."""
@@ -68,7 +71,7 @@ class StateFile:
         beside = self.path.with_suffix(".json.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump({"version": self.version, **content}, file, indent=1)
+            file.write(json.dumps({"version": self.version, **content}, separators=_A_LINE_EACH))
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, self.path)

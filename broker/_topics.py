@@ -1,26 +1,28 @@
-"""The topics of this broker: which there are, their partitions' logs, and how they come and go."""
+"""The topics of this broker: which there are, and how they come and go.
+
+A change of many topics is one: ``kohort.json`` is written once for all of them, before any of it is seen.
+"""
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..log import CorruptLogError, DataFolder, DataFolderError, PartitionLog
-from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
+from ..log import DataFolder
+from ..protocol import ErrorCode, KafkaError, MetadataPartitions, TopicPartition
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
 from ._settings import BrokerSettings
 from ._topic_config import TopicConfig, topic_defaults
+from ._topic_logs import TopicLogs
 from ._topics_file import TopicEntry, TopicsFile
-from ._validation import read_settings
+from ._validation import SettingsError, read_settings
 from .metrics import Histogram
 from .metrics._traffic import TopicTraffic
-
-log = logging.getLogger("kohort.broker")
 
 #: The id that stands for none.
 NO_TOPIC_ID = uuid.UUID(int=0)
@@ -28,7 +30,10 @@ NO_TOPIC_ID = uuid.UUID(int=0)
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """A topic. ``configs`` is what was set for it, ``config`` all of it with the defaults."""
+    """A topic. ``configs`` is what was set for it, ``config`` all of it with the defaults.
+
+    ``described`` is what Metadata says of its partitions; None when that has to be looked up again.
+    """
 
     name: str
     id: uuid.UUID
@@ -37,6 +42,7 @@ class Topic:
     partitions: list[Partition] = field(default_factory=list)
     traffic: TopicTraffic = field(default_factory=TopicTraffic)
     flush_times: Histogram = field(default_factory=Histogram)
+    described: MetadataPartitions | None = None
 
     def __repr__(self) -> str:
         return f"Topic({self.name}, {len(self.partitions)} partitions)"
@@ -69,13 +75,11 @@ class Topics:
         self._flush_times = flush_times or Histogram()
         self._folder = folder
         self._settings = settings
-        self._now_ms = now_ms
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[uuid.UUID, Topic] = {}
         self._folded: dict[str, str] = {}
         self._file = TopicsFile.load(Path(folder.path))
-        self._on_disk: dict[TopicPartition, PartitionLog] = {}
-        self._damaged: dict[TopicPartition, str] = {}
+        self._logs = TopicLogs(folder, self._file, settings, now_ms)
 
     def __repr__(self) -> str:
         return f"Topics({len(self._by_name)})"
@@ -112,13 +116,27 @@ class Topics:
     # changing
 
     def open(self) -> None:
-        """Open every log of the data folder, finish deletions, create ``__consumer_offsets``."""
-        self._take_in_folders()
+        """Take in what is in the data folder, create ``__consumer_offsets``.
+
+        After a stop that was not clean every log is read and made whole; else one is when it is asked for.
+        """
+        self._logs.take_in()
         for name, entry in self._file.topics.items():
-            self._open_topic(name, entry)
+            self._add(self._made(name, entry))
+        if not self._logs.clean:
+            for partition in self.partitions():
+                partition.open()
         if OFFSETS_TOPIC not in self._by_name:
-            count, configs = self._settings.offsets_topic_num_partitions, self._first_configs(OFFSETS_TOPIC)
-            self.carry_out(TopicPlan(OFFSETS_TOPIC, _new_id(), count, configs))
+            count, configs = (
+                self._settings.offsets_topic_num_partitions,
+                self._logs.first_configs(OFFSETS_TOPIC),
+            )
+            self.carry_out([TopicPlan(OFFSETS_TOPIC, _new_id(), count, configs)])
+
+    @property
+    def lately_deleted(self) -> Collection[str]:
+        """Topics whose deletion the last run may not have finished: offsets of groups may be left."""
+        return self._logs.deleted
 
     def plan(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicPlan:
         """Check what would be created. Raises KafkaError, and SettingsError for the configs."""
@@ -132,43 +150,62 @@ class Topics:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is there already")
         beside = self._folded.get(folded(name))
         if beside is not None:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"the topic name {name} differs from {beside} only in dots and underscores: take another",
-            )
+            raise _too_like(name, beside)
 
     def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """Configs of a topic by field name, checked and typed. Raises SettingsError."""
         checked = read_settings(TopicConfig, configs, "topic config")
-        return {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
+        given = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
+        lags = given.keys() & {"min_compaction_lag_ms", "max_compaction_lag_ms"}
+        config = self._config(given)
+        if lags and config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+            raise SettingsError(
+                f"min.compaction.lag.ms is {config.min_compaction_lag_ms}, max.compaction.lag.ms "
+                f"{config.max_compaction_lag_ms}: a record cannot be kept for longer than it may wait"
+            )
+        return given
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Create a topic. Raises KafkaError, and SettingsError for the configs."""
-        return self.carry_out(self.plan(name, partitions, configs))
+        return self.carry_out([self.plan(name, partitions, configs)])[0]
 
-    def carry_out(self, plan: TopicPlan) -> Topic:
-        """Create what was planned: on disk as a whole before any of it is seen."""
-        entry = TopicEntry(plan.id, plan.partitions, plan.configs)
-        self._file.topics[plan.name] = entry
-        try:
-            self._file.save()
-        except OSError:
-            del self._file.topics[plan.name]
-            raise
-        return self._open_topic(plan.name, entry)
+    def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
+        """What speaks against carrying plans out together now, by name: others may have come meanwhile."""
+        refused: dict[str, KafkaError] = {}
+        seen: dict[str, str] = {}
+        for plan in plans:
+            beside = seen.setdefault(folded(plan.name), plan.name)
+            try:
+                self.check_free(plan.name)
+                if beside != plan.name:
+                    raise _too_like(plan.name, beside)
+            except KafkaError as error:
+                refused[plan.name] = error
+        return refused
 
-    def alter(self, topic: Topic, configs: dict[str, Any]) -> None:
-        """Let these be all that is set for a topic: on disk, then in force. Raises OSError."""
-        entry = self._file.topics[topic.name]
-        before, entry.configs = entry.configs, configs
-        try:
-            self._file.save()
-        except OSError:
-            entry.configs = before
-            raise
-        topic.configs, topic.config = configs, self._config(configs)
-        for partition in topic.partitions:
-            partition.reconfigure()
+    def carry_out(self, plans: Sequence[TopicPlan]) -> list[Topic]:
+        """Create what was planned: on disk as a whole before any of it is seen. Raises KafkaError
+        KAFKA_STORAGE_ERROR; nothing is created then.
+        """
+        entries = {plan.name: TopicEntry(plan.id, plan.partitions, plan.configs) for plan in plans}
+        made = [self._made(name, entry) for name, entry in entries.items()]
+        with self._change():
+            self._file.topics.update(entries)
+        for topic in made:
+            self._add(topic)
+        return made
+
+    def alter(self, changes: Mapping[Topic, dict[str, Any]]) -> None:
+        """Let these be all that is set for topics: on disk, then in force. Raises KafkaError
+        KAFKA_STORAGE_ERROR; nothing is changed then.
+        """
+        with self._change():
+            for topic, configs in changes.items():
+                self._file.topics[topic.name] = replace(self._file.topics[topic.name], configs=configs)
+        for topic, configs in changes.items():
+            topic.configs, topic.config = configs, self._config(configs)
+            for partition in topic.partitions:
+                partition.reconfigure()
 
     def settings_changed(self) -> None:
         """The defaults of the topics are others now."""
@@ -177,35 +214,37 @@ class Topics:
             for partition in topic.partitions:
                 partition.reconfigure()
 
-    def add_partitions(self, topic: Topic, count: int) -> None:
-        """Let a topic have ``count`` partitions, more than it has."""
-        entry = self._file.topics[topic.name]
-        before, entry.partitions = entry.partitions, count
-        try:
-            self._file.save()
-        except OSError:
-            entry.partitions = before
-            raise
-        self._open_partitions(topic, count)
+    def add_partitions(self, counts: Mapping[Topic, int]) -> None:
+        """Let topics have so many partitions, more than they have. Raises KafkaError KAFKA_STORAGE_ERROR;
+        none is added then.
+        """
+        more = {topic: self._partitions(topic, count) for topic, count in counts.items()}
+        with self._change():
+            for topic, count in counts.items():
+                self._file.topics[topic.name] = replace(self._file.topics[topic.name], partitions=count)
+        for topic, partitions in more.items():
+            topic.partitions += partitions
+            topic.described = None
 
-    def delete(self, topic: Topic) -> None:
-        """Delete a topic and its files; waiting Fetch requests are woken and find it gone."""
-        entry = self._file.topics.pop(topic.name)
-        self._file.deleted.add(topic.id)
-        try:
-            self._file.save()
-        except OSError:
-            self._file.topics[topic.name] = entry
-            self._file.deleted.discard(topic.id)
-            raise
-        del self._by_name[topic.name], self._by_id[topic.id]
-        self._folded.pop(folded(topic.name), None)
-        for partition in topic.partitions:
-            if self._damaged.pop(TopicPartition(topic.name, partition.index), None) is not None:
-                self._folder.remove_partition(topic.name, partition.index)
-            partition.delete()
-        # the folders are renamed: nothing is left to take in again, the next saving may forget the id
-        self._file.deleted.discard(topic.id)
+    def delete(self, topics: Collection[Topic]) -> None:
+        """Delete topics; waiting Fetch requests are woken and find them gone. ``clear`` removes the files.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR; none is deleted then.
+        """
+        with self._change():
+            for topic in topics:
+                del self._file.topics[topic.name]
+                self._file.deleted[topic.id] = topic.name
+        for topic in topics:
+            del self._by_name[topic.name], self._by_id[topic.id]
+            self._folded.pop(folded(topic.name), None)
+            self._logs.doom(topic.partitions)
+            for partition in topic.partitions:
+                partition.delete()
+
+    async def clear(self) -> None:
+        """Remove the files of deleted topics."""
+        await self._logs.clear()
 
     def reserve_producer_ids(self, end: int) -> None:
         """Make durable that producer ids below ``end`` may have been given out."""
@@ -220,16 +259,18 @@ class Topics:
     def damaged(self) -> bool:
         """Whether a partition was left as it was found: the next start must look at the files again."""
         logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
-        return (
-            bool(self._damaged)
-            or any(partition.damage for partition in self.partitions())
-            or any(found.is_damaged for found in logs if found is not None)
+        return any(partition.damage for partition in self.partitions()) or any(
+            found.is_damaged for found in logs if found is not None
         )
 
     def write_checkpoints(self) -> None:
         """Make recovery points and log starts durable. Raises KafkaError."""
         logs = (partition.log for partition in self.partitions())
         self._folder.write_checkpoints(log for log in logs if log is not None)
+
+    def write_log_starts(self, partitions: Iterable[Partition]) -> None:
+        """Make what DeleteRecords has moved durable. Raises KafkaError."""
+        self._folder.write_log_starts(each.log for each in partitions if each.log is not None)
 
     def close(self) -> None:
         """Flush and close every log. Raises KafkaError if a disk failed; the stop is not clean then."""
@@ -247,87 +288,43 @@ class Topics:
         """Raise KafkaError for a name that no topic can have."""
         check_name(name)
 
-    # opening
+    # inside
 
-    def _take_in_folders(self) -> None:
-        """Open what is on disk: topics the file does not know are added, deletions cut short are finished."""
-        deleted, self._file.deleted = self._file.deleted, set()
-        unknown: set[str] = set()
-        for name, index, _ in self._folder.partitions():
-            entry = self._file.topics.get(name)
-            try:
-                opened = self._open_log(name, index, entry)
-            except (CorruptLogError, DataFolderError, KafkaError) as error:
-                self._leave_damaged(TopicPartition(name, index), error)
-                continue
-            if opened.topic_id in deleted:
-                opened.delete()
-                continue
-            self._on_disk[TopicPartition(name, index)] = opened
-            if entry is None:
-                entry = self._file.topics[name] = TopicEntry(
-                    opened.topic_id, index + 1, self._first_configs(name)
-                )
-                unknown.add(name)
-            if name in unknown:
-                entry.partitions = max(entry.partitions, index + 1)
-        if unknown or deleted:
-            self._file.save()
-
-    def _leave_damaged(self, partition: TopicPartition, error: KohortError) -> None:
-        """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
-        self._damaged[partition] = str(error)
-        log.error("%s-%d is not served, its files are left as they are: %s", *partition, error)
-
-    def _open_log(self, name: str, index: int, entry: TopicEntry | None) -> PartitionLog:
-        config = self._config(self._first_configs(name) if entry is None else entry.configs).log_config()
-        topic_id = None if entry is None else entry.id
-        # a damaged batch is answered as such; the coordinator steps over what cannot be read of its own topic
-        keep_damage = name != OFFSETS_TOPIC or not self._settings.kohort_offsets_load_strict
-        opened = self._folder.open_log(
-            name, index, config, now_ms=self._now_ms(), topic_id=topic_id, keep_damage=keep_damage
-        )
-        for cut in opened.recovery.cuts:
-            log.warning("%s: cut %d bytes at %d: %s", cut.path, cut.bytes_cut, cut.position, cut.reason)
-        if lost := opened.recovery.lost_offsets:
-            log.error(
-                "%s-%d ends at offset %d: %d offsets behind it were on the disk and are gone, restore the "
-                "files from a copy, or expect committed offsets behind the end",
-                *(name, index, opened.log_end_offset, lost),
-            )
-        for damage in opened.recovery.damaged:
-            log.error("%s: damaged at %d, left as it is: %s", damage.path, damage.position, damage.reason)
-        return opened
-
-    def _first_configs(self, name: str) -> dict[str, Any]:
-        """What is set for a topic that came without settings: offsets are compacted, not deleted by age."""
-        if name != OFFSETS_TOPIC:
-            return {}
-        return {"cleanup_policy": "compact", "segment_bytes": self._settings.offsets_topic_segment_bytes}
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        try:
+            with self._file.change():
+                yield
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}") from error
 
     def _config(self, configs: Mapping[str, Any]) -> TopicConfig:
         return TopicConfig(**{**topic_defaults(self._settings), **configs})
 
-    def _open_topic(self, name: str, entry: TopicEntry) -> Topic:
+    def _made(self, name: str, entry: TopicEntry) -> Topic:
         config = self._config(entry.configs)
         topic = Topic(name, entry.id, entry.configs, config, flush_times=self._flush_times)
-        self._open_partitions(topic, entry.partitions)
-        self._by_name[name] = topic
-        self._by_id[topic.id] = topic
-        self._folded[folded(name)] = name
+        topic.partitions = self._partitions(topic, entry.partitions)
         return topic
 
-    def _open_partitions(self, topic: Topic, count: int) -> None:
-        for index in range(len(topic.partitions), count):
-            key = TopicPartition(topic.name, index)
-            found, damage = self._on_disk.pop(key, None), self._damaged.get(key)
-            topic.partitions.append(Partition(topic, index, found, self._create_log, damage))
+    def _partitions(self, topic: Topic, count: int) -> list[Partition]:
+        """The partitions that a topic of ``count`` has more than it has now."""
+        return [
+            Partition(topic, index, self._logs, on_disk=self._logs.on_disk(TopicPartition(topic.name, index)))
+            for index in range(len(topic.partitions), count)
+        ]
 
-    def _create_log(self, partition: Partition) -> PartitionLog:
-        topic = partition.topic
-        if self._by_name.get(topic.name) is not topic:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} was deleted")
-        return self._open_log(topic.name, partition.index, self._file.topics[topic.name])
+    def _add(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+        self._folded[folded(topic.name)] = topic.name
+
+
+def _too_like(name: str, beside: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        f"the topic name {name} differs from {beside} only in dots and underscores: take another",
+    )
 
 
 def _new_id() -> uuid.UUID:

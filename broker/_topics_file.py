@@ -9,6 +9,8 @@ in the file (a folder copied from Apache Kafka) are taken in as found.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ NAME = "kohort.json"
 _WITHOUT = "the topics are taken from their folders and lose their configs"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class TopicEntry:
     """One topic: ``configs`` holds only what was set for it, by field name of TopicConfig, typed."""
 
@@ -31,11 +33,15 @@ class TopicEntry:
 
 @dataclass(slots=True)
 class TopicsFile:
-    """The file's content. ``save`` makes it durable."""
+    """The file's content. ``save`` makes it durable.
+
+    ``deleted`` are topics of which there may be files yet, by id; the name is None in files of before it was
+    kept.
+    """
 
     file: StateFile
     topics: dict[str, TopicEntry] = field(default_factory=dict)
-    deleted: set[UUID] = field(default_factory=set)
+    deleted: dict[UUID, str | None] = field(default_factory=dict)
     next_producer_id: int = 0
 
     @classmethod
@@ -47,24 +53,40 @@ class TopicsFile:
             return cls(
                 file,
                 {name: _entry(stored) for name, stored in content["topics"].items()},
-                {UUID(text) for text in content["deleted"]},
+                _deleted(content["deleted"]),
                 int(content["next_producer_id"]),
             )
 
         return file.load(parse) or cls(file)
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """The topics are changed within, saved once at the end, and as before if that raises (OSError)."""
+        topics, deleted = dict(self.topics), dict(self.deleted)
+        try:
+            yield
+            self.save()
+        except BaseException:
+            self.topics, self.deleted = topics, deleted
+            raise
 
     def save(self) -> None:
         """Replace the file. Raises OSError; the old content then still stands."""
         self.file.save(
             {
                 "next_producer_id": self.next_producer_id,
-                "deleted": sorted(str(topic_id) for topic_id in self.deleted),
+                "deleted": {str(topic_id): name for topic_id, name in self.deleted.items()},
                 "topics": {
                     name: {"id": str(entry.id), "partitions": entry.partitions, "configs": entry.configs}
                     for name, entry in self.topics.items()
                 },
             }
         )
+
+
+def _deleted(stored: dict[str, str] | list[str]) -> dict[UUID, str | None]:
+    names = stored if isinstance(stored, dict) else dict.fromkeys(stored)
+    return {UUID(text): name for text, name in names.items()}
 
 
 def _entry(stored: dict[str, Any]) -> TopicEntry:

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import TypeVar
+
+from ._stopwatch import clock
+
+T = TypeVar("T")
+
 #: Requests of one connection that may wait; over it its reading pauses.
 MAX_WAITING_REQUESTS = 32
 
@@ -22,3 +30,16 @@ LOOK = 15
 
 #: A connection that holds no more than this may read on while others, who hold more, have to wait.
 SMALL_BYTES = 16_384
+
+#: A request about very many things lets others go on after this long, in seconds.
+SLICE_S = 0.01
+
+
+async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
+    """The items, letting others go on now and then."""
+    begun_s = clock()
+    for item in items:
+        yield item
+        if clock() - begun_s > SLICE_S:
+            await asyncio.sleep(0)
+            begun_s = clock()

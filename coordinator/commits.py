@@ -11,7 +11,7 @@ rejoin, the generation that just ended may still commit: otherwise its work woul
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -108,6 +108,16 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
         topics,
         not topics or (bad and all(all(topic.errors) for topic in topics)),
     )
+
+
+def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -> None:
+    """These topics were deleted before the commit was carried out: they do not exist for it."""
+    missing = _UNKNOWN_TOPIC_ID if version >= _TOPIC_ID_VERSION else _UNKNOWN_PARTITION
+    for topic in commit.topics:
+        if topic.name in names:
+            topic.errors[:] = [error or missing for error in topic.errors]
+    commit.topics = _bad_first(commit.topics)
+    commit.refused = all(all(topic.errors) for topic in commit.topics)
 
 
 def handle_commit(shard: Shard, request: Request, now_ms: int) -> None:

@@ -11,9 +11,9 @@ record is a *simple* one, used for storage only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from ..offsets_topic import (
     NONE,
@@ -27,6 +27,8 @@ from ..offsets_topic import (
     decode_partition,
 )
 from ..protocol import TopicPartition
+
+_K = TypeVar("_K")
 
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
@@ -102,6 +104,20 @@ class Durable:
         for producer_id in self.open_producers.get(group_id, ()):
             partitions.update(dict.fromkeys(self.pending[producer_id].get(group_id, ())))
         return partitions
+
+    def partitions_with(self, topics: Collection[str]) -> dict[str, dict[TopicPartition, None]]:
+        """By group, the partitions of these topics with an offset, committed or in an open transaction.
+
+        What is remembered of the names of these partitions is given up: the topics are gone.
+        """
+        keys = _pop_topics(self._keys, topics) | _pop_topics(self.encoded_keys, topics)
+        found: dict[str, dict[TopicPartition, None]] = {}
+        for by_group in (self.offsets, *self.pending.values()):
+            for group_id, entries in by_group.items():
+                # goes through the smaller one: most groups have read none of them
+                if not entries.keys().isdisjoint(keys):
+                    found.setdefault(group_id, {}).update(dict.fromkeys(k for k in entries if k in keys))
+        return found
 
     def apply_all(self, records: Iterable[Record], record_offset: int) -> None:
         """Take in the records of a write, the first of them at ``record_offset``: ``apply`` of each.
@@ -205,6 +221,11 @@ class Durable:
         for producer_id in self.open_producers.get(group_id, ()):
             # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
             self.pending[producer_id].get(group_id, {}).pop(partition, None)
+
+
+def _pop_topics(known: dict[_K, TopicPartition], topics: Collection[str]) -> set[TopicPartition]:
+    gone = [name for name, key in known.items() if key.topic in topics]
+    return {known.pop(name) for name in gone}
 
 
 def _decoded(value: bytes) -> OffsetEntry:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..offsets_topic import NONE, GroupDeleted, OffsetDeleted, Record
-from ..protocol import ErrorCode, TopicPartition
+from ..protocol import ApiKey, ErrorCode, TopicPartition
 from ..statemachine import GroupState
+from .commits import refuse_topics
 from .insight import GroupRemoved, OffsetsRemoved, append_refused
 from .model import CONSUMER, Group
 from .timers import RETENTION
@@ -43,12 +44,42 @@ def on_retention_timer(shard: Shard, now_ms: int) -> None:
 
 
 def remove_topics(shard: Shard, names: Collection[str]) -> None:
-    """Topics were deleted: so are their offsets, in every group."""
-    for group_id in shard.group_ids():
-        partitions = [key for key in shard.durable.partitions_of(group_id) if key.topic in names]
-        if partitions:
-            records = tuple(OffsetDeleted(group_id, *key) for key in partitions)
-            shard.append(records, AfterExpiry(group_id, len(records), "their topic was deleted"))
+    """Topics were deleted: so are their offsets, in every group.
+
+    Commits that are being written count: the tombstones come behind them in the log. Those that wait for the
+    end of a deletion of their group are refused.
+    """
+    for request in shard.deferred():
+        if request.api_key == ApiKey.OFFSET_COMMIT:
+            refuse_topics(request.body, request.version, names)
+    doomed = shard.durable.partitions_with(names)
+    for group_id, partition in shard.commits_in_flight():
+        if partition.topic in names:
+            doomed.setdefault(group_id, {})[partition] = None
+    for group_id, partitions in doomed.items():
+        records = tuple(OffsetDeleted(group_id, *key) for key in partitions)
+        shard.append(records, AfterTopicDeletion(group_id, tuple(partitions)))
+
+
+@dataclass(slots=True)
+class AfterTopicDeletion:
+    """Waits for the tombstones of a deleted topic's offsets; if they are not written, the next pass of the
+    retention tries again, unless a new topic of that name has got an offset meanwhile.
+    """
+
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+
+    def done(self, shard: Shard, _now_ms: int) -> None:
+        count = len(self.partitions)
+        shard.note(OffsetsRemoved(self.group_id, cause="their topic was deleted", count=count))
+
+    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
+        shard.note(append_refused(self.group_id, error))
+        offsets = shard.durable.offsets.get(self.group_id, {})
+        for partition in self.partitions:
+            if partition in offsets:
+                shard.orphans[self.group_id, partition] = offsets[partition]
 
 
 @dataclass(slots=True)
@@ -83,7 +114,8 @@ def _expire(shard: Shard, group: Group, now_ms: int) -> None:
     expired = [
         key
         for key, entry in durable.committed(group_id)
-        if _is_expired(shard, group, key, entry, now_ms) and not durable.is_pending(group_id, key)
+        if (_is_expired(shard, group, key, entry, now_ms) or shard.is_orphan(group_id, key))
+        and not durable.is_pending(group_id, key)
     ]
     everything = len(expired) == len(durable.offsets.get(group_id, ()))
     # an id that was handed out a moment ago will come back: such a group is not abandoned

@@ -13,15 +13,15 @@ waits for the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from ..offsets_topic import NONE, Record
-from ..protocol import ApiKey, ErrorCode
+from ..offsets_topic import NONE, OffsetCommitted, Record
+from ..protocol import ApiKey, ErrorCode, TopicPartition
 from ..statemachine import GroupTrigger
 from . import admin, commits, expiry, heartbeat, join, leave, offsets, rebalance, sessions, sync
-from .durable import Durable
+from .durable import Durable, OffsetEntry
 from .effects import Append, Effect, Note, Reply, Request
 from .errors import append_error
 from .insight import Cause
@@ -63,6 +63,8 @@ class Shard:
         self.groups: dict[str, Group] = {}
         self.timers = Timers()
         self.retention_queue: list[str] = []
+        #: Offsets of deleted topics whose tombstones could not be written, as they were then.
+        self.orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = {}
         self.last_ticket = 0
         self._effects: list[Effect] = []
         self._tickets: dict[int, _Ticket] = {}
@@ -159,9 +161,8 @@ class Shard:
         self._unloaded = True
         for ticket in list(self._tickets):
             self.append_failed(ticket, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
-        for deferred in self._deferred.values():
-            for request in deferred:
-                self.reply(request, refuse(request, error))
+        for request in self.deferred():
+            self.reply(request, refuse(request, error))
         for group in self.groups.values():
             for member in group.members.values():
                 answer_join_error(self, group, member, error, member.member_id)
@@ -233,6 +234,22 @@ class Shard:
     def is_busy(self, group_id: str) -> bool:
         """Whether a write of the group is under way."""
         return group_id in self._in_flight
+
+    def deferred(self) -> list[Request]:
+        """Requests that wait for writes of their groups."""
+        return [request for requests in self._deferred.values() for request in requests]
+
+    def commits_in_flight(self) -> Iterator[tuple[str, TopicPartition]]:
+        """Group and partition of each offset that is being written."""
+        for ticket in self._tickets.values():
+            for record in ticket.records:
+                if type(record) is OffsetCommitted:
+                    yield record.group, TopicPartition(record.topic, record.partition)
+
+    def is_orphan(self, group_id: str, partition: TopicPartition) -> bool:
+        """Whether an offset should have gone with its topic; it is not asked about again."""
+        entry = self.orphans.pop((group_id, partition), None)
+        return entry is not None and self.durable.offsets[group_id].get(partition) is entry
 
     def block(self, group_id: str) -> None:
         """The group is being deleted: its requests wait from here on."""

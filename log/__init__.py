@@ -8,7 +8,8 @@ from ._checkpoints import encode_uuid
 from ._cleanable import DEDUPE_BUFFER_BYTES
 from ._cleaner import Cleaning, CleanReport
 from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
-from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError
+from ._descriptors import OPEN_FILES, OpenFiles, process_limit
+from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
 from ._files import OS_FILES, File, FileSystem, Lock
 from ._flush import Flush
 from ._folder import DataFolder
@@ -25,6 +26,7 @@ __all__ = [
     "CREATE_TIME",
     "DEDUPE_BUFFER_BYTES",
     "LOG_APPEND_TIME",
+    "OPEN_FILES",
     "OS_FILES",
     "UP_TO_HIGH_WATERMARK",
     "AppendInfo",
@@ -42,6 +44,8 @@ __all__ = [
     "Flush",
     "Lock",
     "LogConfig",
+    "NoDescriptorsError",
+    "OpenFiles",
     "PartitionLog",
     "ReadInfo",
     "RecordsError",
@@ -53,5 +57,6 @@ __all__ = [
     "check_batch",
     "decode_records",
     "encode_uuid",
+    "process_limit",
     "record_at",
 ]

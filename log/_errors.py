@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
 
 
@@ -30,6 +32,12 @@ class SyncError(UndoError):
     """A sync failed: what it should have kept may be lost, and the next one would not tell."""
 
 
+class NoDescriptorsError(KafkaError):
+    """No file can be opened now, the process or the system has none left: nothing is wrong with the disk."""
+
+
 def storage_error(path: str, error: OSError) -> KafkaError:
     """The answer of the protocol to a disk that failed."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return NoDescriptorsError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")

@@ -13,6 +13,7 @@ import os
 import shutil
 from typing import Protocol
 
+from ._descriptors import OPEN_FILES, Descriptor
 from ._errors import SyncError
 from ._ranges import FileRange
 
@@ -92,65 +93,73 @@ class FileSystem(Protocol):
 
 
 class OsFile:
-    """A file of the operating system, opened at its first use."""
+    """A file of the operating system, opened at its first use, and again after it had to give its descriptor
+    to another one.
+    """
 
-    __slots__ = ("_descriptor", "path")
+    __slots__ = ("descriptor", "path", "used")
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._descriptor = -1
+        self.used = False
+        self.descriptor: Descriptor | None = None
 
     def __repr__(self) -> str:
-        return f"OsFile({self.path!r}, {'open' if self._descriptor >= 0 else 'closed'})"
+        return f"OsFile({self.path!r}, {'closed' if self.descriptor is None else 'open'})"
 
     def size(self) -> int:
-        if self._descriptor >= 0:
-            return os.fstat(self._descriptor).st_size
+        opened = self.descriptor
+        if opened is not None:
+            return os.fstat(opened.number).st_size
         try:
             return os.stat(self.path).st_size
         except FileNotFoundError:
             return 0
 
     def read(self, position: int, size: int) -> bytes:
-        data = os.pread(self._open(), size, position)
-        if len(data) == size or not data:
-            return data
-        return self._read_rest(data, position, size)
+        # who has the descriptor in hand keeps it open: another thread may need one meanwhile
+        opened = self._open()
+        data = os.pread(opened.number, size, position)
+        # one read of Linux ends at 2 GiB, and any may be interrupted
+        while 0 < len(data) < size:
+            more = os.pread(opened.number, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
-        descriptor = self._open(os.O_CREAT)
-        written = os.pwrite(descriptor, data, position)
+        opened = self._open(os.O_CREAT)
+        written = os.pwrite(opened.number, data, position)
         while written < len(data):
-            more = os.pwrite(descriptor, memoryview(data)[written:], position + written)
+            more = os.pwrite(opened.number, memoryview(data)[written:], position + written)
             if more == 0:
                 raise OSError(errno.EIO, "nothing could be written", self.path)
             written += more
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._open(os.O_CREAT), size)
+        opened = self._open(os.O_CREAT)
+        os.ftruncate(opened.number, size)
 
     def range(self, position: int, size: int) -> FileRange:
         """Bytes of the file to be read later, by the system where it can."""
-        return FileRange(self._open(), position, size)
+        opened = self._open()
+        return FileRange(opened.number, position, size)
 
     def sync(self) -> None:
-        os.fsync(self._open())
+        opened = self._open()
+        os.fsync(opened.number)
 
     def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self.descriptor is not None:
+            OPEN_FILES.close(self)
 
-    def _open(self, create: int = 0) -> int:
-        if self._descriptor < 0:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | create, FILE_MODE)
-        return self._descriptor
-
-    def _read_rest(self, data: bytes, position: int, size: int) -> bytes:
-        # one read of Linux ends at 2 GiB, and any may be interrupted
-        while len(data) < size and (more := os.pread(self._open(), size - len(data), position + len(data))):
-            data += more
-        return data
+    def _open(self, create: int = 0) -> Descriptor:
+        opened = self.descriptor
+        if opened is None:
+            return OPEN_FILES.open(self, self.path, os.O_RDWR | os.O_CLOEXEC | create, FILE_MODE)
+        self.used = True
+        return opened
 
 
 class OsLock:

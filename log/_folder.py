@@ -9,13 +9,21 @@ import uuid
 from collections.abc import Iterable
 
 from ..protocol import TopicPartition
-from ._checkpoints import encode_uuid, read_offsets, read_properties, write_offsets, write_properties
+from ._checkpoints import (
+    encode_uuid,
+    read_epochs,
+    read_offsets,
+    read_properties,
+    read_topic_id,
+    write_offsets,
+    write_properties,
+)
 from ._config import LogConfig
 from ._errors import DataFolderError, DataFolderInUseError, storage_error
 from ._files import OS_FILES, FileSystem, Lock, make_durable_dirs, write_whole
-from ._names import is_deleted_folder, parse_partition_folder, partition_folder
+from ._names import LEADER_EPOCHS, is_deleted_folder, parse_partition_folder, partition_folder
 from ._partition import PartitionLog
-from ._tidy import remove_partition
+from ._tidy import doom_partition
 
 META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
@@ -29,6 +37,7 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 _METADATA_TOPIC = "__cluster_metadata"
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 _BROKER_EPOCH = -1
+_NO_EPOCH = -1
 
 
 class DataFolder:
@@ -53,6 +62,8 @@ class DataFolder:
         self._log_starts: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._cleaner_offsets: dict[TopicPartition, int] = {}
+        # partitions that are gone, though the files may still tell of them
+        self._stale: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
         return f"DataFolder({self.path!r}, cluster {self.cluster_id}, node {self.node_id})"
@@ -120,6 +131,9 @@ class DataFolder:
         """Open a partition with what the checkpoints say of it, or make it for ``topic_id``; see
         ``PartitionLog.open``.
         """
+        if TopicPartition(topic, partition) in self._stale:
+            # what is said of the former partition of that name must not meet the new one after a crash
+            self._write_checkpoints()
         log = PartitionLog.open(
             self.partition_path(topic, partition),
             config,
@@ -135,15 +149,43 @@ class DataFolder:
         log.cleaner_offset = min(cleaned, log.log_end_offset)
         return log
 
-    def remove_partition(self, topic: str, partition: int) -> None:
-        """Remove a partition that was not opened. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        remove_partition(self._fs, self.partition_path(topic, partition))
+    def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
+        """Whose partition a folder is; None if it does not say. Raises DataFolderError, OSError."""
+        return read_topic_id(self._fs, self.partition_path(topic, partition))
+
+    def newest_epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch of a partition that is not open, -1 before the first.
+
+        Raises DataFolderError, OSError.
+        """
+        epochs = read_epochs(self._fs, os.path.join(self.partition_path(topic, partition), LEADER_EPOCHS))
+        return epochs[-1][0] if epochs else _NO_EPOCH
+
+    def doom(self, topic: str, partition: int) -> str | None:
+        """Begin to remove a partition that is not open, or not any more: its folder is renamed, what the
+        checkpoints say of it is forgotten.
+
+        Gives the path for ``remove_doomed``, None if there is no folder. A stop after ``sync`` does not bring
+        it back. Raises OSError.
+        """
+        path = self.partition_path(topic, partition)
+        doomed = doom_partition(self._fs, path) if self._fs.exists(path) else None
+        self._forget([TopicPartition(topic, partition)])
+        return doomed
+
+    def sync(self) -> None:
+        """Make the names in the folder durable. Raises OSError."""
+        self._fs.sync_dir(self.path)
+
+    def remove_doomed(self, path: str) -> None:
+        """Remove what was doomed, in any thread. Raises OSError."""
+        self._fs.remove_tree(path)
 
     def write_checkpoints(self, logs: Iterable[PartitionLog]) -> None:
         """Write recovery points, log starts and high watermarks of ``logs``, so that a crash keeps them.
 
-        What the files say of partitions that are on the disk but not among ``logs`` stays. Call it after
-        DeleteRecords, every minute or so, and at the stop. Raises KafkaError KAFKA_STORAGE_ERROR.
+        What the files say of partitions that are on the disk but not among ``logs`` stays. Call it every
+        minute or so, and at the stop. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         for log in logs:
             key = TopicPartition(log.topic, log.partition)
@@ -153,15 +195,40 @@ class DataFolder:
             if log.cleaner_offset:
                 self._cleaner_offsets[key] = log.cleaner_offset
             else:
-                self._cleaner_offsets.pop(key, None)  # of an older topic of that name
+                self._cleaner_offsets.pop(key, None)
+        self._write_checkpoints()
+
+    def write_log_starts(self, logs: Iterable[PartitionLog]) -> None:
+        """Write the log starts of ``logs`` alone: what DeleteRecords has moved is durable then.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR.
+        """
+        for log in logs:
+            self._log_starts[TopicPartition(log.topic, log.partition)] = log.log_start_offset
         try:
-            present = {TopicPartition(topic, partition) for topic, partition, _ in self.partitions()}
+            write_offsets(self._fs, os.path.join(self.path, LOG_STARTS), self._log_starts)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def _write_checkpoints(self) -> None:
+        try:
+            self._forget_absent()
             for name, offsets in self._checkpoints():
-                for key in offsets.keys() - present:
-                    del offsets[key]
                 write_offsets(self._fs, os.path.join(self.path, name), offsets)
         except OSError as error:
             raise storage_error(self.path, error) from error
+        self._stale.clear()
+
+    def _forget_absent(self) -> None:
+        """Forget what the checkpoints say of partitions that are not on the disk."""
+        present = {TopicPartition(topic, partition) for topic, partition, _ in self.partitions()}
+        self._forget({key for _, offsets in self._checkpoints() for key in offsets.keys() - present})
+
+    def _forget(self, keys: Iterable[TopicPartition]) -> None:
+        for key in keys:
+            for _, offsets in self._checkpoints():
+                if offsets.pop(key, None) is not None:
+                    self._stale.add(key)
 
     def close(self, clean: bool = True) -> None:
         """Unlock the folder. ``clean``: every log was closed without an error, checkpoints are written."""
@@ -190,6 +257,7 @@ class DataFolder:
             if is_deleted_folder(name):
                 self._fs.remove_tree(os.path.join(self.path, name))
                 self.removed_folders.append(name)
+        self._forget_absent()
         marker = os.path.join(self.path, CLEAN_SHUTDOWN)
         self.clean_start = self._fs.exists(marker)
         if self.clean_start:

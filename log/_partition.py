@@ -334,8 +334,12 @@ class PartitionLog(CleanableLog):
             self._segments.close()
             self.offline = True
 
-    def delete(self) -> None:
-        """Remove the partition from the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
+    def abandon(self) -> None:
+        """Give the files back as they are: they are going to be removed."""
         self.offline = True
         self._segments.close()
+
+    def delete(self) -> None:
+        """Remove the partition from the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
+        self.abandon()
         remove_partition(self._fs, self.path)

@@ -31,14 +31,23 @@ def remove_partition(fs: FileSystem, path: str) -> None:
 
     Raises KafkaError KAFKA_STORAGE_ERROR.
     """
-    parent, name = os.path.split(path)
-    doomed = os.path.join(parent, deleted_folder(name, uuid.uuid4().hex))
     try:
-        fs.rename(path, doomed)
-        fs.sync_dir(parent)
+        doomed = doom_partition(fs, path)
+        fs.sync_dir(os.path.dirname(path))
         fs.remove_tree(doomed)
     except OSError as error:
         raise storage_error(path, error) from error
+
+
+def doom_partition(fs: FileSystem, path: str) -> str:
+    """Give a partition's folder a name of which the next open of the data folder removes it; the new path.
+
+    Durable once the data folder is synced. Raises OSError.
+    """
+    parent, name = os.path.split(path)
+    doomed = os.path.join(parent, deleted_folder(name, uuid.uuid4().hex))
+    fs.rename(path, doomed)
+    return doomed
 
 
 def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) -> list[str]:

@@ -47,6 +47,7 @@ from ._messages import (
     request_class,
     response_class,
 )
+from ._metadata_answers import MetadataPartition, MetadataPartitions, metadata_answer
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
@@ -89,6 +90,8 @@ __all__ = [
     "KohortError",
     "MalformedFrameError",
     "MalformedMessageError",
+    "MetadataPartition",
+    "MetadataPartitions",
     "Part",
     "ProtocolError",
     "RequestContext",
@@ -118,6 +121,7 @@ __all__ = [
     "hot_header",
     "iter_batches",
     "kafka_module",
+    "metadata_answer",
     "parse_batch_header",
     "request_class",
     "response_class",

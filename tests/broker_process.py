@@ -25,7 +25,7 @@ class BrokerProcess:
 
     ``folder`` holds what the process prints (``stdout``, and ``stderr`` of every start) and is where it runs.
     Without ``data`` the broker makes a folder of its own and forgets everything when it stops. Python runs
-    ``program``.
+    ``program``. ``open_files`` is how many descriptors it may have at most.
     """
 
     def __init__(
@@ -35,11 +35,13 @@ class BrokerProcess:
         data: Path | None,
         settings: Mapping[str, str] = QUICK_SETTINGS,
         program: Sequence[str] = ("-m", "kohort"),
+        open_files: int | None = None,
     ) -> None:
         self.folder = folder
         self.data = data
         self.settings = dict(settings)
         self.program = tuple(program)
+        self.open_files = open_files
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -63,6 +65,8 @@ class BrokerProcess:
         """Start it and wait until it serves."""
         assert not self.alive, "the broker runs already"
         command = [sys.executable, *self.program, "broker"]
+        if self.open_files is not None:
+            command = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh", *command]
         if "listeners" not in self.settings:
             command += ["--port", str(self.port)]
         if self.data is not None:

@@ -17,6 +17,7 @@ from ..security._listeners import PREFIX
 
 if TYPE_CHECKING:
     from .._node import Node
+    from .._topics import Topic
 
 _SET, _APPEND, _SUBTRACT = 0, 2, 3
 
@@ -39,22 +40,31 @@ _Changed = Callable[[Mapping[str, Any], list[ConfigRow], Any], _Given]
 
 
 async def handle(node: Node, request: Request) -> Any:
+    """Settings of the broker are changed one after the other, the configs of all topics at once."""
     made = request.part("AlterConfigsResourceResponse")
     changed = _incremental if request.api.key == ApiKey.INCREMENTAL_ALTER_CONFIGS else _whole
     times = times_named(request.body.resources)
-    responses = []
+    changes: dict[Topic, dict[str, Any]] = {}
+    refused: dict[tuple[int, str], KafkaError] = {}
     for item in request.body.resources:
-        code, message = ErrorCode.NONE, None
         try:
             if reason := flaw(item, times):
                 raise _refused(reason)
-            _alter(node, item, changed, validate_only=request.body.validate_only)
+            _alter(node, item, changed, changes, validate_only=request.body.validate_only)
         except KafkaError as error:
-            code, message = error.code, error.message
+            refused[item.resource_type, item.resource_name] = error
+    try:
+        if changes and not request.body.validate_only:
+            node.topics.alter(changes)
+    except KafkaError as error:
+        refused.update(((ConfigResource.TOPIC, topic.name), error) for topic in changes)
+    responses = []
+    for item in request.body.resources:
+        refusal = refused.get((item.resource_type, item.resource_name))
         responses.append(
             made(
-                error_code=code,
-                error_message=message,
+                error_code=ErrorCode.NONE if refusal is None else refusal.code,
+                error_message=None if refusal is None else refusal.message,
                 resource_type=item.resource_type,
                 resource_name=item.resource_name,
             )
@@ -62,20 +72,25 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(responses=responses)
 
 
-def _alter(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:
+def _alter(
+    node: Node, item: Any, changed: _Changed, changes: dict[Topic, dict[str, Any]], *, validate_only: bool
+) -> None:
     if item.resource_type == ConfigResource.BROKER:
         try:
             _alter_settings(node, item, changed, validate_only=validate_only)
         except SettingsError as error:
             raise _refused(str(error)) from None
     elif item.resource_type == ConfigResource.TOPIC:
-        _alter_topic(node, item, changed, validate_only=validate_only)
+        topic, configs = _topic_configs(node, item, changed)
+        changes[topic] = configs
     else:
         raise _refused(no_configs(item))
 
 
-def _alter_topic(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:
-    """What is wrong with the values is told before that there is no such topic, as Apache Kafka does."""
+def _topic_configs(node: Node, item: Any, changed: _Changed) -> tuple[Topic, dict[str, Any]]:
+    """A topic and what is to be set for it. What is wrong with the values is told before that there is no
+    such topic, as Apache Kafka does.
+    """
     name = item.resource_name
     if not name:
         raise _refused("there are no defaults of all topics to change: name a topic")
@@ -88,8 +103,7 @@ def _alter_topic(node: Node, item: Any, changed: _Changed, *, validate_only: boo
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-    if not validate_only:
-        node.topics.alter(topic, configs)
+    return topic, configs
 
 
 def _alter_settings(node: Node, item: Any, changed: _Changed, *, validate_only: bool) -> None:

@@ -6,31 +6,52 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode, KafkaError
+from .._names import OFFSETS_TOPIC
 from .._requests import Request
 from .._stopwatch import clock
+from .create_topics import check_total
 
 if TYPE_CHECKING:
     from .._node import Node
+    from .._topics import Topic
 
 
 async def handle(node: Node, request: Request) -> Any:
+    """What can be checked beforehand is; then all topics grow at once."""
     make = request.part("CreatePartitionsTopicResult")
-    wanted = request.body.topics
-    times = Counter(item.name for item in wanted)
-    results = []
-    for item in {item.name: item for item in wanted}.values():
-        code, message = ErrorCode.NONE, None
+    wanted = {item.name: item for item in request.body.topics}
+    times = Counter(item.name for item in request.body.topics)
+    refused: dict[str, KafkaError] = {}
+    counts: dict[Topic, int] = {}
+    total = 0
+    for item in wanted.values():
         try:
             if times[item.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {item.name!r} is in the request twice")
-            _add(node, request, item)
+            topic = _checked(node, item)
+            more = item.count - len(topic.partitions)
+            check_total(total + more)
+            if not request.body.validate_only:
+                node.throttle.mutate(request, more, clock())
+            total += more
+            counts[topic] = item.count
         except KafkaError as error:
-            code, message = error.code, error.message
-        results.append(make(name=item.name, error_code=code, error_message=message))
+            refused[item.name] = error
+    try:
+        if counts and not request.body.validate_only:
+            node.topics.add_partitions(counts)
+    except KafkaError as error:
+        refused.update((topic.name, error) for topic in counts)
+    results = []
+    for name in wanted:
+        code, message = ErrorCode.NONE, None
+        if name in refused:
+            code, message = refused[name].code, refused[name].message
+        results.append(make(name=name, error_code=code, error_message=message))
     return request.answer(results=results)
 
 
-def _add(node: Node, request: Request, item: Any) -> None:
+def _checked(node: Node, item: Any) -> Topic:
     topic = node.topics.get(item.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {item.name!r}")
@@ -40,11 +61,15 @@ def _add(node: Node, request: Request, item: Any) -> None:
             ErrorCode.INVALID_PARTITIONS,
             f"topic {topic.name} has {len(topic.partitions)} partitions already: {item.count} is not more",
         )
+    if topic.name == OFFSETS_TOPIC:
+        # Apache Kafka lets it grow, and after its next start finds no group where it looks for it
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"the number of partitions of {topic.name} says where each group is: it stays as it was made",
+        )
     if item.assignments is not None:
         _check_assignments(node, item, more)
-    if not request.body.validate_only:
-        node.throttle.mutate(request, more, clock())
-        node.topics.add_partitions(topic, item.count)
+    return topic
 
 
 def _check_assignments(node: Node, item: Any, more: int) -> None:

@@ -10,6 +10,7 @@ from .._config_view import topic_rows
 from .._requests import Request
 from .._stopwatch import clock
 from .._topics import TopicPlan
+from .._turns import in_slices
 from .._validation import SettingsError
 
 if TYPE_CHECKING:
@@ -23,30 +24,69 @@ _CONFIGS_FROM = 5
 
 
 async def handle(node: Node, request: Request) -> Any:
-    wanted = request.body.topics
-    repeated = {name for name, times in Counter(item.name for item in wanted).items() if times > 1}
-    total = sum(max(item.num_partitions, len(item.assignments)) for item in wanted)
-    answers = []
-    for item in _first_of_each(wanted):
+    """What can be checked beforehand is; then all topics are created at once."""
+    times = Counter(item.name for item in request.body.topics)
+    wanted = list({item.name: item for item in reversed(request.body.topics)}.values())[::-1]
+    total = sum(_asked_for(node, item) for item in wanted if times[item.name] == 1)
+    refused: dict[str, KafkaError] = {}
+    plans: list[TopicPlan] = []
+    async for item in in_slices(wanted):
         try:
-            if item.name in repeated:
+            if times[item.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {item.name!r} is in the request twice")
-            if total > MAX_PARTITIONS_IN_REQUEST:
-                raise KafkaError(
-                    ErrorCode.POLICY_VIOLATION,
-                    f"{total} partitions in one request: at most {MAX_PARTITIONS_IN_REQUEST} are allowed",
-                )
-            answers.append(_created(node, request, item))
+            check_total(total)
+            plans.append(_planned(node, item))
         except KafkaError as error:
-            answers.append(_refused(request, item, error))
+            refused[item.name] = error
+    refused.update(create_all(node, request, plans, validate_only=request.body.validate_only))
+    created = {plan.name: plan for plan in plans if plan.name not in refused}
+    answers = []
+    async for item in in_slices(wanted):
+        if item.name in created:
+            answers.append(_answer(node, request, created[item.name]))
+        else:
+            answers.append(_refused(request, item, refused[item.name]))
     return request.answer(topics=answers)
 
 
-def _first_of_each(wanted: list[Any]) -> list[Any]:
-    return list({item.name: item for item in reversed(wanted)}.values())[::-1]
+def create_all(
+    node: Node, request: Request, plans: list[TopicPlan], *, validate_only: bool = False
+) -> dict[str, KafkaError]:
+    """Create what can be; why the others are not, by name."""
+    refused = node.topics.refusals(plans)
+    if validate_only:
+        return refused
+    ready = []
+    for plan in plans:
+        try:
+            if plan.name not in refused:
+                node.throttle.mutate(request, plan.partitions, clock())
+                ready.append(plan)
+        except KafkaError as error:
+            refused[plan.name] = error
+    try:
+        if ready:
+            node.topics.carry_out(ready)
+    except KafkaError as error:
+        refused.update((plan.name, error) for plan in ready)
+    return refused
 
 
-def _created(node: Node, request: Request, item: Any) -> Any:
+def check_total(partitions: int) -> None:
+    """Raise KafkaError POLICY_VIOLATION for more new partitions than one request may ask for."""
+    if partitions > MAX_PARTITIONS_IN_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{partitions} partitions in one request: at most {MAX_PARTITIONS_IN_REQUEST} are allowed",
+        )
+
+
+def _asked_for(node: Node, item: Any) -> int:
+    count = node.settings.num_partitions if item.num_partitions == _DEFAULT else item.num_partitions
+    return len(item.assignments) or max(0, count)
+
+
+def _planned(node: Node, item: Any) -> TopicPlan:
     """What is wrong is told in Apache Kafka's order: the name, configs, replicas, partitions."""
     node.topics.check_free(item.name)
     configs = _configs(item)
@@ -54,11 +94,7 @@ def _created(node: Node, request: Request, item: Any) -> Any:
         node.topics.check_configs(configs)
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-    plan = node.topics.plan(item.name, _partition_count(node, item), configs)
-    if not request.body.validate_only:
-        node.throttle.mutate(request, plan.partitions, clock())
-        node.topics.carry_out(plan)
-    return _answer(node, request, plan)
+    return node.topics.plan(item.name, _partition_count(node, item), configs)
 
 
 def _partition_count(node: Node, item: Any) -> int:

@@ -10,6 +10,7 @@ from ._lookup import find_partition
 
 if TYPE_CHECKING:
     from .._node import Node
+    from .._partition import Partition
 
 _HIGH_WATERMARK = -1
 _UNKNOWN = -1
@@ -19,12 +20,13 @@ async def handle(node: Node, request: Request) -> Any:
     make_topic = request.part("DeleteRecordsTopicResult")
     make_partition = request.part("DeleteRecordsTopicResult", "DeleteRecordsPartitionResult")
     topics = []
+    moved: list[Partition] = []
     for topic in request.body.topics:
         partitions = []
         for wanted in topic.partitions:
             code, low_watermark = ErrorCode.NONE, _UNKNOWN
             try:
-                low_watermark = _delete(node, topic.name, wanted)
+                low_watermark = _delete(node, topic.name, wanted, moved)
             except KafkaError as error:
                 code = error.code
             partitions.append(
@@ -33,11 +35,13 @@ async def handle(node: Node, request: Request) -> Any:
                 )
             )
         topics.append(make_topic(name=topic.name, partitions=partitions))
-    node.topics.write_checkpoints()  # the new starts are durable with them
+    if moved:
+        node.topics.write_log_starts(moved)
     return request.answer(topics=topics)
 
 
-def _delete(node: Node, topic: str, wanted: Any) -> int:
+def _delete(node: Node, topic: str, wanted: Any, moved: list[Partition]) -> int:
+    """The new log start; a partition where it is another one than before is added to ``moved``."""
     partition = find_partition(node, topic, None, wanted.partition_index)
     if partition.topic.internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is kept by the broker alone")
@@ -49,4 +53,9 @@ def _delete(node: Node, topic: str, wanted: Any) -> int:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic} ends at {end}, records below {before} are asked for"
         )
-    return partition.delete_records(before, now_ms=node.now_ms())
+    start = partition.log_start_offset
+    try:
+        return partition.delete_records(before, now_ms=node.now_ms())
+    finally:
+        if partition.log_start_offset != start:
+            moved.append(partition)

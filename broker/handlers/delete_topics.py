@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from ...protocol import ErrorCode, KafkaError
+from .._names import OFFSETS_TOPIC
 from .._requests import Request
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID, Topic
@@ -24,7 +25,7 @@ async def handle(node: Node, request: Request) -> Any:
     else:
         wanted = [(name, NO_TOPIC_ID) for name in body.topic_names]
     make = request.part("DeletableTopicResult")
-    deleted: list[str] = []
+    deleted: dict[UUID, Topic] = {}
     responses = []
     times = Counter(wanted)
     for name, topic_id in times:
@@ -32,19 +33,25 @@ async def handle(node: Node, request: Request) -> Any:
             if times[name, topic_id] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request twice")
             topic = _find(node, name, topic_id)
-            if not node.settings.delete_topic_enable:
-                raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+            if topic.id in deleted:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request by name and by id")
             node.throttle.mutate(request, len(topic.partitions), clock())
-            node.topics.delete(topic)
-            deleted.append(topic.name)
+            deleted[topic.id] = topic
             responses.append(make(name=topic.name, topic_id=topic.id, error_code=ErrorCode.NONE))
         except KafkaError as error:
             responses.append(
                 make(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
             )
     if deleted:
-        node.coordinator.topics_deleted(deleted)
+        _delete(node, list(deleted.values()))
+        await node.topics.clear()
     return request.answer(responses=responses)
+
+
+def _delete(node: Node, topics: list[Topic]) -> None:
+    """The topics and what groups have committed for them, in one turn: nobody sees one without the other."""
+    node.topics.delete(topics)
+    node.coordinator.topics_deleted([topic.name for topic in topics])
 
 
 def _find(node: Node, name: str | None, topic_id: UUID) -> Topic:
@@ -55,4 +62,11 @@ def _find(node: Node, name: str | None, topic_id: UUID) -> Topic:
         if name is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    if not node.settings.delete_topic_enable:
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+    if topic.name == OFFSETS_TOPIC:
+        # Apache Kafka deletes it, and makes it again without what groups have committed
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is kept by the broker alone: delete the groups"
+        )
     return topic

@@ -13,6 +13,7 @@ from ...log import FileRange
 from ...protocol import ErrorCode, KafkaError
 from .._requests import Request
 from .._stopwatch import clock
+from .._waiter import Waiter
 from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class _Round:
     """One look at all partitions of a request."""
 
     topics: list[tuple[Any, list[_Found]]] = field(default_factory=list)
-    partitions: list[Partition] = field(default_factory=list)
+    #: A topic and a partition of the request, and what was found there.
+    places: list[tuple[Any, Any, _Found]] = field(default_factory=list)
     size: int = 0
     urgent: bool = False
 
@@ -61,31 +63,50 @@ async def handle(node: Node, request: Request) -> Any:
     # there may be no batches that come to so little: any will do
     min_bytes = body.min_bytes if body.min_bytes <= most else 1
     found = _look(node, request, most)
-    if body.max_wait_ms > 0:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + body.max_wait_ms / 1000
-        while found.partitions and not found.urgent and found.size < min_bytes:
-            if not await _appended(found.partitions, deadline - loop.time()):
-                found = _look(node, request, most)
-                break
-            found = _look(node, request, most)
+    if body.max_wait_ms > 0 and found.places and not found.urgent and found.size < min_bytes:
+        await _grown(node, request, found, min_bytes)
+        found = _look(node, request, most)
     return _answer(request, found)
 
 
-async def _appended(partitions: list[Partition], timeout_s: float) -> bool:
-    """Wait for an append to any of the partitions; False when the time is up."""
-    woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    for partition in partitions:
-        partition.waiters.add(woken)
+async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) -> None:
+    """Wait until the partitions have ``min_bytes``, one of them has something urgent to tell, or the time is
+    up. Only what has grown is looked at again: there may be thousands.
+    """
+    places = {
+        result.partition: (topic, wanted, len(result.records))
+        for topic, wanted, result in found.places
+        if result.partition is not None
+    }
+    size = found.size
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + request.body.max_wait_ms / 1000
+    waiter = Waiter()
+    for partition in places:
+        partition.waiters.add(waiter)
     try:
-        async with asyncio.timeout(timeout_s):
-            await woken
+        while size < min_bytes:
+            async with asyncio.timeout_at(deadline):
+                changed = await waiter.changed()
+            for partition in changed:
+                topic, wanted, before = places[partition]
+                now = _Round()
+                try:
+                    # a range is not read, however much it is
+                    result = _read(
+                        node, request, topic, wanted, wanted.partition_max_bytes, now, range_bytes=1
+                    )
+                except KafkaError:
+                    return
+                if now.urgent:
+                    return
+                places[partition] = topic, wanted, len(result.records)
+                size += len(result.records) - before
     except TimeoutError:
-        return False
+        return
     finally:
-        for partition in partitions:
-            partition.waiters.discard(woken)
-    return True
+        for partition in places:
+            partition.waiters.discard(waiter)
 
 
 def _most_bytes(node: Node, request: Request) -> int:
@@ -116,17 +137,27 @@ def _look(node: Node, request: Request, left: int) -> _Round:
             found.size += size
             left -= size
             results.append(result)
+            found.places.append((topic, wanted, result))
         found.topics.append((topic, results))
     return found
 
 
-def _read(node: Node, request: Request, topic: Any, wanted: Any, left: int, found: _Round) -> _Found:
+def _read(
+    node: Node,
+    request: Request,
+    topic: Any,
+    wanted: Any,
+    left: int,
+    found: _Round,
+    *,
+    range_bytes: int = RANGE_BYTES,
+) -> _Found:
+    """What a partition has; from ``range_bytes`` on it is not read here."""
     by_id = request.version >= _TOPIC_IDS_FROM
     partition = find_partition(node, topic.topic, topic.topic_id, wanted.partition, by_id=by_id)
     check_leader_epoch(partition, wanted.current_leader_epoch)
     committed = request.body.isolation_level == _READ_COMMITTED
     diverging = _diverging(partition, wanted)
-    found.partitions.append(partition)
     if diverging is not None:
         found.urgent = True
         return _Found(
@@ -144,7 +175,7 @@ def _read(node: Node, request: Request, topic: Any, wanted: Any, left: int, foun
         allowed,
         committed=committed,
         at_least_one=not found.size,
-        range_bytes=RANGE_BYTES,
+        range_bytes=range_bytes,
     )
     return _Found(
         wanted.partition,

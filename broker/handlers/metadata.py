@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ErrorCode, KafkaError, MetadataPartition, MetadataPartitions
 from .._metadata_request import topics_meant
 from .._requests import Request
-from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID, Topic
+from .._turns import in_slices
 from ._operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from .create_topics import check_total, create_all
 
 if TYPE_CHECKING:
     from .._node import Node
+    from .._partition import Partition
 
 
 #: Answers carry topic ids from v10, questions may from v12 (KIP-516).
 _IDS_ASKED_FROM = 12
+_NO_IDS = (None, NO_TOPIC_ID)
 _NO_LEADER = -1
 
 
@@ -33,21 +37,40 @@ async def handle(node: Node, request: Request) -> Any:
         brokers=[broker],
         cluster_id=node.cluster_id,
         controller_id=node.node_id,
-        topics=_topics(node, request),
+        topics=await _topics(node, request),
         authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
     )
 
 
-def _topics(node: Node, request: Request) -> list[Any]:
+async def _topics(node: Node, request: Request) -> list[Any]:
     wanted = request.body.topics
     wanted = topics_meant(wanted) if wanted else wanted
     if wanted is None or (request.version == 0 and not wanted):
-        return [_described(node, request, topic) for topic in node.topics.all()]
+        return [_described(node, request, topic) async for topic in in_slices(node.topics.all())]
     once = {(item.name, item.topic_id): item for item in wanted}
-    return [_asked_for(node, request, item) for item in once.values()]
+    refused = _create_missing(
+        node, request, [name for name, topic_id in once if name and topic_id in _NO_IDS]
+    )
+    return [_asked_for(node, request, item, refused) async for item in in_slices(once.values())]
 
 
-def _asked_for(node: Node, request: Request, item: Any) -> Any:
+def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
+    """Create the topics that are not there, where that is wanted; why one could not be, by name."""
+    if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
+        return {}
+    refused: dict[str, KafkaError] = {}
+    plans = []
+    missing = [name for name in names if node.topics.get(name) is None]
+    for name in missing:
+        try:
+            check_total(len(missing) * node.settings.num_partitions)
+            plans.append(node.topics.plan(name, node.settings.num_partitions, {}))
+        except KafkaError as error:
+            refused[name] = error
+    return refused | create_all(node, request, plans)
+
+
+def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, KafkaError]) -> Any:
     topic_id = item.topic_id or NO_TOPIC_ID
     if topic_id != NO_TOPIC_ID:
         topic = node.topics.by_id(topic_id)
@@ -55,46 +78,43 @@ def _asked_for(node: Node, request: Request, item: Any) -> Any:
             return _missing(request, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
         return _described(node, request, topic)
     try:
-        return _described(node, request, _by_name(node, request, item.name))
+        return _described(node, request, _by_name(node, item.name, refused))
     except KafkaError as error:
         return _missing(request, item.name, NO_TOPIC_ID, error.code)
 
 
-def _by_name(node: Node, request: Request, name: str | None) -> Topic:
+def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) -> Topic:
     if name is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
+    if name in refused:
+        raise refused[name]
     topic = node.topics.get(name)
-    if topic is not None:
-        return topic
-    if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
+    if topic is None:
         node.topics.check_name(name)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-    node.throttle.mutate(request, node.settings.num_partitions, clock())
-    return node.topics.create(name, node.settings.num_partitions, {})
+    return topic
 
 
 def _described(node: Node, request: Request, topic: Topic) -> Any:
-    make = request.part("MetadataResponseTopic", "MetadataResponsePartition")
-    here = [node.node_id]
-    partitions = [
-        make(
-            error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.damage else ErrorCode.NONE,
-            partition_index=partition.index,
-            leader_id=_NO_LEADER if partition.damage else node.node_id,
-            leader_epoch=partition.leader_epoch,
-            replica_nodes=here,
-            isr_nodes=[] if partition.damage else here,
-            offline_replicas=here if partition.damage else [],
-        )
-        for partition in topic.partitions
-    ]
+    if topic.described is None:
+        topic.described = MetadataPartitions([_partition(node, each) for each in topic.partitions])
     return request.part("MetadataResponseTopic")(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
-        partitions=partitions,
+        partitions=topic.described,
         authorized_operations=_operations(request),
+    )
+
+
+def _partition(node: Node, partition: Partition) -> MetadataPartition:
+    here = (node.node_id,)
+    epoch = partition.leader_epoch
+    if partition.damage is None:
+        return MetadataPartition(ErrorCode.NONE, partition.index, node.node_id, epoch, here, here, ())
+    return MetadataPartition(
+        ErrorCode.LEADER_NOT_AVAILABLE, partition.index, _NO_LEADER, epoch, here, (), here
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...coordinator import Note
+from ...log import OPEN_FILES
 from .._stopwatch import clock
 from ._groups import GroupCounters
 from ._requests import RequestMeters
@@ -64,6 +65,8 @@ class BrokerMetrics:
             request_bytes_held=server.backpressure.held_bytes,
             flush_times=self.flush_times.figures(),
             offline_partitions=sum(one.damage is not None for one in partitions),
+            open_log_files=len(OPEN_FILES),
+            max_open_log_files=OPEN_FILES.limit,
         )
 
     def _groups(self, node: Node) -> GroupFigures:

@@ -187,6 +187,22 @@ FAMILIES: Final = (
         )
     ),
     Family(
+        "kohort_log_open_files",
+        "gauge",
+        "Log files that are open; the longest idle is closed when one more is needed",
+        "",
+        (),
+        _one(lambda now: now.open_log_files),
+    ),
+    Family(
+        "kohort_log_open_files_limit",
+        "gauge",
+        "Log files that may be open: half of the descriptors of the process",
+        "",
+        (),
+        _one(lambda now: now.max_open_log_files),
+    ),
+    Family(
         "kafka_log_logflushstats_logflushrateandtimems",
         "summary",
         "Flushes of logs, in ms",

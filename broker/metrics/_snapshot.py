@@ -116,3 +116,5 @@ class BrokerSnapshot:
     request_bytes_held: int
     flush_times: TimeFigures
     offline_partitions: int
+    open_log_files: int
+    max_open_log_files: int

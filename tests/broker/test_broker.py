@@ -201,13 +201,13 @@ def test_a_deleted_topic_whose_files_were_left_behind_does_not_come_back(tmp_pat
     from kohort.broker._topics_file import TopicsFile
 
     content = TopicsFile.load(tmp_path)
-    content.deleted.add(content.topics.pop("orders").id)
+    content.deleted[content.topics.pop("orders").id] = "orders"
     content.save()
     with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
         assert metadata_of(wire, "orders").error_code == 3
         assert offset_at(wire, "kept", LATEST).offset == 1
     assert not (tmp_path / "orders-0").exists()
-    assert TopicsFile.load(tmp_path).deleted == set()
+    assert TopicsFile.load(tmp_path).deleted == {}
 
 
 def test_a_torn_tail_is_cut_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from kohort.coordinator import GroupRemoved, OffsetsRemoved, expiry
 from kohort.offsets_topic import NONE, GroupDeleted, OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ErrorCode
 from tests.coordinator.bodies import protocols, subscription
-from tests.coordinator.driver import World
+from tests.coordinator.driver import World, errors_of
 
 MINUTE = 60_000
 RETENTION = 10 * MINUTE
@@ -196,13 +196,76 @@ def test_a_pass_over_many_groups_is_made_in_slices(monkeypatch: pytest.MonkeyPat
     assert list(dict.fromkeys(left)) == [25, 15, 5, 0]
 
 
-@pytest.mark.row("5.6/topic-deleted")
-def test_offsets_of_a_deleted_topic_go_from_every_group() -> None:
-    w = world()
-    (a,) = w.stable()
-    w.commit("g", {("t", 0): 1, ("u", 0): 1}, a, 1)
-    w.commit("s", {("t", 0): 1})
-    w.topics_deleted("t")
-    assert (w.fetch("g"), w.fetch("s")) == ({("u", 0): 1}, {})
-    assert w.state() == "Stable"
-    assert OffsetsRemoved("g", cause="their topic was deleted", count=1) in w.notes
+class TestDeletedTopics:
+    @pytest.mark.row("5.6/topic-deleted")
+    def test_their_offsets_go_from_every_group(self) -> None:
+        w = world()
+        (a,) = w.stable()
+        w.commit("g", {("t", 0): 1, ("u", 0): 1}, a, 1)
+        w.commit("s", {("t", 0): 1})
+        w.topics_deleted("t")
+        assert (w.fetch("g"), w.fetch("s")) == ({("u", 0): 1}, {})
+        assert w.state() == "Stable"
+        assert OffsetsRemoved("g", cause="their topic was deleted", count=1) in w.notes
+
+    def test_a_commit_that_is_being_written_is_removed_too(self) -> None:
+        w = world()
+        w.hold_writes = True
+        committing = w.commit("s", {("t", 0): 1, ("u", 0): 2})
+        w.topics_deleted("t")
+        w.write_all()
+        assert errors_of(committing) == [0, 0]
+        assert w.fetch("s") == {("u", 0): 2}
+        assert list(w.reloaded().partitions_of("s")) == [("u", 0)]
+
+    def test_a_commit_to_the_new_topic_of_that_name_stays(self) -> None:
+        w = world()
+        w.hold_writes = True
+        w.commit("s", {("t", 0): 1})
+        w.topics_deleted("t")
+        w.commit("s", {("t", 0): 7})
+        w.write_all()
+        assert w.fetch("s") == {("t", 0): 7}
+
+    @pytest.mark.parametrize(("version", "error"), [(9, 3), (10, 100)])
+    def test_a_commit_that_waits_for_the_end_of_its_group_is_refused(self, version: int, error: int) -> None:
+        w = world()
+        w.commit("s")
+        w.hold_writes = True
+        w.delete("s")
+        mixed = w.commit("s", {("u", 0): 2, ("t", 0): 1}, version=version)
+        alone = w.commit("s", {("t", 1): 1}, version=version)
+        w.topics_deleted("t")
+        w.hold_writes = False
+        w.write_all()
+        answered = [(topic.name, p.error_code) for topic in mixed.reply.topics for p in topic.partitions]
+        assert answered == [("t", error), ("u", 0)]
+        assert errors_of(alone) == [error]
+        assert w.fetch("s") == {("u", 0): 2}
+
+    def test_what_could_not_be_removed_is_by_the_next_pass(self) -> None:
+        w = world()
+        w.commit("s", {("t", 0): 1, ("t", 1): 1, ("u", 0): 2})
+        w.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+        w.topics_deleted("t")
+        w.commit("s", {("t", 1): 9})
+        w.advance(CHECK)
+        assert w.fetch("s") == {("t", 1): 9, ("u", 0): 2}
+
+    def test_the_second_deletion_finds_what_the_first_forgot_the_names_of(self) -> None:
+        w = world()
+        w.commit("s", {("t", 0): 1, ("u", 0): 2})
+        w.crash()
+        for _ in range(2):
+            w.topics_deleted("t")
+            w.commit("s", {("t", 0): 3})
+        w.topics_deleted("t")
+        assert w.fetch("s") == {("u", 0): 2}
+        assert not any(key.topic == "t" for key in w.shard.durable._keys.values())
+
+    def test_offsets_of_open_transactions_go_too(self) -> None:
+        w = world()
+        w.shard.durable.apply(OffsetCommitted("s", "t", 0, 1, NONE, "", w.now, NONE), 0, producer_id=7)
+        w.topics_deleted("t")
+        w.shard.replay_marker(7, committed=True)
+        assert w.fetch("s") == {}

@@ -72,6 +72,23 @@ async def test_while_loading_each_api_says_what_its_clients_can_live_with() -> N
     await c.stop()
 
 
+async def test_a_topic_that_is_deleted_while_a_shard_loads_is_not_found_in_it_afterwards() -> None:
+    log = MemoryLog(partition_count=1)
+    for topic in ("t", "u"):
+        log.append(0, [encode(OffsetCommitted("g", topic, 0, 5, -1, "", START_MS))] * 3_000, START_MS)
+    c = coordinator(log)
+    starting = asyncio.create_task(c.start())
+    await asyncio.sleep(0)
+    c.topics_deleted(["t"])
+    await starting
+    assert [topic.name for topic in (await fetch(c, "g")).groups[0].topics] == ["u"]
+    await c.stop()
+    again = coordinator(log)
+    await again.start()
+    assert [topic.name for topic in (await fetch(again, "g")).groups[0].topics] == ["u"]
+    await again.stop()
+
+
 @pytest.mark.row("3.0/inactive")
 async def test_when_not_running_nobody_is_served() -> None:
     c = coordinator(MemoryLog())

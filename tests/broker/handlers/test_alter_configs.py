@@ -132,6 +132,10 @@ def test_all_configs_are_replaced(wire: Wire, name: str, version: int) -> None:
         ([], ErrorCode.NONE),
         ([("nope", DELETE, None)], ErrorCode.NONE),
         ([("retention.ms", SET, "x")], ErrorCode.INVALID_CONFIG),
+        (
+            [("min.compaction.lag.ms", SET, "100"), ("max.compaction.lag.ms", SET, "99")],
+            ErrorCode.INVALID_CONFIG,
+        ),
         ([("nope", SET, "1")], ErrorCode.INVALID_CONFIG),
         ([("", SET, "1")], ErrorCode.INVALID_CONFIG),
         ([("segment.bytes", SET, "2000"), ("nope", SET, "1")], ErrorCode.INVALID_CONFIG),

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from kohort.broker.handlers import fetch as handler
 from kohort.protocol import ApiKey, ErrorCode, iter_batches
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch, fetch_fields, part, produce
@@ -250,3 +251,46 @@ def test_the_offsets_topic_can_be_read_and_wakes_its_readers(
         )
     answer = wire.receive(ApiKey.FETCH, 12, number)
     assert name.encode() in answer.responses[0].partitions[0].records
+
+
+def test_of_a_waiting_fetch_only_what_has_grown_is_looked_at_again(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    whole = handler._read
+
+    def noted(node: Any, request: Any, topic: Any, wanted: Any, *args: Any, **options: Any) -> Any:
+        if topic.topic == name:
+            seen.append(wanted.partition)
+        return whole(node, request, topic, wanted, *args, **options)
+
+    monkeypatch.setattr(handler, "_read", noted)
+    create_topic(wire, name, 20)
+    every = list(range(20))
+    records = batch(1)
+    wanted = fetch_fields(name, *[0] * 20, max_wait_ms=9_000, min_bytes=4 * len(records))
+    number = wire.send(ApiKey.FETCH, 12, **wanted)
+    with Wire(broker.bootstrap) as other:
+        deadline = time.monotonic() + 10
+        while len(seen) < 20:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        for partition in (3, 3, 7, 3):
+            assert produce(other, name, records, partition=partition).error_code == 0
+    rows = wire.receive(ApiKey.FETCH, 12, number).responses[0].partitions
+    assert [len(row.records or b"") // len(records) for row in rows if row.records] == [3, 1]
+    assert seen == [*every, 3, 3, 7, 3, *every]
+
+
+def test_a_waiting_fetch_comes_back_when_its_topic_is_deleted(
+    broker: RunningBroker, wire: Wire, name: str
+) -> None:
+    create_topic(wire, name, 2)
+    number = wire.send(ApiKey.FETCH, 12, **fetch_fields(name, 0, 0, max_wait_ms=9_000, min_bytes=1_000))
+    begun = time.monotonic()
+    with Wire(broker.bootstrap) as other:
+        assert fetch(other, name, 0)[0].error_code == 0
+        other.call(ApiKey.DELETE_TOPICS, 5, topic_names=[name], timeout_ms=1_000)
+    rows = wire.receive(ApiKey.FETCH, 12, number).responses[0].partitions
+    assert {row.error_code for row in rows} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert time.monotonic() - begun < 8

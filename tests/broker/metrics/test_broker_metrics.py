@@ -109,6 +109,7 @@ async def test_prometheus_reads_the_same(broker: Broker) -> None:
     assert found["kohort_quota_limit"][quota] == 1_000_000
     assert found["kafka_server_produce_byte_rate"][(("client_id", "wire"), ("user", ""))] > 0
     assert found["kafka_log_log_size"][(("partition", "0"), ("topic", "t"))] > 500
+    assert 0 < found["kohort_log_open_files"][()] <= found["kohort_log_open_files_limit"][()]
     assert set(found) >= {
         "kafka_server_socket_server_metrics_connection_count",
         "kafka_coordinator_group_groupmetadatamanager_numgroups",

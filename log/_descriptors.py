@@ -1,0 +1,137 @@
+"""The descriptors of log files: how many are open at a time, and who has to give one back.
+
+A file is opened when it is used. Of the descriptors that the process may have, log files take a half at most:
+the rest is for connections. Who needs one more takes it from the file that was not used for longest.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Protocol
+
+log = logging.getLogger("kohort.log")
+
+#: Descriptors that log files may have of all that the process may have.
+SHARE = 0.5
+
+#: Where there is no limit of the system.
+UNLIMITED = 1 << 20
+
+#: Seconds between two lines that say that there is none left.
+QUIET_S = 10.0
+
+_NONE_LEFT = (errno.EMFILE, errno.ENFILE)
+
+
+class Descriptor:
+    """An open file, closed when the last one who uses it has done with it, whichever thread that is in."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, path: str, flags: int, mode: int) -> None:
+        self.number = -1
+        self.number = os.open(path, flags, mode)
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # an argument, because the module's names are gone when the process ends
+        if self.number >= 0:
+            close(self.number)
+
+
+class Holder(Protocol):
+    """A file that may have a descriptor: it is given to it and taken from it. ``used`` is set with each use
+    of one that it has.
+    """
+
+    used: bool
+    descriptor: Descriptor | None
+
+
+def process_limit() -> int:
+    """How many descriptors this process may have."""
+    try:
+        import resource
+    except ImportError:
+        return UNLIMITED  # where there is no such limit
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return UNLIMITED if limit == resource.RLIM_INFINITY else limit
+
+
+class OpenFiles:
+    """Who has a descriptor, for any number of threads."""
+
+    def __init__(self) -> None:
+        self._holders: OrderedDict[Holder, None] = OrderedDict()
+        self._lock = threading.Lock()
+        self._told_s = -QUIET_S
+
+    def __repr__(self) -> str:
+        return f"OpenFiles({len(self)} of {self.limit})"
+
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    @property
+    def limit(self) -> int:
+        """The most that are open at a time."""
+        return max(1, int(process_limit() * SHARE))
+
+    def open(self, holder: Holder, path: str, flags: int, mode: int) -> Descriptor:
+        """Open a file for a holder. Raises OSError; one that says the limit where no descriptor is left."""
+        with self._lock:
+            while len(self._holders) >= self.limit:
+                self._close_idle()
+            while True:
+                try:
+                    opened = Descriptor(path, flags, mode)
+                    break
+                except OSError as error:
+                    # others have taken more than their half
+                    if error.errno not in _NONE_LEFT:
+                        raise
+                    if not self._holders:
+                        raise self._exhausted(error, path) from None
+                    self._close_idle()
+            self._holders[holder] = None
+            holder.used = False
+            holder.descriptor = opened
+            return opened
+
+    def close(self, holder: Holder) -> None:
+        """Take a holder's descriptor back."""
+        with self._lock:
+            self._holders.pop(holder, None)
+            holder.descriptor = None
+
+    def _close_idle(self) -> None:
+        """Close the file that was not used for longest; one that was used since it was last looked at stays
+        for another round.
+        """
+        while True:
+            holder, _ = self._holders.popitem(last=False)
+            if not holder.used:
+                break
+            holder.used = False
+            self._holders[holder] = None
+        holder.descriptor = None
+
+    def _exhausted(self, error: OSError, path: str) -> OSError:
+        text = (
+            f"no descriptor is left, this process may have {process_limit()}: raise the limit "
+            "(ulimit -n, or LimitNOFILE= of the service)"
+        )
+        now_s = time.monotonic()
+        if now_s - self._told_s >= QUIET_S:
+            self._told_s = now_s
+            log.error("%s cannot be opened: %s", path, text)
+        return OSError(error.errno, text, path)
+
+
+#: Those of this process.
+OPEN_FILES = OpenFiles()
