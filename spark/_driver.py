@@ -11,7 +11,6 @@ import logging
 import signal
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -53,9 +52,10 @@ class UncommittedBatchError(KohortError):
 class Batch:
     """One micro-batch: write ``df``, then call ``commit``.
 
-    ``number`` counts the group's batches from 0 on, over all runs. ``replayed`` is set where an earlier
-    driver announced this batch and did not commit it: number and ranges are the same as then. ``lag`` is how
-    many offsets are left after it; ``lost`` are offsets that the logs no longer had.
+    ``number`` counts the group's batches from 0 on, over all runs, as far as the group remembers.
+    ``replayed`` is set where an earlier driver announced this batch and did not commit it: ``key``, number
+    and ranges are the same as then. ``lag`` is how many offsets are left after it; ``lost`` are offsets that
+    the logs no longer had.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class Batch:
 
     @property
     def key(self) -> str:
-        """Number and ranges in one short name: the same for a replay, another for any other batch.
+        """A short name: the same for a replay, another for any other batch that ever was or will be.
 
-        A sink that must not repeat a batch does best to remember this one: an operator who resets all of the
-        group's offsets takes the number back to 0, too.
+        A sink that must not repeat a batch has to go by this one. Numbers come again: where offsets are
+        reset, expire or are deleted, the count may begin at 0 again.
         """
-        return f"{self.number}-{zlib.crc32(repr(self.ranges).encode()):08x}"
+        return f"{self._plan.number}-{self._plan.token}"
 
     @cached_property
     def df(self) -> DataFrame:
@@ -122,7 +122,7 @@ class GroupBatches:
 
         with GroupBatches(spark, bootstrap="localhost:9092", group="etl", topics=["orders"]) as batches:
             for batch in batches:
-                write(batch.df, batch.number)
+                write(batch.df, batch.key)
                 batch.commit()
 
     ``options`` are the fields of GroupBatchesOptions; OptionsError names what is wrong with them.
@@ -148,6 +148,7 @@ class GroupBatches:
         )
         self._rules = self.options.start_rules
         self._reached: dict[TopicPartition, int] = {}
+        self._next_number = 0
         self._handed_out: Batch | None = None
         self._readings: Readings | None = None
         self._frames: DriverFrames | None = None
@@ -245,6 +246,7 @@ class GroupBatches:
         self._group.commit(plan.number, outcomes(plan.number, plan.ranges))
         batch.committed = True
         self._reached |= {span.topic_partition: span.end for span in plan.ranges}
+        self._next_number = plan.number + 1
         if "df" in vars(batch):
             name_jobs(self._spark, None)
         event = BatchCommitted(
@@ -288,7 +290,12 @@ class GroupBatches:
         state = self._group.look()
         bounds = state.bounds if ends is None else _up_to(state, ends)
         plan = plan_batch(
-            state.committed, bounds, rules=self._rules, limits=self.options.limits, reached=self._reached
+            state.committed,
+            bounds,
+            rules=self._rules,
+            limits=self.options.limits,
+            reached=self._reached,
+            least_number=self._next_number,
         )
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
@@ -311,7 +318,7 @@ class GroupBatches:
 
         What is ``ahead`` is decoded while the group is told.
         """
-        wanted = intents(plan.number, plan.ranges) | positions(plan)
+        wanted = intents(plan) | positions(plan)
         if any(state.committed.get(partition) != commit for partition, commit in wanted.items()):
             self._group.commit(plan.number, wanted, meanwhile=None if ahead is None else ahead.gather)
         # from here on the group knows where we are, also where the options chose the first start

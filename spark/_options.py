@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
-from ._plan import RECORDS_PER_TASK, Fallback, Limits, Start, StartRules
+from ._plan import Fallback, Limits, Start, StartRules
 from ._security import OptionsError as OptionsError
 from ._security_options import SecurityOptions, described
 
@@ -43,7 +43,8 @@ class GroupBatchesOptions(SecurityOptions):
     max_offsets_per_partition: Positive | None = None
     #: Tasks a batch is read by, at least (minPartitions); a batch that small enough is read by the driver.
     min_tasks: Positive = 1
-    records_per_task: Positive = RECORDS_PER_TASK
+    #: Offsets a task takes at most (maxRecordsPerPartition); by size and cores unless given.
+    records_per_task: Positive | None = None
     #: Batches of fewer offsets are read by the driver itself; 0 turns that off.
     read_on_driver_below: Annotated[int, Field(ge=0)] = 10_000
     fail_on_data_loss: bool = True

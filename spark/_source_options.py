@@ -13,7 +13,7 @@ from ..protocol import TopicPartition
 from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
 from ._options import GroupBatchesOptions, OptionsError, Positive, read_options
-from ._plan import RECORDS_PER_TASK, Fallback, Limits, StartRules
+from ._plan import Fallback, Limits, StartRules
 from ._security_options import (
     ALL_SPARK_NAMES,
     SPARK_NAME_OF,
@@ -65,7 +65,7 @@ class SourceOptions(SecurityOptions):
     #: Seconds that a batch waits for ``min_offsets`` at most.
     max_trigger_delay: Annotated[float, Field(alias="maxTriggerDelay")] = 900.0
     min_tasks: Annotated[Positive, Field(alias="minPartitions")] = 1
-    records_per_task: Annotated[Positive, Field(alias="maxRecordsPerPartition")] = RECORDS_PER_TASK
+    records_per_task: Annotated[Positive | None, Field(alias="maxRecordsPerPartition")] = None
     #: Tasks that run at the same time; the driver's processors unless given.
     cores: Positive | None = None
     fail_on_data_loss: Annotated[bool, Field(alias="failOnDataLoss")] = True
