@@ -32,7 +32,7 @@ from ._frames import (
 )
 from ._group import GroupOffsets, GroupState
 from ._intent import intents, outcomes, positions
-from ._options import read_options
+from ._options import GroupBatchesOptions, read_options
 from ._plan import StartRules, plan_batch, split_tasks
 from ._ranges import Bounds, OffsetRange, Plan
 
@@ -138,7 +138,7 @@ class GroupBatches:
         on_event: Listener | Sequence[Listener] | None = None,
         **options: Any,
     ) -> None:
-        self.options = read_options(**options)
+        self.options = read_options(GroupBatchesOptions, **options)
         self._spark = spark
         self._on_event = all_of(on_event)
         self._stopping = threading.Event()

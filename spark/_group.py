@@ -15,7 +15,8 @@ from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event
 from ._member import ExclusiveSeat
-from ._options import GroupBatchesOptions
+from ._options import ReadOptions
+from ._plan import NoStartError
 from ._ranges import Bounds, Committed
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class GroupOffsets:
     def __init__(
         self,
         client: Client,
-        options: GroupBatchesOptions,
+        options: ReadOptions,
         *,
         on_event: Callable[[Event], None],
         stopping: threading.Event,
@@ -129,9 +130,13 @@ class GroupOffsets:
             raise self._refused(number, refusal) from refusal
 
     def offsets_at(
-        self, times_ms: int | Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]
+        self,
+        times_ms: int | Mapping[TopicPartition, int],
+        bounds: Mapping[TopicPartition, Bounds],
+        *,
+        must_be_there: bool = False,
     ) -> dict[TopicPartition, int]:
-        """The first offset at or after a time; where all records are older, the log's end.
+        """The first offset at or after a time; where all records are older, the log's end, or NoStartError.
 
         A mapping must name only partitions of ``bounds``; the others are left out of the answer.
         """
@@ -139,7 +144,14 @@ class GroupOffsets:
         if unknown := sorted(wanted.keys() - bounds.keys()):
             raise UnknownTopicError(f"a time is given for {unknown[0]}, which is not among what is read")
         found = self._client.run(lambda cluster: cluster.list_offsets(wanted))
-        return {p: at.offset if at.offset >= 0 else bounds[p].latest for p, at in found.items()}
+        if must_be_there and (older := sorted(p for p, at in found.items() if at.offset < 0)):
+            names = ", ".join(f"{topic}-{partition}" for topic, partition in older)
+            raise NoStartError(
+                f"no record at or after the time that was given in {names}: give an earlier one, or "
+                "startingOffsetsByTimestampStrategy=latest to start at the end of the log there"
+            )
+        # what has come since the look is not in it
+        return {p: _up_to(at.offset, bounds[p].latest) for p, at in found.items()}
 
     def _try(
         self, offsets: Mapping[TopicPartition, Committed], meanwhile: Callable[[], object] | None = None
@@ -177,15 +189,17 @@ class GroupOffsets:
         )
 
     async def _look(self, cluster: Cluster) -> GroupState:
-        committed, bounds = await asyncio.gather(
-            cluster.committed(self._options.group), self._bounds(cluster)
-        )
+        committed, bounds = await asyncio.gather(self._committed(cluster), self._bounds(cluster))
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
             # somebody else has read on and committed since we saw the log, or the log was made anew
             bounds = await self._bounds(cluster)
         return GroupState(
             {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()}, bounds
         )
+
+    async def _committed(self, cluster: Cluster) -> dict[TopicPartition, CommittedOffset]:
+        group = self._options.group
+        return await cluster.committed(group) if group else {}
 
     async def _bounds(self, cluster: Cluster) -> dict[TopicPartition, Bounds]:
         partitions = await self._partitions(cluster)
@@ -233,3 +247,7 @@ class GroupOffsets:
         if missing := [partition.partition for partition in wanted if partition not in there]:
             raise UnknownTopicError(f"topic {topic!r} has {len(there)} partitions, not number {missing[0]}")
         return wanted
+
+
+def _up_to(found: int, latest: int) -> int:
+    return min(found, latest) if found >= 0 else latest

@@ -12,6 +12,7 @@ from ..protocol import Codec
 from ._client import ConnectionOptions
 from ._options import OptionsError
 from ._security_options import ALL_SPARK_NAMES, SPARK_NAME_OF, SecurityOptions, described, from_spark
+from ._tuning import WRITING, without_tuning
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
     "topic": ("string",),
@@ -72,7 +73,8 @@ _ALIASES = {name.lower(): name for name in _NAMES}
 
 def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     """The options, checked. Raises OptionsError, which names each problem."""
-    named = {_ALIASES.get(key.lower(), key): value for key, value in from_spark(given).items()}
+    wanted = without_tuning(from_spark(given), WRITING)
+    named = {_ALIASES.get(key.lower(), key): value for key, value in wanted.items()}
     if any(key.lower() == "batchnumber" for key in named):
         raise OptionsError(
             "batchNumber is not taken: after a reset of the job's offsets a number comes again for other "

@@ -20,11 +20,22 @@ from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupState
-from ._offsets import EARLIEST, LATEST, parse_offsets
-from ._plan import Limits, StartRules, choose_starts, split_tasks
+from ._offsets import EARLIEST, LATEST, format_offsets, parse_offsets
+from ._plan import Limits, choose_starts, split_tasks
 from ._ranges import Bounds, Committed, OffsetRange
 from ._source_options import SourceOptions
-from ._stream_plan import Offsets, batch_ranges, begin_new, next_ends, to_document, up_to, waiting_offsets
+from ._stream_plan import (
+    START_MARK,
+    Offsets,
+    batch_ranges,
+    begin_new,
+    begun_at,
+    next_ends,
+    read_ranges,
+    to_document,
+    up_to,
+    waiting_offsets,
+)
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +57,8 @@ class SourceOffsets:
         outside = options.group_options.model_copy(update={"group_mode": "standalone"})
         self._group = GroupOffsets(self._client, outside, on_event=lambda _: None, stopping=threading.Event())
         self._initial: Offsets | None = None
+        #: Whether the start is where it was if it is asked for again.
+        self._is_kept = True
         #: Where the last batch was told to end, and what was seen then.
         self._planned: tuple[Offsets, GroupState] | None = None
         self._target: Offsets | None = None
@@ -56,12 +69,11 @@ class SourceOffsets:
     def batch_ranges(self) -> list[OffsetRange]:
         """All of a batch read. Raises NoStartError, DataLossError, UnknownTopicError."""
         state = self._group.look()
-        start = self._starts(state)
-        ends = self._ends(state)
-        rules = self._rules()
-        _, lost = next_ends(start, state.bounds, rules=rules, limits=Limits())
+        ranges, lost = read_ranges(
+            self._starts(state), self._ends(state), state.bounds, rules=self._options.rules
+        )
         self._tell(lost)
-        return batch_ranges(start, start | ends, state.bounds, fail_on_data_loss=rules.fail_on_data_loss)
+        return ranges
 
     # a query
 
@@ -70,6 +82,7 @@ class SourceOffsets:
         if self._initial is None:
             path = self._options.start_state_path
             self._initial = self._chosen() if path is None else pinned(Path(path), self._chosen)
+            self._is_kept = self._is_kept or path is not None
         return self._initial
 
     def latest(
@@ -81,14 +94,16 @@ class SourceOffsets:
         Raises DataLossError, UnknownTopicError, and what the cluster client raises.
         """
         state = self._group.look()
-        self._follow(start, state)
+        if self._is_kept:
+            self._follow(start, state)
+        self._keep_start()
         begun = begin_new(start, state.bounds, state.committed)
         bounds = state.bounds if self._target is None else up_to(begun, state.bounds, self._target)
         if not all_of_it and self._too_little(begun, bounds):
             self._planned = dict(start), state
             return dict(start)
         limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
-        ends, lost = next_ends(begun, bounds, rules=self._rules(), limits=limits)
+        ends, lost = next_ends(begun, bounds, rules=self._options.rules, limits=limits)
         self._tell(lost)
         if ends != start:
             self._moved_at = time.monotonic()
@@ -101,6 +116,7 @@ class SourceOffsets:
 
     def newest(self) -> Offsets:
         """The ends of the logs; those that the last batch was planned by, where one was."""
+        self._keep_start()
         state = self._group.look() if self._planned is None else self._planned[1]
         return {p: bounds.latest for p, bounds in state.bounds.items()}
 
@@ -111,6 +127,9 @@ class SourceOffsets:
         planned = self._planned
         # a batch that was planned by an earlier process is looked at anew
         state = planned[1] if planned is not None and planned[0] == end else self._group.look()
+        if not self._is_kept and start == self._initial:
+            # nothing was planned since the start was chosen: an earlier process has planned this batch
+            start, self._is_kept = self._begun(end, state), True
         begun = begin_new(start, {p: b for p, b in state.bounds.items() if p in end}, state.committed)
         known = {partition: offset for partition, offset in end.items() if partition in begun}
         return batch_ranges(begun, known, state.bounds, fail_on_data_loss=self._options.fail_on_data_loss)
@@ -144,21 +163,44 @@ class SourceOffsets:
 
     # starts and ends
 
-    def _rules(self) -> StartRules:
-        return self._options.rules
-
     def _chosen(self) -> Offsets:
         """A start as the options say; the group keeps it too, so that it can be seen."""
         state = self._group.look()
         starts = self._starts(state)
-        if any(state.committed.get(p) is None for p in starts):
+        missing = any(state.committed.get(p) is None for p in starts)
+        self._is_kept = not (self._options.chooses_anew or (missing and self._options.falls_back_to_latest))
+        if missing and self._is_kept:
             self.follow(starts)
         return starts
 
+    def _keep_start(self) -> None:
+        """The group keeps where a query begins for which the options might choose another start later.
+
+        Spark does not keep it: a first batch that was not done begins where ``initial`` says then.
+        """
+        if not self._is_kept and self._initial is not None and self._options.commits:
+            self._commit(self._initial, START_MARK)
+        self._is_kept = True
+
+    def _begun(self, end: Mapping[TopicPartition, int], state: GroupState) -> Offsets:
+        """Where the query's first batch began, which an earlier process has planned. StartStateError."""
+        begun = begun_at(end, state.committed) if self._options.commits else None
+        if begun is None:
+            raise StartStateError(
+                f"the checkpoint has a first batch, to {format_offsets(end)}, that was not done, and group "
+                f"{self._options.group!r} does not tell where it began: the options would choose another "
+                "start now. Give it as JSON in startingOffsets for this run; from the beginning, "
+                "startStatePath keeps it, as kohort.spark.stream does"
+            )
+        return begun
+
     def _starts(self, state: GroupState) -> Offsets:
-        starts = choose_starts(state.bounds, state.committed, self._rules(), {})
+        starts = choose_starts(state.bounds, state.committed, self._options.rules, {})
         times = self._options.times("starting")
-        return starts if times is None else starts | self._group.offsets_at(times, state.bounds)
+        if times is None:
+            return starts
+        must_be_there = self._options.by_timestamp_strategy == "error"
+        return starts | self._group.offsets_at(times, state.bounds, must_be_there=must_be_there)
 
     def _ends(self, state: GroupState) -> Offsets:
         times = self._options.times("ending")
@@ -210,7 +252,7 @@ class SourceOffsets:
         if lost:
             total = sum(span.offsets for span in lost)
             log.warning(
-                "group %s: lost %d offsets: %s", self._options.group, total, ", ".join(map(str, lost))
+                "group %s: lost %d offsets: %s", self._options.group or "-", total, ", ".join(map(str, lost))
             )
 
 

@@ -29,6 +29,13 @@ def test_options_name_a_codec_and_a_ledger() -> None:
     assert (options.compression, options.ledger_group, options.batch_key) == (Codec.LZ4, "l", "3-f00d")
 
 
+def test_settings_of_javas_producers_that_change_no_record_are_taken() -> None:
+    from kohort.spark._sink_options import read_sink_options
+
+    tuning = {"kafka.acks": "all", "kafka.linger.ms": "5", "kafka.enable.idempotence": "true"}
+    assert read_sink_options(GIVEN | tuning) == read_sink_options(GIVEN)
+
+
 def test_security_goes_into_the_connection_and_secrets_into_no_text() -> None:
     from kohort.spark._sink_options import read_sink_options
 
