@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._driver import Batch, GroupBatches, UncommittedBatchError
+    from ._batch import Batch
+    from ._driver import GroupBatches, UncommittedBatchError
     from ._events import BatchCommitted, CommitRefused, Event, Listener, OffsetsLost
     from ._fetch import UnreadableRangeError
     from ._group import CommitRefusedError, UnknownTopicError
@@ -67,7 +68,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_driver": ("Batch", "GroupBatches", "UncommittedBatchError"),
+    "_batch": ("Batch",),
+    "_driver": ("GroupBatches", "UncommittedBatchError"),
     "_events": ("BatchCommitted", "CommitRefused", "Event", "Listener", "OffsetsLost"),
     "_fetch": ("UnreadableRangeError",),
     "_group": ("CommitRefusedError", "UnknownTopicError"),

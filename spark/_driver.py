@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError, TopicPartition
+from ._batch import Batch
 from ._client import Client
 from ._driver_frames import DriverFrames, DriverReading
 from ._events import BatchCommitted, Listener, OffsetsLost, all_of
@@ -26,13 +26,14 @@ from ._frames import (
     OUR_JOBS,
     cores,
     frame_by_tasks,
+    make_active,
     name_jobs,
     readings_of,
     takes_arrow_tables,
 )
-from ._group import GroupOffsets, GroupState
+from ._group import GroupOffsets, GroupState, Patience
 from ._intent import intents, outcomes, positions
-from ._options import GroupBatchesOptions, read_options
+from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
 from ._plan import StartRules, plan_batch, split_tasks
 from ._ranges import Bounds, OffsetRange, Plan
 
@@ -40,81 +41,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ._readings import Reading, Readings
+    from ._readings import Readings
 
 log = logging.getLogger(__name__)
 
 
 class UncommittedBatchError(KohortError):
     """The next batch was asked for before the last one was committed."""
-
-
-class Batch:
-    """One micro-batch: write ``df``, then call ``commit``.
-
-    ``number`` counts the group's batches from 0 on, over all runs, as far as the group remembers.
-    ``replayed`` is set where an earlier driver announced this batch and did not commit it: ``key``, number
-    and ranges are the same as then. ``lag`` is how many offsets are left after it; ``lost`` are offsets that
-    the logs no longer had.
-    """
-
-    def __init__(
-        self, loop: GroupBatches, plan: Plan, plan_seconds: float, ahead: DriverReading | None
-    ) -> None:
-        self._loop = loop
-        self._plan = plan
-        #: What the driver reads itself is under way already.
-        self.ahead = ahead
-        self.plan_seconds = plan_seconds
-        self.handed_out_at = time.monotonic()
-        self.committed = False
-        #: Tasks that read it, where it is read by tasks; else what the driver has read.
-        self.tasks = 0
-        self.reading: Reading | None = None
-
-    def __repr__(self) -> str:
-        spans = ", ".join(map(str, self.ranges))
-        return f"Batch({self.number}: {spans}{', replayed' if self.replayed else ''}, lag {self.lag})"
-
-    @property
-    def number(self) -> int:
-        return self._plan.number
-
-    @property
-    def ranges(self) -> tuple[OffsetRange, ...]:
-        return self._plan.ranges
-
-    @property
-    def replayed(self) -> bool:
-        return self._plan.replayed
-
-    @property
-    def lag(self) -> int:
-        return self._plan.lag
-
-    @property
-    def lost(self) -> tuple[OffsetRange, ...]:
-        return self._plan.lost
-
-    @property
-    def key(self) -> str:
-        """A short name: the same for a replay, another for any other batch that ever was or will be.
-
-        A sink that must not repeat a batch has to go by this one. Numbers come again: where offsets are
-        reset, expire or are deleted, the count may begin at 0 again.
-        """
-        return f"{self._plan.number}-{self._plan.token}"
-
-    @cached_property
-    def df(self) -> DataFrame:
-        """The records, columns as Spark's Kafka source has them. See ``read_on_driver_below``."""
-        return self._loop.frame(self, self._plan)
-
-    def commit(self) -> None:
-        """Make the ends of the ranges the group's offsets. Raises CommitRefusedError, KafkaError; safe to
-        call again."""
-        if not self.committed:
-            self._loop.commit(self, self._plan)
 
 
 class GroupBatches:
@@ -150,6 +83,8 @@ class GroupBatches:
         self._reached: dict[TopicPartition, int] = {}
         self._next_number = 0
         self._handed_out: Batch | None = None
+        #: Which thread has our session.
+        self._thread: int | None = None
         self._readings: Readings | None = None
         self._frames: DriverFrames | None = None
 
@@ -192,7 +127,7 @@ class GroupBatches:
         self,
         handle: Callable[[Batch], object],
         *,
-        trigger: Literal["available_now"] | None = None,
+        trigger: Literal["available_now", "availableNow"] | None = None,
         every_seconds: float | None = None,
     ) -> int:
         """Call ``handle`` with each batch and commit it when it returns; how many batches that were.
@@ -200,11 +135,18 @@ class GroupBatches:
         ``trigger="available_now"`` ends when all is read that was there at the start; otherwise it goes on
         until ``stop`` or SIGTERM (in the main thread), which let the batch under way finish. With
         ``every_seconds`` a batch starts that often at most. An exception of ``handle`` leaves its batch
-        uncommitted, to be replayed by the next driver.
+        uncommitted, to be replayed by the next driver. Raises OptionsError, and what ``next_batch`` does.
         """
         done = 0
+        if trigger not in (None, *AVAILABLE_NOW):
+            raise OptionsError(
+                f"trigger={trigger!r}: write 'available_now', or leave it out; with every_seconds=10 a batch "
+                "starts each ten seconds"
+            )
+        if every_seconds is not None and not every_seconds >= 0:
+            raise OptionsError(f"every_seconds={every_seconds!r}: write seconds, not less than 0")
         with self._stop_on_sigterm():
-            ends = self._ends_now() if trigger == "available_now" else None
+            ends = None if trigger is None else self._ends_now()
             while not self._stopping.is_set():
                 began = time.monotonic()
                 batch = self._next(ends)
@@ -222,6 +164,9 @@ class GroupBatches:
     def frame(self, batch: Batch, plan: Plan) -> DataFrame:
         """The DataFrame of a batch."""
         options = self.options
+        if self._thread != threading.get_ident():
+            make_active(self._spark)
+            self._thread = threading.get_ident()
         name_jobs(self._spark, f"{OUR_JOBS}{options.group}, {batch!r}")
         ahead, batch.ahead = batch.ahead, None
         if ahead is not None and (read := ahead.batches()) is not None:
@@ -286,26 +231,30 @@ class GroupBatches:
                 f"batch {self._handed_out.number} is not committed: call its commit() once it is written. "
                 "To read it again, make a new GroupBatches"
             )
-        began = time.monotonic()
-        state = self._group.look()
-        bounds = state.bounds if ends is None else _up_to(state, ends)
-        plan = plan_batch(
+        began, patience = time.monotonic(), Patience()
+        while True:
+            state = self._group.look()
+            plan = self._planned(state, ends)
+            ahead = self._ahead(plan)
+            if self._announced(plan, state, ahead, patience):
+                break
+        if plan.lost:
+            log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
+            self._on_event(OffsetsLost(self.options.group, plan.lost))
+        if not plan.ranges:
+            return None
+        self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
+        return self._handed_out
+
+    def _planned(self, state: GroupState, ends: dict[TopicPartition, int] | None) -> Plan:
+        return plan_batch(
             state.committed,
-            bounds,
+            state.bounds if ends is None else _up_to(state, ends),
             rules=self._rules,
             limits=self.options.limits,
             reached=self._reached,
             least_number=self._next_number,
         )
-        if plan.lost:
-            log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
-            self._on_event(OffsetsLost(self.options.group, plan.lost))
-        ahead = self._ahead(plan)
-        self._announce(plan, state, ahead)
-        if not plan.ranges:
-            return None
-        self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
-        return self._handed_out
 
     def _ahead(self, plan: Plan) -> DriverReading | None:
         """A small batch's records on their way to the driver."""
@@ -313,17 +262,24 @@ class GroupBatches:
             return None
         return DriverReading(TaskReading(self._task(plan.ranges), self._client))
 
-    def _announce(self, plan: Plan, state: GroupState, ahead: DriverReading | None) -> None:
+    def _announced(
+        self, plan: Plan, state: GroupState, ahead: DriverReading | None, patience: Patience
+    ) -> bool:
         """Commit the intent, and the positions that no range will commit; nothing if the group has them.
 
-        What is ``ahead`` is decoded while the group is told.
+        What is ``ahead`` is decoded while the group is told. False where members of the group have made the
+        coordinator refuse it: they may have moved its offsets meanwhile. An intent that is there already is
+        committed again, for the driver that has left it may be one of those members.
         """
         wanted = intents(plan) | positions(plan)
-        if any(state.committed.get(partition) != commit for partition, commit in wanted.items()):
-            self._group.commit(plan.number, wanted, meanwhile=None if ahead is None else ahead.gather)
+        if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
+            meanwhile = None if ahead is None else ahead.gather
+            if not self._group.try_commit(plan.number, wanted, patience, meanwhile):
+                return False
         # from here on the group knows where we are, also where the options chose the first start
         options = self.options
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
+        return True
 
     def _ends_now(self) -> dict[TopicPartition, int]:
         return {partition: bounds.latest for partition, bounds in self._group.look().bounds.items()}

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..consumer import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
@@ -53,6 +53,15 @@ class GroupState:
 
     committed: dict[TopicPartition, Committed]
     bounds: dict[TopicPartition, Bounds]
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long a commit has been tried, in seconds, and what comes next."""
+
+    began: float = field(default_factory=time.monotonic)
+    wait: float = _FIRST_WAIT_SECONDS
+    warned: float = float("-inf")
 
 
 class GroupOffsets:
@@ -108,19 +117,34 @@ class GroupOffsets:
         While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
         or when told to stop, raise CommitRefusedError; at once where our own seat in the group is lost.
         """
-        began = time.monotonic()
-        wait, warned = _FIRST_WAIT_SECONDS, float("-inf")
-        while (refusal := self._try(offsets, meanwhile)) is not None:
+        patience = Patience()
+        while not self.try_commit(number, offsets, patience, meanwhile):
             meanwhile = None
-            waited = time.monotonic() - began
-            self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
-            final = self._options.fail_on_commit_error or self._fenced(refusal)
-            if final or self._stopping.wait(wait):
-                raise self._refused(number, refusal) from refusal
-            if waited - warned >= _SECONDS_BETWEEN_WARNINGS:
-                log.warning("%s; trying again until they leave", self._refused(number, refusal))
-                warned = waited
-            wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+
+    def try_commit(
+        self,
+        number: int,
+        offsets: Mapping[TopicPartition, Committed],
+        patience: Patience,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> bool:
+        """One attempt of ``commit``; False after a refusal and a wait.
+
+        Somebody else may have committed by then: what was planned by an earlier look is to be planned anew.
+        """
+        refusal = self._try(offsets, meanwhile)
+        if refusal is None:
+            return True
+        waited = time.monotonic() - patience.began
+        self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
+        final = self._options.fail_on_commit_error or self._fenced(refusal)
+        if final or self._stopping.wait(patience.wait):
+            raise self._refused(number, refusal) from refusal
+        if waited - patience.warned >= _SECONDS_BETWEEN_WARNINGS:
+            log.warning("%s; trying again until they leave", self._refused(number, refusal))
+            patience.warned = waited
+        patience.wait = min(patience.wait * 2, _LONGEST_WAIT_SECONDS)
+        return False
 
     def commit_once(self, number: int, offsets: Mapping[TopicPartition, Committed]) -> None:
         """One attempt. Raises CommitRefusedError while the group has members."""

@@ -13,6 +13,9 @@ from ._plan import Fallback, Limits, Start, StartRules
 from ._security import OptionsError as OptionsError
 from ._security_options import SecurityOptions, described
 
+#: A trigger, in Python's spelling and in Spark's.
+AVAILABLE_NOW = ("available_now", "availableNow")
+
 Positive = Annotated[int, Field(gt=0)]
 
 _NAMED_STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}

@@ -16,6 +16,7 @@ from kohort.spark import (
     GroupBatches,
     NoStartError,
     OffsetRange,
+    OptionsError,
     UncommittedBatchError,
     UnknownTopicError,
 )
@@ -290,3 +291,28 @@ def test_an_unknown_topic_or_partition_is_named(driver: Driver, new_topic: NewTo
     choice: dict[str, Any] = {"topics": None, "assign": {orders: [5]}}
     with pytest.raises(UnknownTopicError, match="has 2 partitions, not number 5"):
         driver(group("etl"), **choice).next_batch()
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"trigger": "availablenow"}, "trigger='availablenow': write 'available_now'"),
+        ({"trigger": {"availableNow": True}}, "write 'available_now'"),
+        ({"every_seconds": -1}, "every_seconds=-1: write seconds, not less than 0"),
+        ({"every_seconds": float("nan")}, "every_seconds=nan"),
+    ],
+)
+def test_a_trigger_that_is_none_is_an_error_at_once(
+    how: dict[str, Any], problem: str, driver: Driver, group: Named
+) -> None:
+    with pytest.raises(OptionsError, match=problem):
+        driver(group("etl"), "orders").run(lambda _: None, **how)
+
+
+@pytest.mark.timeout(60)
+def test_sparks_spelling_of_available_now_ends_too(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders = new_topic("orders", partitions=1)
+    side.produce(orders, {0: 10})
+    assert driver(group("etl"), orders, max_offsets=4).run(lambda _: None, trigger="availableNow") == 3
