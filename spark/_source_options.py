@@ -84,6 +84,8 @@ class SourceOptions(SecurityOptions):
     group_mode: Annotated[Literal["standalone", "exclusive"], Field(alias="groupMode")] = "standalone"
     #: A file, written once, that keeps where the first batch began.
     start_state_path: Annotated[str | None, Field(alias="startStatePath")] = None
+    #: Where the source tells the driver of each batch; ``stream`` sets it.
+    report_folder: Annotated[str | None, Field(alias="reportFolder")] = None
     client_id: Annotated[str, Field(alias="kafka.client.id", min_length=1)] = "kohort-spark"
     request_timeout_ms: Annotated[Positive, Field(alias="kafka.request.timeout.ms")] = 30_000
     metadata_max_age_ms: Annotated[Positive, Field(alias="kafka.metadata.max.age.ms")] = 5_000
@@ -202,6 +204,7 @@ _FOR_STREAMS = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "startStatePath",
+    "reportFolder",
 )
 
 

@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..consumer import BrokerConnectionError
@@ -21,8 +22,9 @@ from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupState
 from ._offsets import EARLIEST, LATEST, format_offsets, parse_offsets
-from ._plan import Limits, choose_starts, split_tasks
+from ._plan import Limits, choose_starts, losses, split_tasks
 from ._ranges import Bounds, Committed, OffsetRange
+from ._reports import BatchReport, Reports
 from ._source_options import SourceOptions
 from ._stream_plan import (
     START_MARK,
@@ -47,6 +49,15 @@ class StartStateError(KohortError):
     """The file that keeps a query's start cannot be used."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """Where the last batch was told to end, and what was seen then."""
+
+    ends: Offsets
+    state: GroupState
+    lost: tuple[OffsetRange, ...]
+
+
 class SourceOffsets:
     """Starts, ends and commits of one read or one query. Sockets are opened at the first question."""
 
@@ -59,8 +70,10 @@ class SourceOffsets:
         self._initial: Offsets | None = None
         #: Whether the start is where it was if it is asked for again.
         self._is_kept = True
-        #: Where the last batch was told to end, and what was seen then.
-        self._planned: tuple[Offsets, GroupState] | None = None
+        self._planned: _Planned | None = None
+        self._reports = None if options.report_folder is None else Reports(Path(options.report_folder))
+        #: Where the driver knows us to be.
+        self._reported: Mapping[TopicPartition, int] = {}
         self._target: Offsets | None = None
         self._moved_at = self._committed_at = time.monotonic()
 
@@ -99,15 +112,16 @@ class SourceOffsets:
         self._keep_start()
         begun = begin_new(start, state.bounds, state.committed)
         bounds = state.bounds if self._target is None else up_to(begun, state.bounds, self._target)
-        if not all_of_it and self._too_little(begun, bounds):
-            self._planned = dict(start), state
-            return dict(start)
-        limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
-        ends, lost = next_ends(begun, bounds, rules=self._options.rules, limits=limits)
-        self._tell(lost)
+        ends, lost = dict(start), tuple[OffsetRange, ...]()
+        if all_of_it or not self._too_little(begun, bounds):
+            limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
+            ends, lost = next_ends(begun, bounds, rules=self._options.rules, limits=limits)
+            self._tell(lost)
+        self._planned = _Planned(ends, state, lost)
         if ends != start:
             self._moved_at = time.monotonic()
-        self._planned = ends, state
+        elif self._reported != start:
+            self._report(BatchReport(start, dict(start)))
         return ends
 
     def aim(self) -> None:
@@ -117,22 +131,31 @@ class SourceOffsets:
     def newest(self) -> Offsets:
         """The ends of the logs; those that the last batch was planned by, where one was."""
         self._keep_start()
-        state = self._group.look() if self._planned is None else self._planned[1]
+        state = self._group.look() if self._planned is None else self._planned.state
         return {p: bounds.latest for p, bounds in state.bounds.items()}
 
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
         """What the batch between these two places of the checkpoint reads."""
-        planned = self._planned
         # a batch that was planned by an earlier process is looked at anew
-        state = planned[1] if planned is not None and planned[0] == end else self._group.look()
+        planned = self._planned if self._planned is not None and self._planned.ends == end else None
+        state = self._group.look() if planned is None else planned.state
+        asked_for = start
         if not self._is_kept and start == self._initial:
             # nothing was planned since the start was chosen: an earlier process has planned this batch
             start, self._is_kept = self._begun(end, state), True
         begun = begin_new(start, {p: b for p, b in state.bounds.items() if p in end}, state.committed)
         known = {partition: offset for partition, offset in end.items() if partition in begun}
-        return batch_ranges(begun, known, state.bounds, fail_on_data_loss=self._options.fail_on_data_loss)
+        ranges = batch_ranges(begun, known, state.bounds, fail_on_data_loss=self._options.fail_on_data_loss)
+        if planned is None:
+            places = {p: (begun[p], begun[p]) for p in known if p in state.bounds}
+            lost = losses(places, state.bounds)
+            self._tell(lost)
+        else:
+            lost = planned.lost
+        self._report(BatchReport(asked_for, dict(end), lost))
+        return ranges
 
     def follow(self, done: Mapping[TopicPartition, int], number: int | None = None) -> None:
         """Commit what Spark has done. Refusals are logged, and errors with ``failOnCommitError``."""
@@ -247,6 +270,11 @@ class SourceOffsets:
             if self._options.fail_on_commit_error:
                 raise
             log.warning("the group %r does not follow yet: %s", self._options.group, error)
+
+    def _report(self, report: BatchReport) -> None:
+        self._reported = report.end
+        if self._reports is not None:
+            self._reports.write(report)
 
     def _tell(self, lost: tuple[OffsetRange, ...]) -> None:
         if lost:

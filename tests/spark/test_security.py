@@ -11,7 +11,7 @@ import trustme
 
 from kohort.spark import OptionsError
 from kohort.spark._client import ConnectionOptions
-from kohort.spark._options import read_options
+from kohort.spark._options import GroupBatchesOptions, read_options
 from kohort.spark._security import Security
 from kohort.spark._source_options import read_source_options
 
@@ -25,7 +25,7 @@ LOGIN = {
 
 
 def python_options(**more: Any) -> ConnectionOptions:
-    return read_options(bootstrap="b:1", group="g", topics=["t"], **more).connection
+    return read_options(GroupBatchesOptions, bootstrap="b:1", group="g", topics=["t"], **more).connection
 
 
 def spark_options(**more: str) -> ConnectionOptions:
@@ -121,7 +121,7 @@ def test_certificates_that_are_none_are_told(tmp_path: Path) -> None:
 
 
 def test_a_representation_has_no_secret() -> None:
-    options = read_options(bootstrap="b:1", group="g", topics=["t"], **LOGIN)
+    options = read_options(GroupBatchesOptions, bootstrap="b:1", group="g", topics=["t"], **LOGIN)
     source = read_source_options(
         {
             "kafka.bootstrap.servers": "b:1",

@@ -11,6 +11,7 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, NoStartError, OffsetRange, StartStateError, UnknownTopicError
+from kohort.spark._reports import BatchReport, Reports
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
 from tests.spark.conftest import Side
@@ -169,6 +170,37 @@ def test_point_8_what_retention_took_is_named_and_500_stays_or_the_rest_is_read(
     start = lenient.initial()
     end = lenient.latest(start, None, all_of_it=False)
     assert lenient.ranges(start, end) == [OffsetRange(orders, 0, 800, 2000)]
+
+
+def test_the_driver_is_told_of_each_batch_and_of_what_was_lost_before_it(
+    side: Side, source: Make, new_topic: NewTopic, group: Named, tmp_path: Path
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    place = TopicPartition(orders, 0)
+    side.produce(orders, {0: 200})
+    side.commit(etl, orders, {0: 50})
+    side.delete_before(orders, {0: 80})
+    lost, options = (OffsetRange(orders, 0, 50, 80),), {"failOnDataLoss": "false"}
+    reports = Reports(tmp_path)
+    first = source(etl, orders, **options, reportFolder=str(tmp_path))
+    start = first.initial()
+    end = first.latest(start, 20, all_of_it=False)
+    first.ranges(start, end)
+    assert reports.take() == [BatchReport({place: 50}, {place: 100}, lost)]
+    # the batch is read again after a restart, and nothing else is there
+    again = source(etl, orders, **options, reportFolder=str(tmp_path))
+    assert again.ranges(start, end) == [OffsetRange(orders, 0, 80, 100)]
+    after = again.latest(end, None, all_of_it=False)
+    again.ranges(end, after)
+    assert again.latest(after, None, all_of_it=False) == after
+    assert reports.take() == [
+        BatchReport({place: 50}, {place: 100}, lost),
+        BatchReport({place: 100}, {place: 200}),
+    ]
+    idle = source(etl, orders, reportFolder=str(tmp_path))
+    for _ in range(2):
+        assert idle.latest(after, None, all_of_it=False) == after
+    assert reports.take() == [BatchReport(after, after)]
 
 
 def test_with_a_least_number_a_batch_waits_for_it_but_not_for_ever(
