@@ -96,9 +96,9 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f".{_HOME_OF[name]}", __name__)
     except ModuleNotFoundError as error:
-        if error.name != "pyspark.sql.datasource":
-            raise
-        raise ImportError(f"{name} needs PySpark 4.0 or newer; GroupBatches works from 3.5 on") from error
+        from ._extra import explained
+
+        raise explained(name, error) from error
     value = getattr(module, name)
     globals()[name] = value
     return value

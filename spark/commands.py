@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import dataclasses
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+from ..admin.commands import OK, REFUSED, TIMEOUT_S, WRONG_USE, add_common, run_program
 
 if TYPE_CHECKING:
     from ..consumer import Cluster
     from ._status import JobStatus
 
-#: Exit codes: all is well, refused or not there, wrong use, nobody answered.
-OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
-
-_TIMEOUT_MS = 15_000
+#: A broker that is there takes a connection at once.
+_CONNECT_WITHIN_MS: Final = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,28 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     moved.add_argument("--execute", action="store_true", help="commit; without it nothing is changed")
     for command in (status, moved):
         command.add_argument("--group", required=True)
-        command.add_argument(
-            "--bootstrap", metavar="HOST:PORT", default="localhost:9092", help="(default: %(default)s)"
-        )
-        command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
+        add_common(command, "localhost:9092", TIMEOUT_S, False)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
-    from ..consumer import BrokerConnectionError
-    from ..protocol import KohortError
-    from ._checkpoint import CheckpointError
+    return run_program("kohort spark", _perform, options)
 
-    try:
-        return asyncio.run(_run(options))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokerConnectionError as error:
-        return _say(str(error), UNREACHABLE)
-    except (CheckpointError, ValueError) as error:
-        return _say(str(error), WRONG_USE)
-    except KohortError as error:
-        return _say(str(error), REFUSED)
+
+def _perform(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
+    return _run(options)
 
 
 def _say(words: str, code: int) -> int:
@@ -64,7 +52,14 @@ def _say(words: str, code: int) -> int:
 async def _run(options: argparse.Namespace) -> int:
     from ..consumer import Cluster
 
-    cluster = Cluster(options.bootstrap, "kohort-spark", default_api_timeout_ms=_TIMEOUT_MS)
+    timeout_ms = max(1, round(options.timeout * 1_000))
+    cluster = Cluster(
+        options.bootstrap,
+        "kohort-spark",
+        request_timeout_ms=timeout_ms,
+        default_api_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+    )
     try:
         if options.action == "status":
             return await _status(cluster, options)
@@ -73,11 +68,17 @@ async def _run(options: argparse.Namespace) -> int:
         await cluster.close()
 
 
+async def _connect(cluster: Cluster, options: argparse.Namespace) -> None:
+    """Nobody there is an error soon: what comes after it would try for the whole time."""
+    await cluster.connect(min(_CONNECT_WITHIN_MS, options.timeout * 1_000))
+
+
 async def _status(cluster: Cluster, options: argparse.Namespace) -> int:
     from ..protocol import TopicPartition
     from ._offsets import format_offsets
     from ._status import job_status
 
+    await _connect(cluster, options)
     status = await job_status(cluster, options.group)
     if options.json:
         rows = [dataclasses.asdict(row) | {"lag": row.lag} for row in status.partitions]
@@ -93,8 +94,10 @@ async def _status(cluster: Cluster, options: argparse.Namespace) -> int:
 
 def _show(status: JobStatus) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from ..admin._screen import Screen
 
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("TOPIC", "PARTITION", "BATCH", "STATE", "COMMITTED", "PLANNED END", "LOG END", "LAG"):
@@ -110,23 +113,25 @@ def _show(status: JobStatus) -> None:
             row.log_end,
             row.lag,
         )
-        table.add_row(*("-" if cell is None else str(cell) for cell in cells))
-    console = Console(highlight=False, markup=False)
-    console.print(table)
+        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in cells))
     if status.batch < 0:
         words = "no batch of a Spark job"
     else:
         words = f"batch {status.batch} is {'under way' if status.under_way else 'done'}"
-    console.print(f"group {status.group}: {words}, lag {status.lag}", soft_wrap=True)
+    Screen(as_json=False).show(table, Text(f"group {status.group}: {words}, lag {status.lag}"))
 
 
 async def _import(cluster: Cluster, options: argparse.Namespace) -> int:
     from ..consumer import CommittedOffset
-    from ._checkpoint import read_checkpoint
+    from ._checkpoint import CheckpointError, read_checkpoint
     from ._offsets import format_offsets
 
-    number, offsets = read_checkpoint(options.folder)
+    try:
+        number, offsets = read_checkpoint(options.folder)
+    except (CheckpointError, OSError) as error:
+        return _say(str(error), WRONG_USE)
     if options.execute:
+        await _connect(cluster, options)
         await cluster.commit(options.group, {p: CommittedOffset(at) for p, at in offsets.items()})
     if options.json:
         print(
