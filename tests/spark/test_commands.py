@@ -61,8 +61,8 @@ def test_a_folder_that_is_no_checkpoint_is_said_to_be_none(tmp_path: Path) -> No
 def test_without_a_broker_that_is_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nobody = ["--bootstrap", "127.0.0.1:1", "--group", "etl"]
     moving = ["import-checkpoint", str(checkpoint(tmp_path, "orders")), "--execute"]
-    for words in (["status"], moving):
-        assert main(["spark", *words, *nobody, "--timeout", "0.2"]) == 3
+    for words in (["status"], [*moving, "--timeout", "0.2"]):
+        assert main(["spark", *words, *nobody]) == 3
         assert "cannot reach the cluster" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["spark", "status", *nobody, "--timeout", "soon"])
