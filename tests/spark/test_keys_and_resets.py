@@ -1,4 +1,4 @@
-"""A model: sinks that go by keys, drivers that are killed anywhere, operators who reset and delete offsets."""
+"""A model: sinks that go by keys, drivers killed anywhere, operators who reset and delete offsets."""
 
 from __future__ import annotations
 
@@ -87,10 +87,15 @@ class World:
             self.due |= {(partition, offset) for offset in range(to, now)}
 
     def forget(self, partitions: Sequence[TopicPartition]) -> None:
-        """Offsets expire, or the group is deleted; a driver that runs knows where it was."""
+        """Offsets expire, or the group is deleted.
+
+        A driver that runs knows where it was, and nothing of a rewind that it did not see before.
+        """
         for partition in partitions:
             commit = self.committed.pop(partition, None)
-            if commit is not None and partition not in self.reached:
+            if partition in self.reached:
+                self.due -= {(partition, offset) for offset in range(self.reached[partition])}
+            elif commit is not None:
                 self.due |= {(partition, offset) for offset in range(commit.offset)}
 
     def drain(self) -> None:
