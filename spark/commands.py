@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import dataclasses
 import json
+import os
 import sys
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, Final
-
-from ..admin.commands import OK, REFUSED, TIMEOUT_S, WRONG_USE, add_common, run_program
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ..consumer import Cluster
     from ._status import JobStatus
+
+#: Exit codes: all is well, refused or not there, wrong use, nobody answered.
+OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+_TIMEOUT_S: Final = 15.0
+
+#: A pipe has no width: rows stay on one line, so that they can be searched and cut.
+_PIPE_WIDTH: Final = 100_000
 
 #: A broker that is there takes a connection at once.
 _CONNECT_WITHIN_MS: Final = 1_000
@@ -32,16 +39,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     moved.add_argument("--execute", action="store_true", help="commit; without it nothing is changed")
     for command in (status, moved):
         command.add_argument("--group", required=True)
-        add_common(command, "localhost:9092", TIMEOUT_S, False)
+        command.add_argument(
+            "--bootstrap", metavar="HOST:PORT", default="localhost:9092", help="(default: %(default)s)"
+        )
+        command.add_argument(
+            "--timeout",
+            metavar="SECONDS",
+            type=_seconds,
+            default=_TIMEOUT_S,
+            help="longest time to wait for an answer, retries included (default: %(default)g)",
+        )
+        command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
-    return run_program("kohort spark", _perform, options)
+    from ..consumer import BrokerConnectionError
+    from ..protocol import KohortError
+    from ._checkpoint import CheckpointError
+
+    try:
+        return asyncio.run(_run(options))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokerConnectionError as error:
+        return _say(f"cannot reach the cluster: {error}; is --bootstrap right?", UNREACHABLE)
+    except (CheckpointError, OSError, ValueError) as error:
+        return _say(str(error), WRONG_USE)
+    except KohortError as error:
+        return _say(str(error), REFUSED)
 
 
-def _perform(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
-    return _run(options)
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r}: give seconds, more than 0 and at most 86400")
+    return seconds
 
 
 def _say(words: str, code: int) -> int:
@@ -94,10 +130,9 @@ async def _status(cluster: Cluster, options: argparse.Namespace) -> int:
 
 def _show(status: JobStatus) -> None:
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
-
-    from ..admin._screen import Screen
 
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("TOPIC", "PARTITION", "BATCH", "STATE", "COMMITTED", "PLANNED END", "LOG END", "LAG"):
@@ -118,18 +153,20 @@ def _show(status: JobStatus) -> None:
         words = "no batch of a Spark job"
     else:
         words = f"batch {status.batch} is {'under way' if status.under_way else 'done'}"
-    Screen(as_json=False).show(table, Text(f"group {status.group}: {words}, lag {status.lag}"))
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(highlight=False, width=None if narrow else _PIPE_WIDTH)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    print(f"group {status.group}: {words}, lag {status.lag}")
 
 
 async def _import(cluster: Cluster, options: argparse.Namespace) -> int:
     from ..consumer import CommittedOffset
-    from ._checkpoint import CheckpointError, read_checkpoint
+    from ._checkpoint import read_checkpoint
     from ._offsets import format_offsets
 
-    try:
-        number, offsets = read_checkpoint(options.folder)
-    except (CheckpointError, OSError) as error:
-        return _say(str(error), WRONG_USE)
+    number, offsets = read_checkpoint(options.folder)
     if options.execute:
         await _connect(cluster, options)
         await cluster.commit(options.group, {p: CommittedOffset(at) for p, at in offsets.items()})
