@@ -240,7 +240,13 @@ def _read_without_group(named: dict[str, Any], *, stream: bool) -> None:
     if stream:
         missing.append("groupId")
     if missing:
-        raise OptionsError("; ".join(f"option {name} is required" for name in missing))
+        words = "; ".join(f"option {name} is required" for name in missing)
+        if not named:
+            words += (
+                ". A table of the catalog has no options from Spark: give them in the query, SELECT ... FROM "
+                "table WITH (subscribe = 'orders', ...), or CREATE TEMPORARY VIEW ... USING kohort OPTIONS"
+            )
+        raise OptionsError(words)
     for name in ("startingOffsets", "endingOffsets"):
         if named.get(name) == "committed":
             raise OptionsError(f"{name}=committed needs groupId, the group whose commits are meant")

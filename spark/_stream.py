@@ -72,8 +72,8 @@ class SourceOffsets:
         self._is_kept = True
         self._planned: _Planned | None = None
         self._reports = None if options.report_folder is None else Reports(Path(options.report_folder))
-        #: Where the driver knows us to be.
-        self._reported: Mapping[TopicPartition, int] = {}
+        #: What the driver was told last.
+        self._reported = BatchReport({}, {})
         self._target: Offsets | None = None
         self._moved_at = self._committed_at = time.monotonic()
 
@@ -120,7 +120,7 @@ class SourceOffsets:
         self._planned = _Planned(ends, state, lost)
         if ends != start:
             self._moved_at = time.monotonic()
-        elif self._reported != start:
+        elif self._reported.end != start:
             self._report(BatchReport(start, dict(start)))
         return ends
 
@@ -272,9 +272,10 @@ class SourceOffsets:
             log.warning("the group %r does not follow yet: %s", self._options.group, error)
 
     def _report(self, report: BatchReport) -> None:
-        self._reported = report.end
-        if self._reports is not None:
+        """A batch may be asked for several times, and is told once."""
+        if self._reports is not None and self._reported != report:
             self._reports.write(report)
+        self._reported = report
 
     def _tell(self, lost: tuple[OffsetRange, ...]) -> None:
         if lost:

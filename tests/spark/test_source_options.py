@@ -105,6 +105,11 @@ def test_tasks_are_bounded_by_the_records_of_one() -> None:
     assert (sum(sizes), max(sizes)) == (102, 10)
 
 
+def test_a_table_of_the_catalog_whose_options_spark_keeps_to_itself_is_told_how_to_be_read() -> None:
+    with pytest.raises(OptionsError, match=r"FROM table WITH \(subscribe = 'orders', ...\), or CREATE TEMP"):
+        read_source_options({}, stream=False)
+
+
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(
         OptionsError, match=r"option kafka.bootstrap.servers is required; option groupId is req"

@@ -97,3 +97,4 @@ def test_each_of_a_querys_sources_is_followed_by_its_own_group(
     assert side.committed(other, orders) == {}
     assert len(visible(side.bootstrap, out)) == 90
     assert query.exception() is None
+    assert len(events) == 2
