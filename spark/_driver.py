@@ -232,17 +232,19 @@ class GroupBatches:
                 "To read it again, make a new GroupBatches"
             )
         began, patience = time.monotonic(), Patience()
-        while True:
+        state = self._group.look()
+        plan = self._planned(state, ends)
+        ahead = self._ahead(plan)
+        while not self._announced(plan, state, ahead, patience):
             state = self._group.look()
-            plan = self._planned(state, ends)
-            ahead = self._ahead(plan)
-            if self._announced(plan, state, ahead, patience):
-                break
+            # it may be long until the group takes it: it is read then
+            plan, ahead = self._planned(state, ends), None
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
             self._on_event(OffsetsLost(self.options.group, plan.lost))
         if not plan.ranges:
             return None
+        ahead = ahead or self._ahead(plan)
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
         return self._handed_out
 
