@@ -127,15 +127,16 @@ class Follower(StreamingQueryListener):
     def _tell(self, progress: Progress | None) -> None:
         self._reported += self._reports.take()
         if progress is None:
-            self._teller.lost(self._reported)
+            # first the group: a listener of the user's may raise anything
             self.mirror.close()
+            self._teller.lost(self._reported)
             return
         for nth, report in enumerate(self._reported):
             source = progress.of(report)
             if source is not None:
-                self._teller.lost(self._reported[: nth + 1])
-                del self._reported[: nth + 1]
+                told, self._reported = self._reported[: nth + 1], self._reported[nth + 1 :]
                 self.mirror.tell(Done(progress.number, report.end))
+                self._teller.lost(told)
                 self._teller.batch_done(progress, source, report)
                 return
 

@@ -155,6 +155,25 @@ def test_what_the_source_went_on_behind_is_told_before_its_batch_and_also_if_tha
     assert query.events[2:] == [OffsetsLost("etl", (more,))]
 
 
+def test_a_listener_that_raises_does_not_keep_the_group_back(tmp_path: Path) -> None:
+    def fail(_: Event) -> None:
+        raise ZeroDivisionError
+
+    reports, committed = Reports(tmp_path), list[Done]()
+    mirror = OffsetMirror(committed.append)
+    follower = Follower(BatchTeller("etl", fail), mirror, reports)
+    follower.follow(RUN)
+    for end in (10, 20):
+        reports.write(BatchReport({A: end - 10}, {A: end}, (OffsetRange("orders", 0, 0, 5),)))
+        with pytest.raises(ZeroDivisionError):
+            follower.reported(progress(source({"0": end - 10}, {"0": end}, None), number=end, **TOOK))
+    reports.write(BatchReport({A: 20}, {A: 30}, (OffsetRange("orders", 0, 20, 25),)))
+    with pytest.raises(ZeroDivisionError):
+        follower.ended(RUN)
+    mirror.join(5)
+    assert committed[-1] == Done(20, {A: 20})
+
+
 def test_what_comes_before_the_query_is_known_is_told_when_it_is(tmp_path: Path) -> None:
     query = Query(tmp_path)
     query.reports.write(BatchReport({A: 0}, {A: 10}))
