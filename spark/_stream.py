@@ -70,6 +70,8 @@ class SourceOffsets:
         self._initial: Offsets | None = None
         #: Whether the start is where it was if it is asked for again.
         self._is_kept = True
+        #: Start and end of the first batch, where an earlier process has planned it.
+        self._first_batch: tuple[Offsets, Offsets] | None = None
         self._planned: _Planned | None = None
         self._reports = None if options.report_folder is None else Reports(Path(options.report_folder))
         #: What the driver was told last.
@@ -141,20 +143,23 @@ class SourceOffsets:
         # a batch that was planned by an earlier process is looked at anew
         planned = self._planned if self._planned is not None and self._planned.ends == end else None
         state = self._group.look() if planned is None else planned.state
-        asked_for = start
         if not self._is_kept and start == self._initial:
             # nothing was planned since the start was chosen: an earlier process has planned this batch
-            start, self._is_kept = self._begun(end, state), True
-        begun = begin_new(start, {p: b for p, b in state.bounds.items() if p in end}, state.committed)
+            self._first_batch = self._begun(end, state), dict(end)
+            self._is_kept = True
+        begun = start
+        if self._first_batch is not None and (start, end) == (self._initial, self._first_batch[1]):
+            begun = self._first_batch[0]
+        there = {partition: log for partition, log in state.bounds.items() if partition in end}
+        begun = begin_new(begun, there, state.committed)
         known = {partition: offset for partition, offset in end.items() if partition in begun}
-        ranges = batch_ranges(begun, known, state.bounds, fail_on_data_loss=self._options.fail_on_data_loss)
-        if planned is None:
-            places = {p: (begun[p], begun[p]) for p in known if p in state.bounds}
-            lost = losses(places, state.bounds)
+        strict = self._options.fail_on_data_loss
+        ranges = batch_ranges(begun, known, state.bounds, fail_on_data_loss=strict)
+        lost = tuple[OffsetRange, ...]() if planned is None else planned.lost
+        if planned is None and not strict:
+            lost = losses({p: (begun[p], begun[p]) for p in known if p in state.bounds}, state.bounds)
             self._tell(lost)
-        else:
-            lost = planned.lost
-        self._report(BatchReport(asked_for, dict(end), lost))
+        self._report(BatchReport(start, dict(end), lost))
         return ranges
 
     def follow(self, done: Mapping[TopicPartition, int], number: int | None = None) -> None:
@@ -203,7 +208,7 @@ class SourceOffsets:
         """
         if not self._is_kept and self._initial is not None and self._options.commits:
             self._commit(self._initial, START_MARK)
-        self._is_kept = True
+        self._is_kept, self._first_batch = True, None
 
     def _begun(self, end: Mapping[TopicPartition, int], state: GroupState) -> Offsets:
         """Where the query's first batch began, which an earlier process has planned. StartStateError."""

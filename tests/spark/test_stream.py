@@ -110,7 +110,8 @@ def test_a_first_batch_that_was_not_done_begins_where_it_did_though_latest_is_el
     side.produce(orders, {0: later})
 
     after = source(etl, orders, startingOffsets="latest")
-    assert after.ranges(after.initial(), planned) == [OffsetRange(orders, 0, 100, 150)]
+    for _ in range(2):  # a sink may read its batch twice
+        assert after.ranges(after.initial(), planned) == [OffsetRange(orders, 0, 100, 150)]
     # and from the next batch on as ever
     end = after.latest(planned, None, all_of_it=False)
     assert after.ranges(planned, end) == ([OffsetRange(orders, 0, 150, 150 + later)] if later else [])
@@ -118,6 +119,9 @@ def test_a_first_batch_that_was_not_done_begins_where_it_did_though_latest_is_el
     fresh = source(etl, orders, startingOffsets="latest")
     assert fresh.latest(fresh.initial(), None, all_of_it=False) == {TopicPartition(orders, 0): 150 + later}
     assert side.committed(etl, orders) == {0: 150 + later}
+    # a later batch may begin where the query would begin now
+    place = TopicPartition(orders, 0)
+    assert after.ranges(after.initial(), {place: 300}) == [OffsetRange(orders, 0, 150 + later, 300)]
 
 
 def test_a_first_batch_whose_start_nobody_has_kept_is_an_error(
