@@ -162,6 +162,8 @@ class Connection(asyncio.BufferedProtocol):
             raise BrokerConnectionError(str(self.address), f"TLS: {error.reason or error}") from error
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            if not reason and ssl_context is not None:
+                reason = "closed during the TLS handshake; does this listener take TLS?"
             raise BrokerConnectionError(str(self.address), f"cannot connect: {reason}") from error
 
     async def _negotiate(self) -> None:

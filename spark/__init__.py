@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._driver import Batch, GroupBatches, UncommittedBatchError
+    from ._batch import Batch
+    from ._driver import GroupBatches, UncommittedBatchError
     from ._events import BatchCommitted, CommitRefused, Event, Listener, OffsetsLost
     from ._fetch import UnreadableRangeError
     from ._group import CommitRefusedError, UnknownTopicError
@@ -67,7 +68,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_driver": ("Batch", "GroupBatches", "UncommittedBatchError"),
+    "_batch": ("Batch",),
+    "_driver": ("GroupBatches", "UncommittedBatchError"),
     "_events": ("BatchCommitted", "CommitRefused", "Event", "Listener", "OffsetsLost"),
     "_fetch": ("UnreadableRangeError",),
     "_group": ("CommitRefusedError", "UnknownTopicError"),
@@ -94,9 +96,9 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f".{_HOME_OF[name]}", __name__)
     except ModuleNotFoundError as error:
-        if error.name != "pyspark.sql.datasource":
-            raise
-        raise ImportError(f"{name} needs PySpark 4.0 or newer; GroupBatches works from 3.5 on") from error
+        from ._extra import explained
+
+        raise explained(name, error) from error
     value = getattr(module, name)
     globals()[name] = value
     return value

@@ -11,14 +11,13 @@ import logging
 import signal
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError, TopicPartition
+from ._batch import Batch
 from ._client import Client
 from ._driver_frames import DriverFrames, DriverReading
 from ._events import BatchCommitted, Listener, OffsetsLost, all_of
@@ -27,13 +26,14 @@ from ._frames import (
     OUR_JOBS,
     cores,
     frame_by_tasks,
+    make_active,
     name_jobs,
     readings_of,
     takes_arrow_tables,
 )
-from ._group import GroupOffsets, GroupState
+from ._group import GroupOffsets, GroupState, Patience
 from ._intent import intents, outcomes, positions
-from ._options import read_options
+from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
 from ._plan import StartRules, plan_batch, split_tasks
 from ._ranges import Bounds, OffsetRange, Plan
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ._readings import Reading, Readings
+    from ._readings import Readings
 
 log = logging.getLogger(__name__)
 
@@ -50,79 +50,12 @@ class UncommittedBatchError(KohortError):
     """The next batch was asked for before the last one was committed."""
 
 
-class Batch:
-    """One micro-batch: write ``df``, then call ``commit``.
-
-    ``number`` counts the group's batches from 0 on, over all runs. ``replayed`` is set where an earlier
-    driver announced this batch and did not commit it: number and ranges are the same as then. ``lag`` is how
-    many offsets are left after it; ``lost`` are offsets that the logs no longer had.
-    """
-
-    def __init__(
-        self, loop: GroupBatches, plan: Plan, plan_seconds: float, ahead: DriverReading | None
-    ) -> None:
-        self._loop = loop
-        self._plan = plan
-        #: What the driver reads itself is under way already.
-        self.ahead = ahead
-        self.plan_seconds = plan_seconds
-        self.handed_out_at = time.monotonic()
-        self.committed = False
-        #: Tasks that read it, where it is read by tasks; else what the driver has read.
-        self.tasks = 0
-        self.reading: Reading | None = None
-
-    def __repr__(self) -> str:
-        spans = ", ".join(map(str, self.ranges))
-        return f"Batch({self.number}: {spans}{', replayed' if self.replayed else ''}, lag {self.lag})"
-
-    @property
-    def number(self) -> int:
-        return self._plan.number
-
-    @property
-    def ranges(self) -> tuple[OffsetRange, ...]:
-        return self._plan.ranges
-
-    @property
-    def replayed(self) -> bool:
-        return self._plan.replayed
-
-    @property
-    def lag(self) -> int:
-        return self._plan.lag
-
-    @property
-    def lost(self) -> tuple[OffsetRange, ...]:
-        return self._plan.lost
-
-    @property
-    def key(self) -> str:
-        """Number and ranges in one short name: the same for a replay, another for any other batch.
-
-        A sink that must not repeat a batch does best to remember this one: an operator who resets all of the
-        group's offsets takes the number back to 0, too.
-        """
-        return f"{self.number}-{zlib.crc32(repr(self.ranges).encode()):08x}"
-
-    @cached_property
-    def df(self) -> DataFrame:
-        """The records, columns as Spark's Kafka source has them. See ``read_on_driver_below``."""
-        return self._loop.frame(self, self._plan)
-
-    def commit(self) -> None:
-        """Make the ends of the ranges the group's offsets. Raises CommitRefusedError, KafkaError; safe to
-        call again."""
-        if not self.committed:
-            self._loop.commit(self, self._plan)
-
-
 class GroupBatches:
     """Batches of records, driven from what a group has committed.
 
         with GroupBatches(spark, bootstrap="localhost:9092", group="etl", topics=["orders"]) as batches:
             for batch in batches:
-                write(batch.df, batch.number)
+                write(batch.df, batch.key)
                 batch.commit()
 
     ``options`` are the fields of GroupBatchesOptions; OptionsError names what is wrong with them.
@@ -138,7 +71,7 @@ class GroupBatches:
         on_event: Listener | Sequence[Listener] | None = None,
         **options: Any,
     ) -> None:
-        self.options = read_options(**options)
+        self.options = read_options(GroupBatchesOptions, **options)
         self._spark = spark
         self._on_event = all_of(on_event)
         self._stopping = threading.Event()
@@ -148,7 +81,10 @@ class GroupBatches:
         )
         self._rules = self.options.start_rules
         self._reached: dict[TopicPartition, int] = {}
+        self._next_number = 0
         self._handed_out: Batch | None = None
+        #: Which thread has our session.
+        self._thread: int | None = None
         self._readings: Readings | None = None
         self._frames: DriverFrames | None = None
 
@@ -191,7 +127,7 @@ class GroupBatches:
         self,
         handle: Callable[[Batch], object],
         *,
-        trigger: Literal["available_now"] | None = None,
+        trigger: Literal["available_now", "availableNow"] | None = None,
         every_seconds: float | None = None,
     ) -> int:
         """Call ``handle`` with each batch and commit it when it returns; how many batches that were.
@@ -199,11 +135,18 @@ class GroupBatches:
         ``trigger="available_now"`` ends when all is read that was there at the start; otherwise it goes on
         until ``stop`` or SIGTERM (in the main thread), which let the batch under way finish. With
         ``every_seconds`` a batch starts that often at most. An exception of ``handle`` leaves its batch
-        uncommitted, to be replayed by the next driver.
+        uncommitted, to be replayed by the next driver. Raises OptionsError, and what ``next_batch`` does.
         """
         done = 0
+        if trigger not in (None, *AVAILABLE_NOW):
+            raise OptionsError(
+                f"trigger={trigger!r}: write 'available_now', or leave it out; with every_seconds=10 a batch "
+                "starts each ten seconds"
+            )
+        if every_seconds is not None and not every_seconds >= 0:
+            raise OptionsError(f"every_seconds={every_seconds!r}: write seconds, not less than 0")
         with self._stop_on_sigterm():
-            ends = self._ends_now() if trigger == "available_now" else None
+            ends = None if trigger is None else self._ends_now()
             while not self._stopping.is_set():
                 began = time.monotonic()
                 batch = self._next(ends)
@@ -221,6 +164,9 @@ class GroupBatches:
     def frame(self, batch: Batch, plan: Plan) -> DataFrame:
         """The DataFrame of a batch."""
         options = self.options
+        if self._thread != threading.get_ident():
+            make_active(self._spark)
+            self._thread = threading.get_ident()
         name_jobs(self._spark, f"{OUR_JOBS}{options.group}, {batch!r}")
         ahead, batch.ahead = batch.ahead, None
         if ahead is not None and (read := ahead.batches()) is not None:
@@ -245,6 +191,7 @@ class GroupBatches:
         self._group.commit(plan.number, outcomes(plan.number, plan.ranges))
         batch.committed = True
         self._reached |= {span.topic_partition: span.end for span in plan.ranges}
+        self._next_number = plan.number + 1
         if "df" in vars(batch):
             name_jobs(self._spark, None)
         event = BatchCommitted(
@@ -284,21 +231,32 @@ class GroupBatches:
                 f"batch {self._handed_out.number} is not committed: call its commit() once it is written. "
                 "To read it again, make a new GroupBatches"
             )
-        began = time.monotonic()
+        began, patience = time.monotonic(), Patience()
         state = self._group.look()
-        bounds = state.bounds if ends is None else _up_to(state, ends)
-        plan = plan_batch(
-            state.committed, bounds, rules=self._rules, limits=self.options.limits, reached=self._reached
-        )
+        plan = self._planned(state, ends)
+        ahead = self._ahead(plan)
+        while not self._announced(plan, state, ahead, patience):
+            state = self._group.look()
+            # it may be long until the group takes it: it is read then
+            plan, ahead = self._planned(state, ends), None
         if plan.lost:
             log.warning("group %s: lost %s", self.options.group, ", ".join(map(str, plan.lost)))
             self._on_event(OffsetsLost(self.options.group, plan.lost))
-        ahead = self._ahead(plan)
-        self._announce(plan, state, ahead)
         if not plan.ranges:
             return None
+        ahead = ahead or self._ahead(plan)
         self._handed_out = Batch(self, plan, time.monotonic() - began, ahead)
         return self._handed_out
+
+    def _planned(self, state: GroupState, ends: dict[TopicPartition, int] | None) -> Plan:
+        return plan_batch(
+            state.committed,
+            state.bounds if ends is None else _up_to(state, ends),
+            rules=self._rules,
+            limits=self.options.limits,
+            reached=self._reached,
+            least_number=self._next_number,
+        )
 
     def _ahead(self, plan: Plan) -> DriverReading | None:
         """A small batch's records on their way to the driver."""
@@ -306,17 +264,24 @@ class GroupBatches:
             return None
         return DriverReading(TaskReading(self._task(plan.ranges), self._client))
 
-    def _announce(self, plan: Plan, state: GroupState, ahead: DriverReading | None) -> None:
+    def _announced(
+        self, plan: Plan, state: GroupState, ahead: DriverReading | None, patience: Patience
+    ) -> bool:
         """Commit the intent, and the positions that no range will commit; nothing if the group has them.
 
-        What is ``ahead`` is decoded while the group is told.
+        What is ``ahead`` is decoded while the group is told. False where members of the group have made the
+        coordinator refuse it: they may have moved its offsets meanwhile. An intent that is there already is
+        committed again, for the driver that has left it may be one of those members.
         """
-        wanted = intents(plan.number, plan.ranges) | positions(plan)
-        if any(state.committed.get(partition) != commit for partition, commit in wanted.items()):
-            self._group.commit(plan.number, wanted, meanwhile=None if ahead is None else ahead.gather)
+        wanted = intents(plan) | positions(plan)
+        if plan.replayed or any(state.committed.get(place) != commit for place, commit in wanted.items()):
+            meanwhile = None if ahead is None else ahead.gather
+            if not self._group.try_commit(plan.number, wanted, patience, meanwhile):
+                return False
         # from here on the group knows where we are, also where the options chose the first start
         options = self.options
         self._rules = StartRules("committed", options.starting_offsets_fallback, options.fail_on_data_loss)
+        return True
 
     def _ends_now(self) -> dict[TopicPartition, int]:
         return {partition: bounds.latest for partition, bounds in self._group.look().bounds.items()}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ..protocol import TopicPartition
-from ._events import BatchCommitted, Event
+from ._events import BatchCommitted, Event, OffsetsLost
 from ._mirror import Done, OffsetMirror
 from ._ranges import OffsetRange
+from ._reports import BatchReport, Reports
 from ._stream_plan import Offsets, from_document
 
 if TYPE_CHECKING:
@@ -24,42 +24,61 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What Spark reports of one trigger of a query; offsets are None where a source is not ours."""
+class SourceProgress:
+    """What Spark reports of one source of a query; offsets are None where they are not of topics."""
 
-    run: str
-    number: int
     rows: int
-    took_ms: Mapping[str, int]
     start: Offsets | None
     end: Offsets | None
     newest: Offsets | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What Spark reports of one trigger of a query."""
+
+    run: str
+    number: int
+    took_ms: Mapping[str, int]
+    sources: tuple[SourceProgress, ...]
 
     @classmethod
     def read(cls, report: str) -> Self:
         """The JSON of a StreamingQueryProgress."""
         found = json.loads(report)
-        source = (found["sources"] or [{}])[0]
-        return cls(
-            run=found["runId"],
-            number=found["batchId"],
-            rows=found.get("numInputRows") or 0,
-            took_ms=found.get("durationMs") or {},
-            start=_offsets(source.get("startOffset")),
-            end=_offsets(source.get("endOffset")),
-            newest=_offsets(source.get("latestOffset")),
+        sources = tuple(
+            SourceProgress(
+                rows=source.get("numInputRows") or 0,
+                start=_offsets(source.get("startOffset")),
+                end=_offsets(source.get("endOffset")),
+                newest=_offsets(source.get("latestOffset")),
+            )
+            for source in found["sources"] or ()
         )
+        return cls(found["runId"], found["batchId"], found.get("durationMs") or {}, sources)
+
+    def of(self, report: BatchReport) -> SourceProgress | None:
+        """What Spark says of the source that has reported this. Another one may read the same topics."""
+        for source in self.sources:
+            if source.end == report.end and source.start in (None, report.start):
+                return source
+        return None
 
 
 class Follower(StreamingQueryListener):
     """Tells the mirror what one query has done. Events may come before it is known which query that is."""
 
-    def __init__(self, teller: BatchTeller, mirror: OffsetMirror) -> None:
+    def __init__(self, teller: BatchTeller, mirror: OffsetMirror, reports: Reports) -> None:
         self.mirror = mirror
         self._teller = teller
+        self._reports = reports
+        #: Of batches that Spark has not said to be done.
+        self._reported: list[BatchReport] = []
         self._run: str | None = None
         self._early: list[tuple[str, Progress | None]] = []
         self._lock = threading.Lock()
+        #: Early events are told by the thread that has started the query.
+        self._telling = threading.Lock()
         self._java: Any = None
 
     def follow(self, run: str) -> None:
@@ -101,13 +120,25 @@ class Follower(StreamingQueryListener):
             if self._run is None:
                 self._early.append((run, progress))
                 return
-        if run != self._run:
-            return
+        if run == self._run:
+            with self._telling:
+                self._tell(progress)
+
+    def _tell(self, progress: Progress | None) -> None:
+        self._reported += self._reports.take()
         if progress is None:
+            # first the group: a listener of the user's may raise anything
             self.mirror.close()
-        elif progress.end is not None:
-            self.mirror.tell(Done(progress.number, progress.end))
-            self._teller.batch_done(progress, progress.end)
+            self._teller.lost(self._reported)
+            return
+        for nth, report in enumerate(self._reported):
+            source = progress.of(report)
+            if source is not None:
+                told, self._reported = self._reported[: nth + 1], self._reported[nth + 1 :]
+                self.mirror.tell(Done(progress.number, report.end))
+                self._teller.lost(told)
+                self._teller.batch_done(progress, source, report)
+                return
 
 
 class _QuickListener:
@@ -141,16 +172,19 @@ class _QuickListener:
 class BatchTeller:
     """Makes an event of each of a query's batches, from what Spark reports of it."""
 
-    def __init__(
-        self, group: str, first: Mapping[TopicPartition, int], tell: Callable[[Event], None]
-    ) -> None:
+    def __init__(self, group: str, tell: Callable[[Event], None]) -> None:
         self.tell = tell
         self._group = group
-        self._first = first
 
-    def batch_done(self, progress: Progress, ends: Offsets) -> None:
+    def lost(self, reports: Sequence[BatchReport]) -> None:
+        """What the source went on behind."""
+        for report in reports:
+            if report.lost:
+                self.tell(OffsetsLost(self._group, report.lost))
+
+    def batch_done(self, progress: Progress, source: SourceProgress, report: BatchReport) -> None:
         """Nothing for a report without a batch."""
-        took, starts = progress.took_ms, progress.start or self._first
+        took, starts, ends = progress.took_ms, report.start, report.end
         ranges = tuple(
             OffsetRange(*partition, starts[partition], end)
             for partition, end in sorted(ends.items())
@@ -158,14 +192,14 @@ class BatchTeller:
         )
         if "addBatch" not in took or not ranges:
             return
-        newest = progress.newest or ends
+        newest = source.newest or ends
         lag = sum(max(0, newest.get(partition, end) - end) for partition, end in ends.items())
         event = BatchCommitted(
             group=self._group,
             number=progress.number,
             ranges=ranges,
             replayed=False,
-            rows=progress.rows,
+            rows=source.rows,
             lag_before=lag + sum(span.offsets for span in ranges),
             lag=lag,
             plan_seconds=_seconds(took, "latestOffset", "getBatch", "queryPlanning"),

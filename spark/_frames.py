@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._fetch import ReadTask, read_task
 from ._schema import COLUMNS, COLUMNS_WITH_HEADERS
@@ -33,6 +33,16 @@ def frame_by_tasks(spark: SparkSession, tasks: Sequence[ReadTask], tell: Teller 
     columns = COLUMNS_WITH_HEADERS if tasks[0].include_headers else COLUMNS
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(_reader(tuple(tasks), tell), columns)
+
+
+def make_active(spark: SparkSession) -> None:
+    """Make this the session of the thread: Spark looks for ``format("kohort")`` there, and in no other."""
+    try:
+        jvm: Any = spark._jvm
+        session = spark._jsparkSession
+    except Exception:
+        return  # a Spark Connect session has neither, see below
+    jvm.SparkSession.setActiveSession(session)
 
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:

@@ -8,14 +8,15 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..consumer import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event
 from ._member import ExclusiveSeat
-from ._options import GroupBatchesOptions
+from ._options import ReadOptions
+from ._plan import NoStartError
 from ._ranges import Bounds, Committed
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,15 @@ class GroupState:
     bounds: dict[TopicPartition, Bounds]
 
 
+@dataclass(slots=True)
+class Patience:
+    """How long a commit has been tried, in seconds, and what comes next."""
+
+    began: float = field(default_factory=time.monotonic)
+    wait: float = _FIRST_WAIT_SECONDS
+    warned: float = float("-inf")
+
+
 class GroupOffsets:
     """Reads and writes a group's offsets from outside the group (generation -1), or as its only member.
 
@@ -64,7 +74,7 @@ class GroupOffsets:
     def __init__(
         self,
         client: Client,
-        options: GroupBatchesOptions,
+        options: ReadOptions,
         *,
         on_event: Callable[[Event], None],
         stopping: threading.Event,
@@ -107,19 +117,34 @@ class GroupOffsets:
         While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
         or when told to stop, raise CommitRefusedError; at once where our own seat in the group is lost.
         """
-        began = time.monotonic()
-        wait, warned = _FIRST_WAIT_SECONDS, float("-inf")
-        while (refusal := self._try(offsets, meanwhile)) is not None:
+        patience = Patience()
+        while not self.try_commit(number, offsets, patience, meanwhile):
             meanwhile = None
-            waited = time.monotonic() - began
-            self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
-            final = self._options.fail_on_commit_error or self._fenced(refusal)
-            if final or self._stopping.wait(wait):
-                raise self._refused(number, refusal) from refusal
-            if waited - warned >= _SECONDS_BETWEEN_WARNINGS:
-                log.warning("%s; trying again until they leave", self._refused(number, refusal))
-                warned = waited
-            wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+
+    def try_commit(
+        self,
+        number: int,
+        offsets: Mapping[TopicPartition, Committed],
+        patience: Patience,
+        meanwhile: Callable[[], object] | None = None,
+    ) -> bool:
+        """One attempt of ``commit``; False after a refusal and a wait.
+
+        Somebody else may have committed by then: what was planned by an earlier look is to be planned anew.
+        """
+        refusal = self._try(offsets, meanwhile)
+        if refusal is None:
+            return True
+        waited = time.monotonic() - patience.began
+        self._on_event(CommitRefused(self._options.group, number, refusal.code.name, waited))
+        final = self._options.fail_on_commit_error or self._fenced(refusal)
+        if final or self._stopping.wait(patience.wait):
+            raise self._refused(number, refusal) from refusal
+        if waited - patience.warned >= _SECONDS_BETWEEN_WARNINGS:
+            log.warning("%s; trying again until they leave", self._refused(number, refusal))
+            patience.warned = waited
+        patience.wait = min(patience.wait * 2, _LONGEST_WAIT_SECONDS)
+        return False
 
     def commit_once(self, number: int, offsets: Mapping[TopicPartition, Committed]) -> None:
         """One attempt. Raises CommitRefusedError while the group has members."""
@@ -129,9 +154,13 @@ class GroupOffsets:
             raise self._refused(number, refusal) from refusal
 
     def offsets_at(
-        self, times_ms: int | Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]
+        self,
+        times_ms: int | Mapping[TopicPartition, int],
+        bounds: Mapping[TopicPartition, Bounds],
+        *,
+        must_be_there: bool = False,
     ) -> dict[TopicPartition, int]:
-        """The first offset at or after a time; where all records are older, the log's end.
+        """The first offset at or after a time; where all records are older, the log's end, or NoStartError.
 
         A mapping must name only partitions of ``bounds``; the others are left out of the answer.
         """
@@ -139,7 +168,14 @@ class GroupOffsets:
         if unknown := sorted(wanted.keys() - bounds.keys()):
             raise UnknownTopicError(f"a time is given for {unknown[0]}, which is not among what is read")
         found = self._client.run(lambda cluster: cluster.list_offsets(wanted))
-        return {p: at.offset if at.offset >= 0 else bounds[p].latest for p, at in found.items()}
+        if must_be_there and (older := sorted(p for p, at in found.items() if at.offset < 0)):
+            names = ", ".join(f"{topic}-{partition}" for topic, partition in older)
+            raise NoStartError(
+                f"no record at or after the time that was given in {names}: give an earlier one, or "
+                "startingOffsetsByTimestampStrategy=latest to start at the end of the log there"
+            )
+        # what has come since the look is not in it
+        return {p: _up_to(at.offset, bounds[p].latest) for p, at in found.items()}
 
     def _try(
         self, offsets: Mapping[TopicPartition, Committed], meanwhile: Callable[[], object] | None = None
@@ -177,15 +213,17 @@ class GroupOffsets:
         )
 
     async def _look(self, cluster: Cluster) -> GroupState:
-        committed, bounds = await asyncio.gather(
-            cluster.committed(self._options.group), self._bounds(cluster)
-        )
+        committed, bounds = await asyncio.gather(self._committed(cluster), self._bounds(cluster))
         if any(at.offset > bounds[p].latest for p, at in committed.items() if p in bounds):
             # somebody else has read on and committed since we saw the log, or the log was made anew
             bounds = await self._bounds(cluster)
         return GroupState(
             {partition: Committed(at.offset, at.metadata) for partition, at in committed.items()}, bounds
         )
+
+    async def _committed(self, cluster: Cluster) -> dict[TopicPartition, CommittedOffset]:
+        group = self._options.group
+        return await cluster.committed(group) if group else {}
 
     async def _bounds(self, cluster: Cluster) -> dict[TopicPartition, Bounds]:
         partitions = await self._partitions(cluster)
@@ -233,3 +271,7 @@ class GroupOffsets:
         if missing := [partition.partition for partition in wanted if partition not in there]:
             raise UnknownTopicError(f"topic {topic!r} has {len(there)} partitions, not number {missing[0]}")
         return wanted
+
+
+def _up_to(found: int, latest: int) -> int:
+    return min(found, latest) if found >= 0 else latest

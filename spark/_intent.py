@@ -1,15 +1,17 @@
 """Intent records: what a driver leaves in a commit's metadata so that a batch can be repeated exactly.
 
-Before the sink runs, each partition of batch 3 has its *start* committed again with ``{"b":3,"e":4000}``: the
-number and the planned end. After the sink its end is committed with ``{"b":3}``. A driver that dies between
-the two leaves the intent behind, and the next one reads the same range under the same number, so that a sink
-may skip a number that it has applied. An operator's reset of the offsets removes the metadata, and with it
-the intent. Metadata of anyone else is no intent.
+Before the sink runs, each partition of batch 3 has its *start* committed again with
+``{"b":3,"e":4000,"k":"9f86d081884c7d65"}``: the number, the planned end, and a token that was drawn for this
+batch. After the sink its end is committed with ``{"b":3}``. A driver that dies between the two leaves the
+intent behind, and the next one reads the same range under the same number and token. An operator's reset of
+the offsets removes the metadata, and with it the intent; where it takes the numbers back, too, no token comes
+again, so that a sink may skip a batch whose token it has applied. Metadata of anyone else is no intent.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,15 +21,23 @@ from ._ranges import Committed, OffsetRange, Plan
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What we left in a commit's metadata: the batch's number and, in an intent, its planned end."""
+    """What we left in a commit's metadata: the batch's number and, in an intent, planned end and token."""
 
     batch: int
     end: int | None = None
+    token: str = ""
+
+
+def new_token() -> str:
+    """For a batch that is announced for the first time: no other has it."""
+    return secrets.token_hex(8)
 
 
 def format_mark(mark: Mark) -> str:
     """The metadata of a commit; far below the broker's limit of 4,096 bytes."""
-    document = {"b": mark.batch} if mark.end is None else {"b": mark.batch, "e": mark.end}
+    document: dict[str, int | str] = {"b": mark.batch}
+    if mark.end is not None:
+        document |= {"e": mark.end, "k": mark.token}
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -37,18 +47,21 @@ def parse_mark(metadata: str | None) -> Mark | None:
         document = json.loads(metadata or "")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or not document.keys() <= {"b", "e"}:
+    if not isinstance(document, dict) or document.keys() not in ({"b"}, {"b", "e", "k"}):
         return None
-    batch, end = document.get("b"), document.get("e")
-    if type(batch) is not int or batch < 0 or not (end is None or (type(end) is int and end >= 0)):
+    batch, end, token = document["b"], document.get("e"), document.get("k", "")
+    if type(batch) is not int or batch < 0 or not isinstance(token, str):
         return None
-    return Mark(batch, end)
+    if not (end is None or (type(end) is int and end >= 0)):
+        return None
+    return Mark(batch, end, token)
 
 
-def intents(number: int, ranges: Iterable[OffsetRange]) -> dict[TopicPartition, Committed]:
+def intents(plan: Plan) -> dict[TopicPartition, Committed]:
     """The commits that announce a batch."""
     return {
-        span.topic_partition: Committed(span.start, format_mark(Mark(number, span.end))) for span in ranges
+        span.topic_partition: Committed(span.start, format_mark(Mark(plan.number, span.end, plan.token)))
+        for span in plan.ranges
     }
 
 
@@ -67,22 +80,31 @@ def positions(plan: Plan) -> dict[TopicPartition, Committed]:
     return {partition: Committed(offset, metadata) for partition, offset in plan.moves.items()}
 
 
-def pending(committed: Mapping[TopicPartition, Committed]) -> tuple[int, tuple[OffsetRange, ...]] | None:
-    """Number and ranges of the batch that was announced and not ended, if there is one.
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A batch that was announced and not ended."""
+
+    number: int
+    token: str
+    ranges: tuple[OffsetRange, ...]
+
+
+def pending(committed: Mapping[TopicPartition, Committed]) -> Announced | None:
+    """The batch that was announced and not ended, if there is one.
 
     All intents of a batch are one commit, so an intent below the newest number was left behind by a driver
-    that went on without its partition: it no longer stands for a batch, and its records are read anew.
+    that went on without its partition: it no longer stands for a batch, and its records are read anew. So
+    are those of another token, which a second driver has left.
     """
     newest = next_number(committed) - 1
-    ranges = [
-        OffsetRange(partition.topic, partition.partition, commit.offset, mark.end)
-        for partition, commit in sorted(committed.items())
-        if (mark := parse_mark(commit.metadata))
-        and mark.batch == newest
-        and mark.end is not None
-        and mark.end > commit.offset >= 0
-    ]
-    return (newest, tuple(ranges)) if ranges else None
+    found: dict[str, list[OffsetRange]] = {}
+    for partition, commit in sorted(committed.items()):
+        mark = parse_mark(commit.metadata)
+        if mark and mark.batch == newest and mark.end is not None and mark.end > commit.offset >= 0:
+            found.setdefault(mark.token, []).append(OffsetRange(*partition, commit.offset, mark.end))
+    for token, ranges in found.items():
+        return Announced(newest, token, tuple(ranges))
+    return None
 
 
 def next_number(committed: Mapping[TopicPartition, Committed]) -> int:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..protocol import KohortError
+from ._extra import explained
 from ._launchers import launcher
 from ._python import workers_python, workers_settings
 
@@ -90,8 +91,12 @@ def spark_session(app_name: str, *, master: str | None = None, **conf: str) -> S
     ``conf`` are Spark's own settings (``**{"spark.sql.shuffle.partitions": "4"}``) and come before ours: UI
     off, UTC, Unix sockets between JVM and Python. Without ``master``, and not under spark-submit, it is
     ``local[*]``. ``format("kohort")`` is registered. A session that is already running is returned as it is.
+    Raises JavaNotFoundError, and ImportError where PySpark is not installed.
     """
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise explained("spark_session", error) from error
 
     running = SparkSession.getActiveSession()
     if running is not None:

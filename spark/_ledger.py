@@ -1,8 +1,12 @@
 """Which batches are in the topics: a commit of a group that serves as the ledger of one sink.
 
-Its offset is the number of the next batch. While the transactions of a batch are being committed, its
-metadata names them: ``{"b":3,"t":[[0,1000,5],[1,1001,0]]}``, task, producer id and epoch. All tasks of that
+Its metadata has the key of the last batch that is done, ``{"k":"3-9f86d081884c7d65"}``; its offset counts the
+batches. While the transactions of a batch are being committed, the metadata names them, too:
+``{"k":"3-9f86d081884c7d65","t":[[0,1000,5],[1,1001,0]]}``, task, producer id and epoch. All tasks of that
 batch have written all they had, so whoever finds such an entry commits the rest and writes nothing.
+
+One key is enough: a job begins no batch before the one before it is committed, so that only the last one can
+come again. A number is no key: after a reset of the job's offsets it comes again for other records.
 """
 
 from __future__ import annotations
@@ -26,15 +30,16 @@ class LedgerError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``next_number`` is the first batch that is not done; ``prepared`` are its transactions, if it is ready
-    to be committed."""
+    """``key`` is that of the last batch, empty where there is none; its records are written. ``prepared`` are
+    its transactions while they are still to be committed; ``batches`` is how many were done before."""
 
-    next_number: int = 0
+    batches: int = 0
+    key: str = ""
     prepared: tuple[Transaction, ...] = ()
 
-    def holds(self, number: int) -> bool:
+    def holds(self, key: str) -> bool:
         """Whether the records of a batch are written."""
-        return self.next_number > number or (self.next_number == number and bool(self.prepared))
+        return self.key == key
 
 
 def transaction_name(prefix: str, task: int) -> str:
@@ -55,43 +60,43 @@ class Ledger:
         commit = found.get(self._place)
         if commit is None:
             return Entry()
-        return Entry(commit.offset, _parsed(self._group, commit.offset, commit.metadata or ""))
+        return _parsed(self._group, commit.offset, commit.metadata or "")
 
-    def prepare(self, number: int, transactions: Sequence[Transaction]) -> None:
+    def prepare(self, entry: Entry, key: str, transactions: Sequence[Transaction]) -> Entry:
         """All tasks have written: from here on the batch is only to be committed. Raises LedgerError."""
         rows = [
             [int(one.name.rpartition("-")[2]), one.producer_id, one.producer_epoch] for one in transactions
         ]
-        metadata = json.dumps({"b": number, "t": rows}, separators=(",", ":"))
+        metadata = json.dumps({"k": key, "t": rows}, separators=(",", ":"))
         if len(metadata) > _MAX_METADATA_BYTES:
             raise LedgerError(
                 f"the transactions of {len(rows)} tasks do not fit into the ledger's entry: write with fewer "
                 "tasks (df.coalesce(100)), or with option transactions=never"
             )
-        self._commit(number, metadata)
+        self._commit(entry.batches, metadata)
+        return Entry(entry.batches, key, tuple(transactions))
 
-    def note(self, number: int) -> None:
+    def note(self, entry: Entry, key: str) -> None:
         """The batch is in the topics."""
-        self._commit(number + 1, "")
+        self._commit(entry.batches + 1, json.dumps({"k": key}, separators=(",", ":")))
 
-    def cancel(self, number: int) -> None:
+    def cancel(self, entry: Entry) -> None:
         """The batch is not in the topics, and no longer to be committed."""
-        self._commit(number, "")
+        self._commit(entry.batches, "")
 
     def _commit(self, offset: int, metadata: str) -> None:
         entry = {self._place: CommittedOffset(offset, metadata=metadata)}
         self._client.run(lambda cluster: cluster.commit(self._group, entry))
 
 
-def _parsed(group: str, number: int, metadata: str) -> tuple[Transaction, ...]:
-    """The transactions in an entry; none where somebody else wrote it."""
+def _parsed(group: str, batches: int, metadata: str) -> Entry:
+    """The entry in a commit; it holds no batch where somebody else wrote it."""
     try:
-        document = json.loads(metadata or "{}")
-        if document.get("b") != number:
-            return ()
-        return tuple(
+        document = json.loads(metadata)
+        transactions = tuple(
             Transaction(transaction_name(group, int(task)), int(producer), int(epoch))
-            for task, producer, epoch in document["t"]
+            for task, producer, epoch in document.get("t", ())
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return ()
+        return Entry(batches, str(document["k"]), transactions)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return Entry(batches)

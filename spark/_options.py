@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
-from ._plan import RECORDS_PER_TASK, Fallback, Limits, Start, StartRules
+from ._plan import Fallback, Limits, Start, StartRules
 from ._security import OptionsError as OptionsError
 from ._security_options import SecurityOptions, described
+
+#: A trigger, in Python's spelling and in Spark's.
+AVAILABLE_NOW = ("available_now", "availableNow")
 
 Positive = Annotated[int, Field(gt=0)]
 
 _NAMED_STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}
 
 
-class GroupBatchesOptions(SecurityOptions):
-    """What :class:`kohort.spark.GroupBatches` takes. Names in Spark's own spelling are in brackets.
+class ReadOptions(SecurityOptions):
+    """What it takes to read topics, and to commit if there is a group.
 
-    ``starting_offsets`` other than "committed" count for the first batch only, and against what the group
-    has committed; ``starting_offsets_fallback`` is for partitions without a commit.
+    Names in Spark's own spelling are in brackets.
     """
 
     #: "host:port", several with commas (kafka.bootstrap.servers).
     bootstrap: Annotated[str, Field(min_length=1)]
-    #: The group whose commits are read and written (groupId).
-    group: Annotated[str, Field(min_length=1)]
+    #: The group whose commits are read and written (groupId); empty for none.
+    group: str = ""
     #: Topics to read (subscribe) ...
     topics: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
     #: ... or every topic whose whole name matches (subscribePattern) ...
@@ -43,7 +45,8 @@ class GroupBatchesOptions(SecurityOptions):
     max_offsets_per_partition: Positive | None = None
     #: Tasks a batch is read by, at least (minPartitions); a batch that small enough is read by the driver.
     min_tasks: Positive = 1
-    records_per_task: Positive = RECORDS_PER_TASK
+    #: Offsets a task takes at most (maxRecordsPerPartition); by size and cores unless given.
+    records_per_task: Positive | None = None
     #: Batches of fewer offsets are read by the driver itself; 0 turns that off.
     read_on_driver_below: Annotated[int, Field(ge=0)] = 10_000
     fail_on_data_loss: bool = True
@@ -85,7 +88,7 @@ class GroupBatchesOptions(SecurityOptions):
         return text
 
     @model_validator(mode="after")
-    def _one_way_to_choose(self) -> GroupBatchesOptions:
+    def _one_way_to_choose(self) -> Self:
         chosen = [way for way in (self.topics, self.topic_pattern, self.assign) if way is not None]
         if len(chosen) != 1 or not chosen[0]:
             raise ValueError("give exactly one of topics, topic_pattern and assign, and not an empty one")
@@ -108,10 +111,23 @@ class GroupBatchesOptions(SecurityOptions):
         return Limits(self.max_offsets, self.max_offsets_per_partition)
 
 
-def read_options(**options: object) -> GroupBatchesOptions:
+class GroupBatchesOptions(ReadOptions):
+    """What :class:`kohort.spark.GroupBatches` takes.
+
+    ``starting_offsets`` other than "committed" count for the first batch only, and against what the group
+    has committed; ``starting_offsets_fallback`` is for partitions without a commit.
+    """
+
+    group: Annotated[str, Field(min_length=1)]
+
+
+_Options = TypeVar("_Options", bound=ReadOptions)
+
+
+def read_options(kind: type[_Options], **options: object) -> _Options:
     """The options, checked. Raises OptionsError, which names each key, its value and what is allowed."""
     try:
-        return GroupBatchesOptions.model_validate(options)
+        return kind.model_validate(options)
     except ValidationError as error:
         raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from None
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from ..protocol import KohortError, TopicPartition
-from ._intent import next_number, pending
+from ._intent import Announced, new_token, next_number, pending
 from ._offsets import EARLIEST, LATEST
 from ._ranges import Bounds, Committed, OffsetRange, Plan
 
@@ -61,21 +61,24 @@ def plan_batch(
     rules: StartRules,
     limits: Limits,
     reached: Mapping[TopicPartition, int] | None = None,
+    least_number: int = 0,
 ) -> Plan:
     """The next batch; its ranges are empty when there is nothing to read.
 
     ``committed`` is all that the group has committed, ``bounds`` are the partitions that are to be read,
     ``reached`` is where this driver's own batches ended: it stands in where a commit is gone (expired or
-    deleted). Raises NoStartError and DataLossError.
+    deleted), as ``least_number`` does for the count. Raises NoStartError and DataLossError.
     """
     starts = choose_starts(bounds, committed, rules, reached or {})
     announced = pending(committed) if rules.start == "committed" else None
     if announced is not None:
-        number, spans = announced
-        spans = tuple(span for span in spans if span.topic_partition in bounds)
+        spans = tuple(span for span in announced.ranges if span.topic_partition in bounds)
         if any(_still_there(span, bounds[span.topic_partition]) for span in spans):
-            return _replay(number, spans, starts, bounds, rules)
-    return _advance(next_number(committed), starts, committed, bounds, rules, limits)
+            # a sink that remembers this part by the whole batch's token would pass over the rest later
+            token = announced.token if len(spans) == len(announced.ranges) else new_token()
+            return _replay(Announced(announced.number, token, spans), starts, bounds, rules)
+    number = max(next_number(committed), least_number)
+    return _advance(number, starts, committed, bounds, rules, limits)
 
 
 def choose_starts(
@@ -132,18 +135,17 @@ def _still_there(span: OffsetRange, log: Bounds) -> bool:
 
 
 def _replay(
-    number: int,
-    announced: Sequence[OffsetRange],
+    batch: Announced,
     starts: Mapping[TopicPartition, int],
     bounds: Mapping[TopicPartition, Bounds],
     rules: StartRules,
 ) -> Plan:
     """The announced batch again, less what the log no longer has of it."""
-    lost = losses({span.topic_partition: (span.start, span.end) for span in announced}, bounds)
+    lost = losses({span.topic_partition: (span.start, span.end) for span in batch.ranges}, bounds)
     refuse_losses(lost, rules)
     ranges, moves = [], {}
     ends = dict(starts)
-    for span in announced:
+    for span in batch.ranges:
         partition, log = span.topic_partition, bounds[span.topic_partition]
         ends[partition] = usable(span.end, log, rules)
         if _still_there(span, log):
@@ -152,7 +154,7 @@ def _replay(
         else:
             moves[partition] = ends[partition]
     lag = sum(log.latest - usable(ends[partition], log, rules) for partition, log in bounds.items())
-    return Plan(number, tuple(ranges), replayed=True, lag=lag, lost=lost, moves=moves)
+    return Plan(batch.number, tuple(ranges), batch.token, replayed=True, lag=lag, lost=lost, moves=moves)
 
 
 def _advance(
@@ -178,7 +180,7 @@ def _advance(
         for partition, start in starts.items()
         if partition not in reading and (partition not in committed or committed[partition].offset != start)
     }
-    return Plan(number, ranges, lag=lag, lost=lost, moves=moves)
+    return Plan(number, ranges, new_token(), lag=lag, lost=lost, moves=moves)
 
 
 def usable(offset: int, log: Bounds, rules: StartRules) -> int:
@@ -251,18 +253,20 @@ def split_tasks(
     *,
     cores: int,
     min_tasks: int = 1,
-    records_per_task: int = RECORDS_PER_TASK,
+    records_per_task: int | None = None,
 ) -> list[tuple[OffsetRange, ...]]:
     """The ranges as tasks of about equal size, several ranges in one where they are small.
 
-    One task below ``records_per_task`` offsets, one a core at most above, but ``min_tasks`` as far as there
-    are offsets.
+    No task has more than ``records_per_task`` offsets; without that, it is one task below RECORDS_PER_TASK
+    offsets, and one a core at most above. ``min_tasks`` as far as there are offsets.
     """
     spans = sorted(span for span in ranges if span.offsets > 0)
     total = sum(span.offsets for span in spans)
     if not total:
         return []
-    wanted = min(cores, -(-total // records_per_task))
+    wanted = -(-total // (records_per_task or RECORDS_PER_TASK))
+    if records_per_task is None:
+        wanted = min(cores, wanted)
     count = min(total, max(1, wanted, min_tasks))
     cuts = [total * nth // count for nth in range(count + 1)]
     return [tuple(_between(spans, first, last)) for first, last in pairwise(cuts)]

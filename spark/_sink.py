@@ -1,7 +1,7 @@
-"""``df.write`` and ``writeStream.format("kohort")``: rows to topics, a batch's number at most once.
+"""``df.write`` and ``writeStream.format("kohort")``: rows to topics, each batch at most once.
 
     each task: is the batch in the ledger? -> begin a transaction -> write
-    the driver, when all tasks are done: note the transactions -> commit each -> note the number
+    the driver, when all tasks are done: note the transactions -> commit each -> note the batch's key
 
 Where the broker offers no transactions, and where none are wanted, tasks write at once: what a failed batch
 has written stays to be seen, and is written again. See ``_ledger.py`` and ``_transaction.py``.
@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from ..consumer import BrokerConnectionError
 from ..protocol import KafkaError, TopicPartition
 from ._client import Client, process_client
-from ._ledger import Ledger, transaction_name
+from ._ledger import Entry, Ledger, transaction_name
 from ._options import OptionsError
 from ._produce import RecordWriter
 from ._sink_options import SinkOptions
@@ -40,15 +40,16 @@ except ImportError:
 
 log = logging.getLogger(__name__)
 
-#: What Spark calls the number of a query's batch among a task's properties.
-_BATCH_ID = "streaming.sql.batchId"
+#: What Spark calls a query and the number of its batch among a task's properties.
+_QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task has written, and the transaction that it is in."""
+    """What a task has written, of which batch, and the transaction that it is in."""
 
     records: int
+    key: str | None
     transaction: Transaction | None = None
 
 
@@ -60,11 +61,22 @@ class TopicWriter:
         #: Goes to the tasks: a task's second attempt must find the transaction of the first.
         self._prefix = options.ledger_group or f"kohort-{uuid.uuid4().hex}"
 
-    def write_rows(self, batches: Iterator[pa.RecordBatch], number: int | None, task: int) -> Written:
-        """Write a task's rows, unless the ledger has their batch."""
+    def write_rows(self, batches: Iterator[pa.RecordBatch], key: str | None, task: int) -> Written:
+        """Write a task's rows, unless the ledger has their batch.
+
+        Raises OptionsError where there is a ledger, and no key for it to remember.
+        """
         ledger = self._ledger
-        if ledger is not None and number is not None and ledger.read().holds(number):
-            return Written(0)
+        if ledger is not None:
+            if key is None:
+                raise OptionsError(
+                    "ledgerGroup needs batchKey, by which the ledger knows a batch again: give batch.key of "
+                    "GroupBatches, or the query's name and the batch's number"
+                )
+            entry = ledger.read()
+            if entry.holds(key):
+                return Written(0, key)
+            self._end_all(entry.prepared)
         writer = self._record_writer(task)
         try:
             self._write_all(writer, batches)
@@ -72,43 +84,56 @@ class TopicWriter:
             if writer.transaction is not None:
                 _abort(self._client, writer.transaction)
             raise
-        return Written(writer.records, writer.transaction)
+        return Written(writer.records, key, writer.transaction)
 
-    def finish(self, messages: Sequence[WriterCommitMessage | None], number: int | None) -> None:
+    def finish(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """All tasks are done: readers see the batch from now on, and the ledger has it."""
-        transactions = [one.transaction for one in messages if isinstance(one, Written) and one.transaction]
+        written = [one for one in messages if isinstance(one, Written)]
+        transactions = [one.transaction for one in written if one.transaction]
+        key = next((one.key for one in written), None)
         ledger = self._ledger
-        if ledger is None or number is None:
+        if ledger is None or key is None:
             for one in transactions:
                 end(self._client, one, commit=True)
             return
         entry = ledger.read()
-        if entry.next_number > number:
-            return
-        if entry.holds(number):
+        if entry.holds(key):
+            if not entry.prepared:
+                return
             transactions = list(entry.prepared)
         elif transactions:
-            ledger.prepare(number, transactions)
+            entry = ledger.prepare(entry, key, transactions)
         try:
             for one in transactions:
                 end(self._client, one, commit=True)
         except TransactionLostError:
             # the batch is not in the topics: the next start writes it
-            ledger.cancel(number)
+            ledger.cancel(entry)
             raise
-        ledger.note(number)
+        ledger.note(entry, key)
 
-    def give_up(self, messages: Sequence[WriterCommitMessage | None], number: int | None) -> None:
+    def give_up(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """A task has failed: what the others wrote is not to be seen.
 
         Spark asks for it after a failed ``finish``, too; but a batch that the ledger has is to be seen.
         """
         ledger = self._ledger
-        if ledger is not None and number is not None and ledger.read().holds(number):
-            return
+        held = Entry() if ledger is None else ledger.read()
         for one in messages:
-            if isinstance(one, Written) and one.transaction is not None:
+            if isinstance(one, Written) and one.transaction is not None and held.key != one.key:
                 _abort(self._client, one.transaction)
+
+    def _end_all(self, prepared: Sequence[Transaction]) -> None:
+        """Commit what another batch has left, whose job was killed meanwhile and will not repeat it.
+
+        Each task does so, and takes over a transaction's name only when all are committed. One that is gone
+        was committed by another task.
+        """
+        for one in prepared:
+            try:
+                end(self._client, one, commit=True)
+            except TransactionLostError as error:
+                log.info("%s", error)
 
     @property
     def _client(self) -> Client:
@@ -148,13 +173,13 @@ class BatchWriter(TopicWriter, DataSourceArrowWriter):
     """``df.write``."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self.write_rows(iterator, self.options.batch_number, _task())
+        return self.write_rows(iterator, self.options.batch_key or _query_batch(), _task())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.finish(messages, self.options.batch_number)
+        self.finish(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self.give_up(messages, self.options.batch_number)
+        self.give_up(messages)
 
 
 if WRITES_STREAMS:
@@ -163,17 +188,27 @@ if WRITES_STREAMS:
         """``df.writeStream``."""
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-            from pyspark import TaskContext
+            return self.write_rows(iterator, _query_batch(), _task())
 
-            context = TaskContext.get()
-            number = context.getLocalProperty(_BATCH_ID) if context is not None else None
-            return self.write_rows(iterator, None if number is None else int(number), _task())
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+            self.finish(messages)
 
-        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-            self.finish(messages, batchId)
+        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+            self.give_up(messages)
 
-        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-            self.give_up(messages, batchId)
+
+def _query_batch() -> str | None:
+    """The key of a query's batch, which foreachBatch has, too; None in a task that belongs to no query.
+
+    The query's id is its checkpoint's: a new checkpoint begins the numbers anew under another id.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        return None
+    query, number = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_BATCH_ID)
+    return None if query is None or number is None else f"{query}-{number}"
 
 
 def _task() -> int:

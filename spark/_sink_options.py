@@ -12,6 +12,7 @@ from ..protocol import Codec
 from ._client import ConnectionOptions
 from ._options import OptionsError
 from ._security_options import ALL_SPARK_NAMES, SPARK_NAME_OF, SecurityOptions, described, from_spark
+from ._tuning import WRITING, without_tuning
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
     "topic": ("string",),
@@ -32,8 +33,8 @@ class SinkOptions(SecurityOptions):
     compression: Annotated[Codec, Field(alias="kafka.compression.type")] = Codec.NONE
     ledger_group: Annotated[str | None, Field(alias="ledgerGroup", min_length=1)] = None
     ledger_topic: Annotated[str | None, Field(alias="ledgerTopic", min_length=1)] = None
-    #: The number of a batch that is no query's, such as ``Batch.number``.
-    batch_number: Annotated[int | None, Field(alias="batchNumber", ge=0)] = None
+    #: What tells a batch apart for ever, such as ``Batch.key``; a query's batches have one by themselves.
+    batch_key: Annotated[str | None, Field(alias="batchKey", min_length=1, max_length=200)] = None
     #: Whether a batch is to be seen as a whole or not at all by readers with read_committed.
     transactions: Literal["auto", "required", "never"] = "auto"
     #: How long the broker keeps a transaction open; a batch must not take longer.
@@ -56,8 +57,8 @@ class SinkOptions(SecurityOptions):
             raise ValueError(
                 "ledgerGroup needs ledgerTopic (or topic): the ledger is a commit on its partition 0"
             )
-        if self.batch_number is not None and not self.ledger_group:
-            raise ValueError("batchNumber needs ledgerGroup, which remembers it")
+        if self.batch_key is not None and not self.ledger_group:
+            raise ValueError("batchKey needs ledgerGroup, which remembers it")
         return self
 
     @property
@@ -72,7 +73,13 @@ _ALIASES = {name.lower(): name for name in _NAMES}
 
 def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
     """The options, checked. Raises OptionsError, which names each problem."""
-    named = {_ALIASES.get(key.lower(), key): value for key, value in from_spark(given).items()}
+    wanted = without_tuning(from_spark(given), WRITING)
+    named = {_ALIASES.get(key.lower(), key): value for key, value in wanted.items()}
+    if any(key.lower() == "batchnumber" for key in named):
+        raise OptionsError(
+            "batchNumber is not taken: after a reset of the job's offsets a number comes again for other "
+            "records, which would be passed over. Give batchKey=batch.key"
+        )
     try:
         return SinkOptions.model_validate(named)
     except ValidationError as error:

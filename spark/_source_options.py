@@ -12,8 +12,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from ..protocol import TopicPartition
 from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
-from ._options import GroupBatchesOptions, OptionsError, Positive, read_options
-from ._plan import RECORDS_PER_TASK, Fallback, Limits, StartRules
+from ._options import OptionsError, Positive, ReadOptions, read_options
+from ._plan import Fallback, Limits, StartRules
 from ._security_options import (
     ALL_SPARK_NAMES,
     SPARK_NAME_OF,
@@ -21,6 +21,7 @@ from ._security_options import (
     described,
     from_spark,
 )
+from ._tuning import READING, without_tuning
 
 _STARTS = ("committed", "earliest", "latest")
 _ENDS = ("latest", "committed")
@@ -44,7 +45,8 @@ class SourceOptions(SecurityOptions):
     """What ``spark.read`` and ``spark.readStream.format("kohort")`` take; aliases are the options' names."""
 
     bootstrap: Annotated[str, Field(alias="kafka.bootstrap.servers", min_length=1)]
-    group: Annotated[str, Field(alias="groupId", min_length=1)]
+    #: Only a batch read goes without.
+    group: Annotated[str | None, Field(alias="groupId", min_length=1)] = None
     subscribe: str | None = None
     subscribe_pattern: Annotated[str | None, Field(alias="subscribePattern")] = None
     assign: dict[str, tuple[Annotated[int, Field(ge=0)], ...]] | None = None
@@ -55,6 +57,10 @@ class SourceOptions(SecurityOptions):
     starting_timestamp: Annotated[int | None, Field(alias="startingTimestamp", ge=0)] = None
     #: The same by partition, as JSON.
     starting_times: Annotated[str | None, Field(alias="startingOffsetsByTimestamp")] = None
+    #: What a time after the last record is: the end of the log, or an error.
+    by_timestamp_strategy: Annotated[
+        Literal["latest", "error"], Field(alias="startingOffsetsByTimestampStrategy")
+    ] = "latest"
     #: latest, committed or JSON; batches only, as are the two below.
     ending_offsets: Annotated[str | None, Field(alias="endingOffsets")] = None
     ending_timestamp: Annotated[int | None, Field(alias="endingTimestamp", ge=0)] = None
@@ -65,7 +71,7 @@ class SourceOptions(SecurityOptions):
     #: Seconds that a batch waits for ``min_offsets`` at most.
     max_trigger_delay: Annotated[float, Field(alias="maxTriggerDelay")] = 900.0
     min_tasks: Annotated[Positive, Field(alias="minPartitions")] = 1
-    records_per_task: Annotated[Positive, Field(alias="maxRecordsPerPartition")] = RECORDS_PER_TASK
+    records_per_task: Annotated[Positive | None, Field(alias="maxRecordsPerPartition")] = None
     #: Tasks that run at the same time; the driver's processors unless given.
     cores: Positive | None = None
     fail_on_data_loss: Annotated[bool, Field(alias="failOnDataLoss")] = True
@@ -78,6 +84,8 @@ class SourceOptions(SecurityOptions):
     group_mode: Annotated[Literal["standalone", "exclusive"], Field(alias="groupMode")] = "standalone"
     #: A file, written once, that keeps where the first batch began.
     start_state_path: Annotated[str | None, Field(alias="startStatePath")] = None
+    #: Where the source tells the driver of each batch; ``stream`` sets it.
+    report_folder: Annotated[str | None, Field(alias="reportFolder")] = None
     client_id: Annotated[str, Field(alias="kafka.client.id", min_length=1)] = "kohort-spark"
     request_timeout_ms: Annotated[Positive, Field(alias="kafka.request.timeout.ms")] = 30_000
     metadata_max_age_ms: Annotated[Positive, Field(alias="kafka.metadata.max.age.ms")] = 5_000
@@ -124,13 +132,13 @@ class SourceOptions(SecurityOptions):
         return self
 
     @property
-    def group_options(self) -> GroupBatchesOptions:
+    def group_options(self) -> ReadOptions:
         """The same, for what is shared with the driver loop. Raises OptionsError."""
-        topics = None if self.subscribe is None else self.subscribe
         return read_options(
+            ReadOptions,
             bootstrap=self.bootstrap,
-            group=self.group,
-            topics=topics,
+            group=self.group or "",
+            topics=self.subscribe,
             topic_pattern=self.subscribe_pattern,
             assign=self.assign,
             starting_offsets=self.starting_offsets,
@@ -155,6 +163,18 @@ class SourceOptions(SecurityOptions):
     @property
     def limits(self) -> Limits:
         return Limits(self.max_offsets, self.max_offsets_per_partition)
+
+    @property
+    def chooses_anew(self) -> bool:
+        """Whether a start is chosen by where the logs are when it is asked for."""
+        named = self.starting_offsets
+        if self.times("starting") is not None or named in ("earliest", "latest"):
+            return True
+        return named != "committed" and any(offset < 0 for offset in parse_offsets(named).values())
+
+    @property
+    def falls_back_to_latest(self) -> bool:
+        return self.starting_offsets_fallback == "latest"
 
     @property
     def commits(self) -> bool:
@@ -184,17 +204,20 @@ _FOR_STREAMS = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "startStatePath",
+    "reportFolder",
 )
 
 
 def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     """The options, checked; names count in any case. Raises OptionsError, which names each problem."""
     named: dict[str, Any] = {}
-    for key, value in from_spark(given).items():
+    for key, value in without_tuning(from_spark(given), READING).items():
         name = _OTHER_NAMES.get(key.lower(), _ALIASES.get(key.lower(), key))
         if (instead := _REFUSED.get(key.lower())) is not None:
             raise OptionsError(f"{key} is not taken: {instead}")
         named[name] = value
+    if "groupId" not in named:
+        _read_without_group(named, stream=stream)
     wrong = [name for name in (_FOR_BATCHES if stream else _FOR_STREAMS) if name in named]
     if wrong:
         where = "spark.read" if stream else "spark.readStream"
@@ -209,6 +232,26 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
         words = str(error).replace("topic_pattern", "subscribePattern").replace("topics", "subscribe")
         raise OptionsError(words) from None
     return options
+
+
+def _read_without_group(named: dict[str, Any], *, stream: bool) -> None:
+    """Where a read begins that has no commits, as with the built-in source. Raises OptionsError."""
+    missing = [] if "kafka.bootstrap.servers" in named else ["kafka.bootstrap.servers"]
+    if stream:
+        missing.append("groupId")
+    if missing:
+        words = "; ".join(f"option {name} is required" for name in missing)
+        if not named:
+            words += (
+                ". A table of the catalog has no options from Spark: give them in the query, SELECT ... FROM "
+                "table WITH (subscribe = 'orders', ...), or CREATE TEMPORARY VIEW ... USING kohort OPTIONS"
+            )
+        raise OptionsError(words)
+    for name in ("startingOffsets", "endingOffsets"):
+        if named.get(name) == "committed":
+            raise OptionsError(f"{name}=committed needs groupId, the group whose commits are meant")
+    if not named.keys() & {"startingTimestamp", "startingOffsetsByTimestamp"}:
+        named.setdefault("startingOffsets", "earliest")
 
 
 def _described(problem: Mapping[str, Any]) -> str:

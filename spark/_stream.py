@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..consumer import BrokerConnectionError
@@ -20,11 +21,23 @@ from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupState
-from ._offsets import EARLIEST, LATEST, parse_offsets
-from ._plan import Limits, StartRules, choose_starts, split_tasks
+from ._offsets import EARLIEST, LATEST, format_offsets, parse_offsets
+from ._plan import Limits, choose_starts, losses, split_tasks
 from ._ranges import Bounds, Committed, OffsetRange
+from ._reports import BatchReport, Reports
 from ._source_options import SourceOptions
-from ._stream_plan import Offsets, batch_ranges, begin_new, next_ends, to_document, up_to, waiting_offsets
+from ._stream_plan import (
+    START_MARK,
+    Offsets,
+    batch_ranges,
+    begin_new,
+    begun_at,
+    next_ends,
+    read_ranges,
+    to_document,
+    up_to,
+    waiting_offsets,
+)
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +47,15 @@ TOUCH_SECONDS = 3_600.0
 
 class StartStateError(KohortError):
     """The file that keeps a query's start cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """Where the last batch was told to end, and what was seen then."""
+
+    ends: Offsets
+    state: GroupState
+    lost: tuple[OffsetRange, ...]
 
 
 class SourceOffsets:
@@ -46,8 +68,14 @@ class SourceOffsets:
         outside = options.group_options.model_copy(update={"group_mode": "standalone"})
         self._group = GroupOffsets(self._client, outside, on_event=lambda _: None, stopping=threading.Event())
         self._initial: Offsets | None = None
-        #: Where the last batch was told to end, and what was seen then.
-        self._planned: tuple[Offsets, GroupState] | None = None
+        #: Whether the start is where it was if it is asked for again.
+        self._is_kept = True
+        #: Start and end of the first batch, where an earlier process has planned it.
+        self._first_batch: tuple[Offsets, Offsets] | None = None
+        self._planned: _Planned | None = None
+        self._reports = None if options.report_folder is None else Reports(Path(options.report_folder))
+        #: What the driver was told last.
+        self._reported = BatchReport({}, {})
         self._target: Offsets | None = None
         self._moved_at = self._committed_at = time.monotonic()
 
@@ -56,12 +84,11 @@ class SourceOffsets:
     def batch_ranges(self) -> list[OffsetRange]:
         """All of a batch read. Raises NoStartError, DataLossError, UnknownTopicError."""
         state = self._group.look()
-        start = self._starts(state)
-        ends = self._ends(state)
-        rules = self._rules()
-        _, lost = next_ends(start, state.bounds, rules=rules, limits=Limits())
+        ranges, lost = read_ranges(
+            self._starts(state), self._ends(state), state.bounds, rules=self._options.rules
+        )
         self._tell(lost)
-        return batch_ranges(start, start | ends, state.bounds, fail_on_data_loss=rules.fail_on_data_loss)
+        return ranges
 
     # a query
 
@@ -70,6 +97,7 @@ class SourceOffsets:
         if self._initial is None:
             path = self._options.start_state_path
             self._initial = self._chosen() if path is None else pinned(Path(path), self._chosen)
+            self._is_kept = self._is_kept or path is not None
         return self._initial
 
     def latest(
@@ -81,18 +109,21 @@ class SourceOffsets:
         Raises DataLossError, UnknownTopicError, and what the cluster client raises.
         """
         state = self._group.look()
-        self._follow(start, state)
+        if self._is_kept:
+            self._follow(start, state)
+        self._keep_start()
         begun = begin_new(start, state.bounds, state.committed)
         bounds = state.bounds if self._target is None else up_to(begun, state.bounds, self._target)
-        if not all_of_it and self._too_little(begun, bounds):
-            self._planned = dict(start), state
-            return dict(start)
-        limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
-        ends, lost = next_ends(begun, bounds, rules=self._rules(), limits=limits)
-        self._tell(lost)
+        ends, lost = dict(start), tuple[OffsetRange, ...]()
+        if all_of_it or not self._too_little(begun, bounds):
+            limits = Limits() if all_of_it else Limits(max_offsets, self._options.max_offsets_per_partition)
+            ends, lost = next_ends(begun, bounds, rules=self._options.rules, limits=limits)
+            self._tell(lost)
+        self._planned = _Planned(ends, state, lost)
         if ends != start:
             self._moved_at = time.monotonic()
-        self._planned = ends, state
+        elif self._reported.end != start:
+            self._report(BatchReport(start, dict(start)))
         return ends
 
     def aim(self) -> None:
@@ -101,19 +132,35 @@ class SourceOffsets:
 
     def newest(self) -> Offsets:
         """The ends of the logs; those that the last batch was planned by, where one was."""
-        state = self._group.look() if self._planned is None else self._planned[1]
+        self._keep_start()
+        state = self._group.look() if self._planned is None else self._planned.state
         return {p: bounds.latest for p, bounds in state.bounds.items()}
 
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
         """What the batch between these two places of the checkpoint reads."""
-        planned = self._planned
         # a batch that was planned by an earlier process is looked at anew
-        state = planned[1] if planned is not None and planned[0] == end else self._group.look()
-        begun = begin_new(start, {p: b for p, b in state.bounds.items() if p in end}, state.committed)
+        planned = self._planned if self._planned is not None and self._planned.ends == end else None
+        state = self._group.look() if planned is None else planned.state
+        if not self._is_kept and start == self._initial:
+            # nothing was planned since the start was chosen: an earlier process has planned this batch
+            self._first_batch = self._begun(end, state), dict(end)
+            self._is_kept = True
+        begun = start
+        if self._first_batch is not None and (start, end) == (self._initial, self._first_batch[1]):
+            begun = self._first_batch[0]
+        there = {partition: log for partition, log in state.bounds.items() if partition in end}
+        begun = begin_new(begun, there, state.committed)
         known = {partition: offset for partition, offset in end.items() if partition in begun}
-        return batch_ranges(begun, known, state.bounds, fail_on_data_loss=self._options.fail_on_data_loss)
+        strict = self._options.fail_on_data_loss
+        ranges = batch_ranges(begun, known, state.bounds, fail_on_data_loss=strict)
+        lost = tuple[OffsetRange, ...]() if planned is None else planned.lost
+        if planned is None and not strict:
+            lost = losses({p: (begun[p], begun[p]) for p in known if p in state.bounds}, state.bounds)
+            self._tell(lost)
+        self._report(BatchReport(start, dict(end), lost))
+        return ranges
 
     def follow(self, done: Mapping[TopicPartition, int], number: int | None = None) -> None:
         """Commit what Spark has done. Refusals are logged, and errors with ``failOnCommitError``."""
@@ -144,21 +191,44 @@ class SourceOffsets:
 
     # starts and ends
 
-    def _rules(self) -> StartRules:
-        return self._options.rules
-
     def _chosen(self) -> Offsets:
         """A start as the options say; the group keeps it too, so that it can be seen."""
         state = self._group.look()
         starts = self._starts(state)
-        if any(state.committed.get(p) is None for p in starts):
+        missing = any(state.committed.get(p) is None for p in starts)
+        self._is_kept = not (self._options.chooses_anew or (missing and self._options.falls_back_to_latest))
+        if missing and self._is_kept:
             self.follow(starts)
         return starts
 
+    def _keep_start(self) -> None:
+        """The group keeps where a query begins for which the options might choose another start later.
+
+        Spark does not keep it: a first batch that was not done begins where ``initial`` says then.
+        """
+        if not self._is_kept and self._initial is not None and self._options.commits:
+            self._commit(self._initial, START_MARK)
+        self._is_kept, self._first_batch = True, None
+
+    def _begun(self, end: Mapping[TopicPartition, int], state: GroupState) -> Offsets:
+        """Where the query's first batch began, which an earlier process has planned. StartStateError."""
+        begun = begun_at(end, state.committed) if self._options.commits else None
+        if begun is None:
+            raise StartStateError(
+                f"the checkpoint has a first batch, to {format_offsets(end)}, that was not done, and group "
+                f"{self._options.group!r} does not tell where it began: the options would choose another "
+                "start now. Give it as JSON in startingOffsets for this run; from the beginning, "
+                "startStatePath keeps it, as kohort.spark.stream does"
+            )
+        return begun
+
     def _starts(self, state: GroupState) -> Offsets:
-        starts = choose_starts(state.bounds, state.committed, self._rules(), {})
+        starts = choose_starts(state.bounds, state.committed, self._options.rules, {})
         times = self._options.times("starting")
-        return starts if times is None else starts | self._group.offsets_at(times, state.bounds)
+        if times is None:
+            return starts
+        must_be_there = self._options.by_timestamp_strategy == "error"
+        return starts | self._group.offsets_at(times, state.bounds, must_be_there=must_be_there)
 
     def _ends(self, state: GroupState) -> Offsets:
         times = self._options.times("ending")
@@ -206,11 +276,17 @@ class SourceOffsets:
                 raise
             log.warning("the group %r does not follow yet: %s", self._options.group, error)
 
+    def _report(self, report: BatchReport) -> None:
+        """A batch may be asked for several times, and is told once."""
+        if self._reports is not None and self._reported != report:
+            self._reports.write(report)
+        self._reported = report
+
     def _tell(self, lost: tuple[OffsetRange, ...]) -> None:
         if lost:
             total = sum(span.offsets for span in lost)
             log.warning(
-                "group %s: lost %d offsets: %s", self._options.group, total, ", ".join(map(str, lost))
+                "group %s: lost %d offsets: %s", self._options.group or "-", total, ", ".join(map(str, lost))
             )
 
 

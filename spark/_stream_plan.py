@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..protocol import TopicPartition
-from ._plan import Limits, StartRules, allocate, losses, refuse_losses, usable
+from ._plan import DataLossError, Limits, StartRules, allocate, losses, refuse_losses, usable
 from ._ranges import Bounds, Committed, OffsetRange
 
 Offsets = dict[TopicPartition, int]
+
+#: Metadata of the commit that keeps where a query has begun, until its first batch is done.
+START_MARK = '{"start":true}'
 
 
 def to_document(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
@@ -81,17 +84,66 @@ def batch_ranges(
 ) -> list[OffsetRange]:
     """What lies between two places of the checkpoint. With ``fail_on_data_loss`` nothing is left out.
 
-    Where the end lies before the start the log was made anew: it is read from its first record.
+    An end before the start was planned without it, for a log that was made anew: it is read from its first
+    record. With it, DataLossError.
     """
     ranges = []
     for partition, last in sorted(end.items()):
         first = start[partition]
         log = bounds.get(partition)
-        if log is not None and (first > last or not fail_on_data_loss):
+        if first > last and fail_on_data_loss:
+            lost = OffsetRange(*partition, last, first)
+            raise DataLossError(
+                [lost],
+                f"the checkpoint has a batch that goes back over {lost}: it was planned with "
+                "failOnDataLoss=false, for a topic that was made anew. Set that again to read it",
+            )
+        if log is not None and not fail_on_data_loss:
             first = log.earliest if first > last else max(first, log.earliest)
         if first < last:
             ranges.append(OffsetRange(*partition, first, last))
     return ranges
+
+
+def read_ranges(
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, Bounds],
+    *,
+    rules: StartRules,
+) -> tuple[list[OffsetRange], tuple[OffsetRange, ...]]:
+    """What a read from ``start`` to ``end`` has, and what of it the logs do not have. Raises DataLossError.
+
+    Nothing lies between a start and an end before it.
+    """
+    lost = losses({partition: (first, end[partition]) for partition, first in start.items()}, bounds)
+    if lost and rules.fail_on_data_loss:
+        raise DataLossError(
+            lost,
+            f"the logs do not have {', '.join(map(str, lost))}: retention took it, or it is not written yet. "
+            "Give a start and an end that the logs have, or failOnDataLoss=false to read what is there",
+        )
+    ranges = []
+    for partition, log in sorted(bounds.items()):
+        first, last = usable(start[partition], log, rules), min(end[partition], log.latest)
+        if first < last:
+            ranges.append(OffsetRange(*partition, first, last))
+    return ranges, lost
+
+
+def begun_at(
+    end: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, Committed]
+) -> Offsets | None:
+    """Where a query's first batch began that ended at ``end``, from the group's commits (START_MARK).
+
+    Partitions that were new by then are left out. None where the group does not tell.
+    """
+    begun = {
+        partition: commit.offset
+        for partition, commit in committed.items()
+        if partition in end and commit.metadata == START_MARK
+    }
+    return begun if begun and all(at <= end[partition] for partition, at in begun.items()) else None
 
 
 def waiting_offsets(start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]) -> int:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..protocol import KohortError
 from ._client import Client
-from ._events import Listener, all_of
+from ._events import Event, Listener, all_of
 from ._follower import BatchTeller, Follower
 from ._frames import cores
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
 from ._mirror import Done, OffsetMirror
-from ._offsets import OffsetsFormatError, format_offsets, parse_offsets
-from ._options import OptionsError
+from ._offsets import format_offsets
+from ._options import AVAILABLE_NOW, OptionsError
 from ._ranges import Committed
+from ._reports import Reports
 from ._security_options import to_spark
 from ._source import register
 from ._source_options import ALIAS_OF, SourceOptions, read_source_options
 from ._stream import SourceOffsets
-from ._stream_plan import Offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +42,7 @@ def stream(
     checkpoint: str,
     write: Callable[[DataFrame], DataStreamWriter] | None = None,
     foreach_batch: Callable[[DataFrame, int], None] | None = None,
-    trigger: Mapping[str, Any] | None = None,
+    trigger: Mapping[str, Any] | Literal["available_now", "availableNow"] | None = None,
     query_name: str | None = None,
     on_event: Listener | Sequence[Listener] | None = None,
     **options: Any,
@@ -47,16 +50,17 @@ def stream(
     """Start a query over topics, from the group's committed offsets on; ``checkpoint`` is Spark's folder.
 
     Give ``foreach_batch``, or ``write``, which makes a writer of the DataFrame (``lambda df:
-    df.groupBy(...).count().writeStream.outputMode("update").format("console")``). ``trigger`` are the
-    arguments of ``DataStreamWriter.trigger``. ``options`` are those of the source, in Python's spelling
-    (``bootstrap``, ``group``, ``topics``, ``max_offsets``) or in Spark's. The group stands behind Spark's
-    own log, never before it; the last batch is committed, too, however the query ends. ``on_event``, a
-    function or several, gets a BatchCommitted for each batch that Spark has done, and a CommitRefused while
-    the group cannot follow, in threads of its own. Raises OptionsError, and what the source raises at its
-    start.
+    df.groupBy(...).count().writeStream.outputMode("update").format("console")``). ``trigger`` is
+    "available_now", or the arguments of ``DataStreamWriter.trigger``. ``options`` are those of the source, in
+    Python's spelling (``bootstrap``, ``group``, ``topics``, ``max_offsets``) or in Spark's. The group stands
+    behind Spark's own log, never before it; the last batch is committed, too, however the query ends.
+    ``on_event``, a function or several, gets a BatchCommitted for each batch that Spark has done, an
+    OffsetsLost for what it went on behind, and a CommitRefused while the group cannot follow, in threads of
+    its own. Raises OptionsError, and what the source raises at its start.
     """
     if (write is None) == (foreach_batch is None):
         raise OptionsError("give exactly one of write and foreach_batch")
+    when = _arguments(trigger)
     named = {"cores": str(cores(spark))} | {
         _alias(key): to_spark(key, _text(value)) for key, value in options.items()
     }
@@ -70,23 +74,30 @@ def stream(
     if checked.group_mode == "exclusive":
         # the source's own process is no member: commits come from here
         named["commitOffsets"] = "never"
-    frame = spark.readStream.format("kohort").options(**named).load()
-    writer = frame.writeStream.foreachBatch(foreach_batch) if foreach_batch else write(frame)  # type: ignore[misc]
-    writer = writer.option("checkpointLocation", checkpoint)
-    if trigger:
-        writer = writer.trigger(**trigger)
-    if query_name:
-        writer = writer.queryName(query_name)
-    tell = all_of(on_event)
-    teller = BatchTeller(checked.group, _first(named), tell)
-    return _followed(spark, writer, checked, teller)
+    folder = named["reportFolder"] = tempfile.mkdtemp(prefix="kohort-query-")
+    try:
+        frame = spark.readStream.format("kohort").options(**named).load()
+        writer = frame.writeStream.foreachBatch(foreach_batch) if foreach_batch else write(frame)  # type: ignore[misc]
+        writer = writer.option("checkpointLocation", checkpoint)
+        if when:
+            writer = writer.trigger(**when)
+        if query_name:
+            writer = writer.queryName(query_name)
+        return _followed(spark, writer, checked, Reports(Path(folder)), all_of(on_event))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _followed(
-    spark: SparkSession, writer: DataStreamWriter, options: SourceOptions, teller: BatchTeller
+    spark: SparkSession,
+    writer: DataStreamWriter,
+    options: SourceOptions,
+    reports: Reports,
+    tell: Callable[[Event], None],
 ) -> StreamingQuery:
     client = Client(options.connection)
-    group = GroupOffsets(client, options.group_options, on_event=teller.tell, stopping=threading.Event())
+    group = GroupOffsets(client, options.group_options, on_event=tell, stopping=threading.Event())
 
     def commit(done: Done) -> None:
         if not options.commits:
@@ -98,6 +109,7 @@ def _followed(
         spark.streams.removeListener(follower)
         group.close()
         client.close()
+        reports.close()
 
     if options.group_mode == "exclusive" and options.commits:
         try:
@@ -105,7 +117,8 @@ def _followed(
         except BaseException:
             client.close()
             raise
-    follower = Follower(teller, OffsetMirror(commit, closed))
+    teller = BatchTeller(options.group_options.group, tell)
+    follower = Follower(teller, OffsetMirror(commit, closed), reports)
     spark.streams.addListener(follower)
     try:
         query = writer.start()
@@ -116,13 +129,16 @@ def _followed(
     return query
 
 
-def _first(named: Mapping[str, str]) -> Offsets:
-    """Where the query begins if it is new, as far as the options say."""
-    try:
-        given = parse_offsets(named.get("startingOffsets", ""))
-    except OffsetsFormatError:
-        return {}
-    return {partition: offset for partition, offset in given.items() if offset >= 0}
+def _arguments(trigger: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    """Of ``DataStreamWriter.trigger``. Raises OptionsError."""
+    if trigger is None or isinstance(trigger, Mapping):
+        return trigger or {}
+    if trigger in AVAILABLE_NOW:
+        return {"availableNow": True}
+    raise OptionsError(
+        f"trigger={trigger!r}: write 'available_now', or the arguments of DataStreamWriter.trigger, such as "
+        '{"processingTime": "10 seconds"}'
+    )
 
 
 def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) -> dict[str, str]:

@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import dataclasses
 import json
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ..consumer import Cluster
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 #: Exit codes: all is well, refused or not there, wrong use, nobody answered.
 OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
-_TIMEOUT_MS = 15_000
+_TIMEOUT_S: Final = 15.0
+
+#: A pipe has no width: rows stay on one line, so that they can be searched and cut.
+_PIPE_WIDTH: Final = 100_000
+
+#: A broker that is there takes a connection at once.
+_CONNECT_WITHIN_MS: Final = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--bootstrap", metavar="HOST:PORT", default="localhost:9092", help="(default: %(default)s)"
         )
+        command.add_argument(
+            "--timeout",
+            metavar="SECONDS",
+            type=_seconds,
+            default=_TIMEOUT_S,
+            help="longest time to wait for an answer, retries included (default: %(default)g)",
+        )
         command.add_argument("--json", action="store_true", help="one JSON document instead of a table")
 
 
@@ -49,11 +63,21 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokerConnectionError as error:
-        return _say(str(error), UNREACHABLE)
-    except (CheckpointError, ValueError) as error:
+        return _say(f"cannot reach the cluster: {error}; is --bootstrap right?", UNREACHABLE)
+    except (CheckpointError, OSError, ValueError) as error:
         return _say(str(error), WRONG_USE)
     except KohortError as error:
         return _say(str(error), REFUSED)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r}: give seconds, more than 0 and at most 86400")
+    return seconds
 
 
 def _say(words: str, code: int) -> int:
@@ -64,7 +88,14 @@ def _say(words: str, code: int) -> int:
 async def _run(options: argparse.Namespace) -> int:
     from ..consumer import Cluster
 
-    cluster = Cluster(options.bootstrap, "kohort-spark", default_api_timeout_ms=_TIMEOUT_MS)
+    timeout_ms = max(1, round(options.timeout * 1_000))
+    cluster = Cluster(
+        options.bootstrap,
+        "kohort-spark",
+        request_timeout_ms=timeout_ms,
+        default_api_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+    )
     try:
         if options.action == "status":
             return await _status(cluster, options)
@@ -73,11 +104,17 @@ async def _run(options: argparse.Namespace) -> int:
         await cluster.close()
 
 
+async def _connect(cluster: Cluster, options: argparse.Namespace) -> None:
+    """Nobody there is an error soon: what comes after it would try for the whole time."""
+    await cluster.connect(min(_CONNECT_WITHIN_MS, options.timeout * 1_000))
+
+
 async def _status(cluster: Cluster, options: argparse.Namespace) -> int:
     from ..protocol import TopicPartition
     from ._offsets import format_offsets
     from ._status import job_status
 
+    await _connect(cluster, options)
     status = await job_status(cluster, options.group)
     if options.json:
         rows = [dataclasses.asdict(row) | {"lag": row.lag} for row in status.partitions]
@@ -95,6 +132,7 @@ def _show(status: JobStatus) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("TOPIC", "PARTITION", "BATCH", "STATE", "COMMITTED", "PLANNED END", "LOG END", "LAG"):
@@ -110,14 +148,17 @@ def _show(status: JobStatus) -> None:
             row.log_end,
             row.lag,
         )
-        table.add_row(*("-" if cell is None else str(cell) for cell in cells))
-    console = Console(highlight=False, markup=False)
-    console.print(table)
+        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in cells))
     if status.batch < 0:
         words = "no batch of a Spark job"
     else:
         words = f"batch {status.batch} is {'under way' if status.under_way else 'done'}"
-    console.print(f"group {status.group}: {words}, lag {status.lag}", soft_wrap=True)
+    narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(highlight=False, width=None if narrow else _PIPE_WIDTH)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    print(f"group {status.group}: {words}, lag {status.lag}")
 
 
 async def _import(cluster: Cluster, options: argparse.Namespace) -> int:
@@ -127,6 +168,7 @@ async def _import(cluster: Cluster, options: argparse.Namespace) -> int:
 
     number, offsets = read_checkpoint(options.folder)
     if options.execute:
+        await _connect(cluster, options)
         await cluster.commit(options.group, {p: CommittedOffset(at) for p, at in offsets.items()})
     if options.json:
         print(

@@ -1,6 +1,6 @@
 """Process: the Spark job of group "etl". Micro-batches from the group's committed offsets into Parquet.
 
-Each batch has a folder of its own, named by the batch's number and overwritten when the batch is replayed: a
+Each batch has a folder of its own, named by the batch's key and overwritten when the batch is replayed: a
 job that is killed after the write and before the commit writes the same rows to the same place again.
 """
 
@@ -51,7 +51,7 @@ def main() -> None:
 
     def handle(batch: Batch) -> None:
         rows = sum(span.end - span.start for span in batch.ranges)
-        write(batch.df, args.folder / f"batch={batch.number:05}")
+        write(batch.df, args.folder / f"batch={batch.key}")
         say(batch=batch.number, rows=rows, replayed=batch.replayed, lag=batch.lag)
         if batch.number == args.wait_before_commit_of:
             signal.pause()  # written and not committed: the worst moment to be killed

@@ -93,7 +93,7 @@ def written(spark: SparkSession, job: dict[str, Any]) -> list[list[int]]:
     for _ in range(2):
         writer = rows.write.format("kohort").mode("append").options(**job["options"], topic=job["out"])
         writer = writer.option("kafka.bootstrap.servers", job["bootstrap"])
-        writer.options(ledgerGroup=job["group"] + "-ledger", batchNumber="0").save()
+        writer.options(ledgerGroup=job["group"] + "-ledger", batchKey="0").save()
     return [summed(from_topic(spark, job, job["out"]))]
 
 

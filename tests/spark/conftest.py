@@ -71,6 +71,12 @@ class Side:
 
         return self.client.run(ask)
 
+    def delete_group(self, group: str) -> None:
+        from kafka import KafkaAdminClient
+
+        with KafkaAdminClient(bootstrap_servers=self.bootstrap) as admin:
+            admin.delete_groups([group])
+
     def delete_before(self, topic: str, offsets: Mapping[int, int]) -> None:
         """As retention does."""
         from kafka import KafkaAdminClient

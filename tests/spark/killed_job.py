@@ -112,7 +112,7 @@ def by_hand(config: Config, spark: SparkSession | None, cell: Cell) -> None:
                 return
             number = batch.number
             stops.at(BEGUN, number)
-            sink.write(number, batch.key, rows_of(batch, config, spark), partial(stops.at, HALFWAY, number))
+            sink.write(batch.key, rows_of(batch, config, spark), partial(stops.at, HALFWAY, number))
             stops.at(WRITTEN, number)
             batch.commit()
             stops.at(COMMITTED, number)
@@ -140,7 +140,7 @@ def by_query(config: Config, spark: SparkSession, cell: Cell) -> None:
 
     def write(df: DataFrame, number: int) -> None:
         stops.at(BEGUN, number)
-        sink.write(number, str(number), collected(df), partial(stops.at, HALFWAY, number))
+        sink.write(str(number), collected(df), partial(stops.at, HALFWAY, number))
         stops.at(WRITTEN, number)
 
     options: dict[str, Any] = {"trigger": {"availableNow": True}}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kohort.spark import Batch, GroupBatches
+from kohort.spark._intent import Mark, format_mark
 
 #: Only ``Batch.df`` needs a session.
 NO_SPARK: Any = None
@@ -23,3 +24,9 @@ def next_of(batches: GroupBatches) -> Batch:
 
 def bounds(batch: Batch) -> dict[int, tuple[int, int]]:
     return {span.partition: (span.start, span.end) for span in batch.ranges}
+
+
+def announced(key: str, end: int) -> str:
+    """The metadata of an intent, for a batch of this key."""
+    number, _, token = key.partition("-")
+    return format_mark(Mark(int(number), end, token))

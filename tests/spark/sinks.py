@@ -17,14 +17,14 @@ Row = tuple[int, int]
 
 
 class Sink(ABC):
-    """``write`` is given a batch's number, its key (the same for a replay) and its rows."""
+    """``write`` is given a batch's key, which is the same for a replay, and its rows."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
     @abstractmethod
-    def write(self, number: int, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None: ...
+    def write(self, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None: ...
 
     @abstractmethod
     def rows(self) -> Iterator[Row]:
@@ -38,7 +38,7 @@ class Append(Sink):
     def _file(self) -> Path:
         return self.folder / "rows"
 
-    def write(self, number: int, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:  # noqa: ARG002
+    def write(self, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:  # noqa: ARG002
         for nth, half in enumerate(_halves(rows)):
             if nth:
                 halfway()
@@ -52,7 +52,7 @@ class Append(Sink):
 class Overwrite(Sink):
     """A file for each batch's key, written over itself by a replay."""
 
-    def write(self, number: int, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:  # noqa: ARG002
+    def write(self, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:
         first, second = _halves(rows)
         with (self.folder / key).open("w") as file:
             file.write(_lines(first))
@@ -66,13 +66,13 @@ class Overwrite(Sink):
 
 
 class SkipIfApplied(Sink):
-    """A file for each batch's number, which is there or not; a number that is there is not written again."""
+    """A file for each batch's key, which is there or not; a key that is there is not written again."""
 
-    def write(self, number: int, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:  # noqa: ARG002
-        applied = self.folder / f"{number}.done"
+    def write(self, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:
+        applied = self.folder / f"{key}.done"
         if applied.exists():
             return
-        temporary = self.folder / f"{number}.new"
+        temporary = self.folder / f"{key}.new"
         first, second = _halves(rows)
         temporary.write_text(_lines(first))
         halfway()
@@ -86,24 +86,24 @@ class SkipIfApplied(Sink):
 
 
 class LedgerInDatabase(Sink):
-    """Rows and the batch's number in one transaction of a database."""
+    """Rows and the batch's key in one transaction of a database."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         with closing(self._open()) as database:
-            database.execute("create table if not exists ledger (number integer primary key)")
+            database.execute("create table if not exists ledger (key text primary key)")
             database.execute("create table if not exists row (partition integer, at integer)")
             database.commit()
 
-    def write(self, number: int, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:  # noqa: ARG002
+    def write(self, key: str, rows: Sequence[Row], halfway: Callable[[], None]) -> None:
         with closing(self._open()) as database:
-            if database.execute("select 1 from ledger where number = ?", (number,)).fetchone():
+            if database.execute("select 1 from ledger where key = ?", (key,)).fetchone():
                 return
             for nth, half in enumerate(_halves(rows)):
                 if nth:
                     halfway()
                 database.executemany("insert into row values (?, ?)", half)
-            database.execute("insert into ledger values (?)", (number,))
+            database.execute("insert into ledger values (?)", (key,))
             database.commit()
 
     def rows(self) -> Iterator[Row]:

@@ -3,52 +3,74 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kohort.protocol import TopicPartition
-from kohort.spark import BatchCommitted, Event, OffsetRange
-from kohort.spark._follower import BatchTeller, Progress
-from kohort.spark._streams import _first
+from kohort.spark import BatchCommitted, Event, OffsetRange, OffsetsLost
+from kohort.spark._follower import BatchTeller, Follower
+from kohort.spark._mirror import Done, OffsetMirror
+from kohort.spark._reports import BatchReport, Reports
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+RUN = "6f7f0a3e-0000-4000-8000-000000000001"
 
 
-def report(
-    start: dict[str, int] | None, end: dict[str, int], latest: dict[str, int] | None, **took: int
-) -> Progress:
+def source(
+    start: dict[str, int] | None, end: dict[str, int], latest: dict[str, int] | None, rows: int = 150
+) -> dict[str, Any]:
     def told(offsets: dict[str, int] | None) -> object:
         return None if offsets is None else {"orders": offsets}
 
-    source = {
-        "description": "kohort",
+    return {
+        "description": "PythonMicroBatchStream@1f2b",
         "startOffset": told(start),
         # a text in the reports of some versions
         "endOffset": json.dumps(told(end)),
         "latestOffset": told(latest),
-        "numInputRows": 150,
+        "numInputRows": rows,
     }
-    return Progress.read(
-        json.dumps(
-            {
-                "id": "6f7f0a3e-0000-4000-8000-000000000000",
-                "runId": "6f7f0a3e-0000-4000-8000-000000000001",
-                "name": None,
-                "timestamp": "2026-01-01T00:00:00.000Z",
-                "batchId": 7,
-                "durationMs": took,
-                "sources": [source],
-                "numInputRows": 150,
-            }
-        )
+
+
+def progress(*sources: dict[str, Any], number: int = 7, **took: int) -> str:
+    return json.dumps(
+        {
+            "id": "6f7f0a3e-0000-4000-8000-000000000000",
+            "runId": RUN,
+            "name": None,
+            "timestamp": "2026-01-01T00:00:00.000Z",
+            "batchId": number,
+            "durationMs": took,
+            "sources": sources,
+            "numInputRows": 1000,
+        }
     )
 
 
-def events_of(progress: Progress, first: dict[TopicPartition, int] | None = None) -> list[Event]:
-    told: list[Event] = []
-    assert progress.end is not None
-    BatchTeller("etl", first or {}, told.append).batch_done(progress, progress.end)
-    return told
+class Query:
+    """A follower with all it talks to but Spark."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reports = Reports(folder)
+        self.events: list[Event] = []
+        self.committed: list[Done] = []
+        self.mirror = OffsetMirror(self.committed.append)
+        self.follower = Follower(BatchTeller("etl", self.events.append), self.mirror, self.reports)
+
+    def end(self) -> None:
+        self.follower.ended(RUN)
+        self.mirror.join(5)
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> Iterator[Query]:
+    query = Query(tmp_path / "reports")
+    query.follower.follow(RUN)
+    yield query
+    query.mirror.close()
 
 
 TOOK = {
@@ -61,9 +83,11 @@ TOOK = {
 }
 
 
-def test_a_batch_has_its_ranges_rows_lag_and_durations() -> None:
-    progress = report({"0": 100, "1": 50}, {"0": 200, "1": 100}, {"0": 230, "1": 100}, **TOOK)
-    assert events_of(progress) == [
+def test_a_batch_has_its_ranges_rows_lag_and_durations(query: Query) -> None:
+    query.reports.write(BatchReport({A: 100, B: 50}, {A: 200, B: 100}))
+    ours = source({"0": 100, "1": 50}, {"0": 200, "1": 100}, {"0": 230, "1": 100})
+    query.follower.reported(progress(ours, **TOOK))
+    assert query.events == [
         BatchCommitted(
             group="etl",
             number=7,
@@ -78,43 +102,113 @@ def test_a_batch_has_its_ranges_rows_lag_and_durations() -> None:
             commit_seconds=0.05,
         )
     ]
+    query.end()
+    assert query.committed == [Done(7, {A: 200, B: 100})]
 
 
-def test_the_first_batch_begins_where_the_query_did() -> None:
-    (event,) = events_of(report(None, {"0": 250}, None, **TOOK), {A: 100})
+def test_the_first_batch_begins_where_the_query_did(query: Query) -> None:
+    query.reports.write(BatchReport({A: 100}, {A: 250}))
+    query.follower.reported(progress(source(None, {"0": 250}, None), **TOOK))
+    (event,) = query.events
     assert isinstance(event, BatchCommitted)
     assert event.ranges == (OffsetRange("orders", 0, 100, 250),)
     assert (event.lag_before, event.lag) == (150, 0)
 
 
-@pytest.mark.parametrize(
-    "progress",
-    [
-        report({"0": 5}, {"0": 5}, {"0": 5}, **TOOK),
-        report({"0": 5}, {"0": 9}, {"0": 9}, latestOffset=3, triggerExecution=4),
-    ],
-    ids=["nothing new", "no batch"],
-)
-def test_a_report_without_a_batch_is_no_event(progress: Progress) -> None:
-    assert events_of(progress) == []
+@pytest.mark.parametrize("place", [0, 1])
+def test_another_source_of_the_query_is_not_taken_for_ours(query: Query, place: int) -> None:
+    """Both read the same topic, and Spark does not say which is whose."""
+    for number, (start, end) in enumerate([(0, 10), (10, 12)]):
+        query.reports.write(BatchReport({A: start}, {A: end}))
+        sources = [source({"0": start + 500}, {"0": end + 500}, None, rows=77)]
+        sources.insert(place, source({"0": start} if number else None, {"0": end}, None, rows=end - start))
+        query.follower.reported(progress(*sources, number=number, **TOOK))
+    query.end()
+    assert query.committed[-1] == Done(1, {A: 12})
+    assert [event.rows for event in query.events if isinstance(event, BatchCommitted)] == [10, 2]
 
 
-def test_offsets_of_another_source_are_not_ours() -> None:
-    sources = [{"description": "files", "startOffset": None, "endOffset": {"logOffset": 3}}]
-    report = {"runId": "6f7f0a3e", "batchId": 3, "sources": sources}
-    assert Progress.read(json.dumps(report)).end is None
+def test_a_batch_that_only_another_source_has_records_of_is_not_ours(query: Query) -> None:
+    ours, other = source({"0": 5}, {"0": 5}, None), source({"0": 0}, {"0": 9}, None)
+    query.follower.reported(progress(ours, other, **TOOK))
+    query.end()
+    assert (query.events, query.committed) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("given", "first"),
-    [
-        ({}, {}),
-        ({"startingOffsets": "committed"}, {}),
-        ({"startingOffsets": '{"orders":{"0":100,"1":-2}}'}, {A: 100}),
-        ({"startingOffsets": '{"orders":{"0":1,"1":0}}'}, {A: 1, B: 0}),
-    ],
-)
-def test_offsets_that_the_options_name_are_where_a_new_query_begins(
-    given: dict[str, str], first: dict[TopicPartition, int]
+def test_where_a_query_stands_at_its_start_is_committed_and_no_batch(query: Query) -> None:
+    query.reports.write(BatchReport({A: 5}, {A: 5}))
+    query.follower.reported(progress(source({"0": 5}, {"0": 5}, {"0": 5}), number=3, triggerExecution=4))
+    query.end()
+    assert (query.events, query.committed) == ([], [Done(3, {A: 5})])
+
+
+def test_what_the_source_went_on_behind_is_told_before_its_batch_and_also_if_that_never_ends(
+    query: Query,
 ) -> None:
-    assert _first(given) == first
+    lost, more = OffsetRange("orders", 0, 0, 60), OffsetRange("orders", 0, 100, 130)
+    query.reports.write(BatchReport({A: 0}, {A: 100}, (lost,)))
+    query.follower.reported(progress(source(None, {"0": 100}, None), **TOOK))
+    assert query.events[0] == OffsetsLost("etl", (lost,))
+    assert isinstance(query.events[1], BatchCommitted)
+    query.reports.write(BatchReport({A: 100}, {A: 200}, (more,)))
+    query.end()
+    assert query.events[2:] == [OffsetsLost("etl", (more,))]
+
+
+def test_a_listener_that_raises_does_not_keep_the_group_back(tmp_path: Path) -> None:
+    def fail(_: Event) -> None:
+        raise ZeroDivisionError
+
+    reports, committed = Reports(tmp_path), list[Done]()
+    mirror = OffsetMirror(committed.append)
+    follower = Follower(BatchTeller("etl", fail), mirror, reports)
+    follower.follow(RUN)
+    for end in (10, 20):
+        reports.write(BatchReport({A: end - 10}, {A: end}, (OffsetRange("orders", 0, 0, 5),)))
+        with pytest.raises(ZeroDivisionError):
+            follower.reported(progress(source({"0": end - 10}, {"0": end}, None), number=end, **TOOK))
+    reports.write(BatchReport({A: 20}, {A: 30}, (OffsetRange("orders", 0, 20, 25),)))
+    with pytest.raises(ZeroDivisionError):
+        follower.ended(RUN)
+    mirror.join(5)
+    assert committed[-1] == Done(20, {A: 20})
+
+
+def test_what_comes_before_the_query_is_known_is_told_when_it_is(tmp_path: Path) -> None:
+    query = Query(tmp_path)
+    query.reports.write(BatchReport({A: 0}, {A: 10}))
+    query.follower.reported(progress(source(None, {"0": 10}, None), **TOOK))
+    query.follower.reported(json.dumps({"runId": "another", "batchId": 0, "sources": []}))
+    query.follower.ended("another")
+    assert query.events == []
+    query.follower.follow(RUN)
+    query.end()
+    assert len(query.events) == len(query.committed) == 1
+
+
+@pytest.mark.parametrize("offsets", [{"logOffset": 3}, None, 3, "text", {"orders": {"0": "x"}}])
+def test_offsets_of_another_kind_of_source_are_none(query: Query, offsets: object) -> None:
+    query.reports.write(BatchReport({A: 0}, {A: 10}))
+    sources = [{"description": "files", "startOffset": None, "endOffset": offsets}]
+    query.follower.reported(progress(*sources, source(None, {"0": 10}, None), **TOOK))
+    query.end()
+    assert query.committed == [Done(7, {A: 10})]
+
+
+def test_reports_are_taken_once_in_their_order_and_a_folder_that_is_gone_is_made_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports = Reports(tmp_path / "reports")
+    assert reports.take() == []
+    written = [BatchReport({A: n}, {A: n + 1, B: 0}, (OffsetRange("t-1", 0, n, 9),)) for n in range(3)]
+    for report in written:
+        reports.write(report)
+    assert reports.take() == written
+    assert reports.take() == []
+    reports.close()
+    reports.write(written[0])
+    assert reports.take() == written[:1]
+    reports.close()
+    (tmp_path / "reports").write_text("a file")
+    reports.write(written[0])
+    assert "the driver is not told" in caplog.text

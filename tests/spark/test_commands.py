@@ -29,7 +29,7 @@ def checkpoint(folder: Path, topic: str) -> Path:
 
 
 def test_marks_tell_which_batch_is_under_way_and_which_is_done() -> None:
-    committed = {A: Committed(10, '{"b":3,"e":40}'), B: Committed(7, '{"b":2}')}
+    committed = {A: Committed(10, '{"b":3,"e":40,"k":"f00d"}'), B: Committed(7, '{"b":2}')}
     status = described("etl", committed, {A: (0, 50), B: (0, 7)})
     assert (status.batch, status.under_way, status.lag) == (3, True, 40)
     assert [(row.state, row.planned_end, row.batch) for row in status.partitions] == [
@@ -55,6 +55,29 @@ def test_a_folder_that_is_no_checkpoint_is_said_to_be_none(tmp_path: Path) -> No
     (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"logOffset":5}')
     with pytest.raises(CheckpointError, match="no source of it is Kafka's"):
         read_checkpoint(tmp_path)
+
+
+@pytest.mark.timeout(20)
+def test_without_a_broker_that_is_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nobody = ["--bootstrap", "127.0.0.1:1", "--group", "etl"]
+    moving = ["import-checkpoint", str(checkpoint(tmp_path, "orders")), "--execute"]
+    for words in (["status"], [*moving, "--timeout", "0.2"]):
+        assert main(["spark", *words, *nobody]) == 3
+        assert "cannot reach the cluster" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["spark", "status", *nobody, "--timeout", "soon"])
+
+
+@pytest.mark.kafka
+def test_rows_stay_on_one_line_in_a_pipe(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders, etl = new_topic("a-topic-with-a-name-that-is-" + "long-" * 20, partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    next_of(driver(etl, orders))
+    assert main(["spark", "status", "--bootstrap", side.bootstrap, "--group", etl]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if orders in line]
+    assert row.split() == [orders, "0", "0", "under", "way", "0", "10", "10", "10"]
 
 
 @pytest.mark.kafka

@@ -15,6 +15,8 @@ from kohort.spark import (
     Batch,
     GroupBatches,
     NoStartError,
+    OffsetRange,
+    OptionsError,
     UncommittedBatchError,
     UnknownTopicError,
 )
@@ -66,11 +68,11 @@ def test_a_batch_that_was_announced_and_not_committed_is_replayed_exactly(
     sink_was_done: bool, side: Side, driver: Driver, new_topic: NewTopic, group: Named
 ) -> None:
     orders, etl = new_topic("orders", partitions=2), group("etl")
-    applied: dict[int, int] = {}
+    applied: dict[str, int] = {}
 
     def sink(batch: Batch) -> None:
-        """Skips a number that it has applied, and so trusts that a number always has the same rows."""
-        applied.setdefault(batch.number, sum(span.offsets for span in batch.ranges))
+        """Skips a key that it has applied, and so trusts that a key always has the same rows."""
+        applied.setdefault(batch.key, sum(span.offsets for span in batch.ranges))
 
     side.produce(orders, {0: 300, 1: 300})
     dying = driver(etl, orders, max_offsets=200)
@@ -106,6 +108,34 @@ def test_an_operators_reset_moves_a_running_loop(
     assert (batch.number, bounds(batch)) == (1, {0: (30, 100)})
 
 
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+@pytest.mark.parametrize("how", ["rewound", "deleted"])
+def test_no_batch_after_a_reset_of_all_offsets_is_taken_for_an_earlier_one(
+    how: str, restarted: bool, side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=2), group("etl")
+    applied: dict[str, list[OffsetRange]] = {}
+
+    def sink(batch: Batch) -> None:
+        applied.setdefault(batch.key, list(batch.ranges))
+
+    side.produce(orders, {0: 20, 1: 20})
+    batches = driver(etl, orders, max_offsets=20)
+    batches.run(sink, trigger="available_now")
+    assert len(applied) == 2
+    if how == "rewound":
+        side.commit(etl, orders, {0: 0, 1: 0})
+    else:
+        side.delete_group(etl)
+        side.produce(orders, {0: 20, 1: 20})
+    (driver(etl, orders, max_offsets=20) if restarted else batches).run(sink, trigger="available_now")
+    written = sum(span.offsets for spans in applied.values() for span in spans)
+    # a driver that runs knows where it was; one that is started has only the group to ask
+    again = 0 if how == "deleted" and not restarted else 40
+    assert written == 40 + again + (40 if how == "deleted" else 0)
+    assert side.lag(etl, orders) == 0
+
+
 def test_a_reset_cancels_the_announced_batch(
     side: Side, driver: Driver, new_topic: NewTopic, group: Named
 ) -> None:
@@ -125,9 +155,9 @@ def test_a_reset_of_one_partition_leaves_the_announced_batch_to_the_others(
     announced = next_of(driver(etl, orders, max_offsets=100))
     side.commit(etl, orders, {0: 3})
     batches = driver(etl, orders)
-    # a sink that has applied it skips it by its number, as is right for this partition
+    # a sink that has applied it skips it by its key, as is right for this partition
     batch = next_of(batches)
-    assert (batch.number, batch.replayed, bounds(batch)) == (announced.number, True, {1: (0, 50)})
+    assert (batch.key, batch.replayed, bounds(batch)) == (announced.key, True, {1: (0, 50)})
     batch.commit()
     assert bounds(next_of(batches)) == {0: (3, 100), 1: (50, 100)}
 
@@ -261,3 +291,28 @@ def test_an_unknown_topic_or_partition_is_named(driver: Driver, new_topic: NewTo
     choice: dict[str, Any] = {"topics": None, "assign": {orders: [5]}}
     with pytest.raises(UnknownTopicError, match="has 2 partitions, not number 5"):
         driver(group("etl"), **choice).next_batch()
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"trigger": "availablenow"}, "trigger='availablenow': write 'available_now'"),
+        ({"trigger": {"availableNow": True}}, "write 'available_now'"),
+        ({"every_seconds": -1}, "every_seconds=-1: write seconds, not less than 0"),
+        ({"every_seconds": float("nan")}, "every_seconds=nan"),
+    ],
+)
+def test_a_trigger_that_is_none_is_an_error_at_once(
+    how: dict[str, Any], problem: str, driver: Driver, group: Named
+) -> None:
+    with pytest.raises(OptionsError, match=problem):
+        driver(group("etl"), "orders").run(lambda _: None, **how)
+
+
+@pytest.mark.timeout(60)
+def test_sparks_spelling_of_available_now_ends_too(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders = new_topic("orders", partitions=1)
+    side.produce(orders, {0: 10})
+    assert driver(group("etl"), orders, max_offsets=4).run(lambda _: None, trigger="availableNow") == 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.conftest import Side
-from tests.spark.loops import Named, NewTopic
+from tests.spark.loops import Named, NewTopic, announced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,9 @@ def test_upserts_count_each_record_once_also_when_the_group_did_not_hear_of_a_ba
     side.produce(balances, {0: 50})
     assert "1 batches applied; 50 keys, 50 updates" in run("spark_upsert.py", *arguments)
     # killed between the sink and the commit: the group still stands at the announced start
-    side.commit(accounts, balances, {0: 0}, '{"b":0,"e":50}')
+    with closing(sqlite3.connect(database)) as opened:
+        [(key,)] = opened.execute("select key from batches")
+    side.commit(accounts, balances, {0: 0}, announced(key, end=50))
     side.send(balances, key=b"7", value=b"second", partition=0)
     side.send(balances, key=b"8", value=None, partition=0)
     assert "2 batches applied; 49 keys, 50 updates" in run("spark_upsert.py", *arguments)

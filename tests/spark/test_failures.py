@@ -209,6 +209,6 @@ def test_a_batch_with_a_row_that_no_partition_takes_is_an_error_and_the_ledger_d
     given = {"kafka.bootstrap.servers": side.bootstrap, "topic": out, "ledgerGroup": ledger}
     writer = TopicWriter(read_sink_options(given))
     with pytest.raises(UnknownTopicError, match="has 1 partitions, not number 5"):
-        writer.write_rows(rows("a", "b", partition=5), 0, 0)
+        writer.write_rows(rows("a", "b", partition=5), "0-f00d", 0)
     assert side.committed(ledger, out) == {}
     assert issubclass(UnknownTopicError, KohortError)

@@ -7,6 +7,16 @@ import pytest
 
 import kohort.spark
 
+#: Code at the beginning of which an interpreter finds no PySpark.
+WITHOUT_PYSPARK = """
+import sys
+class Without:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "pyspark":
+            raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+sys.meta_path.insert(0, Without())
+"""
+
 HEAVY = ("pyspark", "pyarrow", "numpy", "pandas", "pydantic")
 
 
@@ -44,6 +54,23 @@ def test_each_part_loads_only_what_it_needs(code: str, allowed: set[str]) -> Non
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(kohort.spark, name) is not None
     assert name in dir(kohort.spark)
+
+
+@pytest.mark.parametrize("code", ["spark_session('etl')", "register", "KohortDataSource", "stream"])
+def test_without_the_extra_it_is_said_what_to_install(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{WITHOUT_PYSPARK}import kohort.spark as spark; spark.{code}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "needs pyspark, which is not installed: pip install 'kohort[spark]'" in done.stderr
+
+
+def test_a_pyspark_that_is_too_old_is_said_to_be() -> None:
+    hide = "import sys; sys.modules['pyspark.sql.datasource'] = None; from kohort.spark import register"
+    done = subprocess.run([sys.executable, "-c", hide], capture_output=True, text=True, timeout=60)
+    assert "register needs PySpark 4.0 or newer" in done.stderr
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

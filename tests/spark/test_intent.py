@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kohort.protocol import TopicPartition
 from kohort.spark import OffsetRange
 from kohort.spark._intent import (
+    Announced,
     Mark,
     format_mark,
     intents,
@@ -22,13 +23,20 @@ P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 RANGES = (OffsetRange("orders", 0, 500, 1000), OffsetRange("orders", 1, 700, 900))
 
 
-@given(st.integers(0, 2**40), st.none() | st.integers(0, 2**62))
-def test_reads_back_what_it_writes(batch: int, end: int | None) -> None:
-    assert parse_mark(format_mark(Mark(batch, end))) == Mark(batch, end)
+def announced(
+    number: int, ranges: tuple[OffsetRange, ...] = RANGES, token: str = "f00d"
+) -> dict[TopicPartition, Committed]:
+    return intents(Plan(number, ranges, token))
+
+
+@given(st.integers(0, 2**40), st.integers(0, 2**62), st.text())
+def test_reads_back_what_it_writes(batch: int, end: int, token: str) -> None:
+    for mark in (Mark(batch), Mark(batch, end, token)):
+        assert parse_mark(format_mark(mark)) == mark
 
 
 def test_an_intent_is_written_as_documented() -> None:
-    assert intents(3, RANGES[:1]) == {P0: Committed(500, '{"b":3,"e":1000}')}
+    assert announced(3, RANGES[:1]) == {P0: Committed(500, '{"b":3,"e":1000,"k":"f00d"}')}
     assert outcomes(3, RANGES[:1]) == {P0: Committed(1000, '{"b":3}')}
 
 
@@ -45,8 +53,11 @@ def test_an_intent_is_written_as_documented() -> None:
         '{"b":"3"}',
         '{"b":true}',
         '{"b":-1}',
-        '{"b":3,"e":"x"}',
-        '{"b":3,"e":-5}',
+        '{"b":3,"e":"x","k":""}',
+        '{"b":3,"e":-5,"k":""}',
+        '{"b":3,"e":5,"k":5}',
+        '{"b":3,"e":5}',
+        '{"b":3,"k":"f00d"}',
         '{"b":3,"host":"x"}',
         "[" * 100_000,
     ],
@@ -62,18 +73,24 @@ def test_nothing_is_pending_after_a_commit_or_before_the_first_batch() -> None:
 
 
 def test_an_announced_batch_is_pending_with_its_ranges() -> None:
-    assert pending(intents(3, RANGES)) == (3, RANGES)
+    assert pending(announced(3)) == Announced(3, "f00d", RANGES)
 
 
 def test_a_reset_of_a_partition_takes_it_out_of_the_announced_batch() -> None:
-    reset = {**intents(3, RANGES), P0: Committed(0, "")}
-    assert pending(reset) == (3, RANGES[1:])
+    reset = {**announced(3), P0: Committed(0, "")}
+    assert pending(reset) == Announced(3, "f00d", RANGES[1:])
 
 
 def test_an_intent_left_behind_by_newer_batches_is_not_pending() -> None:
     # its number has been used for other ranges since: a sink that skips numbers would skip its records
-    assert pending({**intents(3, RANGES[:1]), **outcomes(7, RANGES[1:])}) is None
-    assert pending({**intents(3, RANGES[:1]), **intents(7, RANGES[1:])}) == (7, RANGES[1:])
+    assert pending({**announced(3, RANGES[:1]), **outcomes(7, RANGES[1:])}) is None
+    both = {**announced(3, RANGES[:1]), **announced(7, RANGES[1:])}
+    assert pending(both) == Announced(7, "f00d", RANGES[1:])
+
+
+def test_ranges_of_two_drivers_are_not_taken_for_one_batch() -> None:
+    both = {**announced(3, RANGES[:1], "one"), **announced(3, RANGES[1:], "two")}
+    assert pending(both) == Announced(3, "one", RANGES[:1])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +100,7 @@ def test_an_intent_left_behind_by_newer_batches_is_not_pending() -> None:
         ({P0: Committed(5, "by hand")}, 0),
         (outcomes(0, RANGES), 1),
         ({**outcomes(9, RANGES[:1]), **outcomes(4, RANGES[1:])}, 10),
-        (intents(3, RANGES), 4),
+        (announced(3), 4),
     ],
 )
 def test_numbers_go_on_from_the_highest_one_known(
@@ -99,6 +116,6 @@ def test_a_position_without_a_batch_keeps_the_last_number() -> None:
 
 def test_a_position_beside_a_batch_has_its_number_and_is_no_intent() -> None:
     plan = Plan(8, RANGES[1:], moves={P0: 800})
-    state = {**intents(8, plan.ranges), **positions(plan)}
-    assert pending(state) == (8, RANGES[1:])
+    state = {**intents(plan), **positions(plan)}
+    assert pending(state) == Announced(8, "", RANGES[1:])
     assert next_number({P0: state[P0]}) == 9

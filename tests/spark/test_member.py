@@ -10,7 +10,7 @@ from kohort.spark._client import Client
 from kohort.spark._member import ExclusiveSeat
 from tests.kafka_python import group_consumer
 from tests.spark.conftest import Side
-from tests.spark.loops import Driver, Named, NewTopic, next_of
+from tests.spark.loops import Driver, Named, NewTopic, bounds, next_of
 from tests.spark.test_driver_refusals import member_of
 
 pytestmark = pytest.mark.kafka
@@ -57,6 +57,28 @@ def test_a_group_with_members_is_not_taken(
     ):
         driver(etl, orders, group_mode="exclusive").next_batch()
     assert side.committed(etl, orders) == {}
+
+
+def test_a_driver_beside_an_exclusive_one_is_not_handed_the_batch_that_that_one_has_announced(
+    side: Side, driver: Driver, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 10})
+    exclusive = driver(etl, orders, group_mode="exclusive", max_offsets=4)
+    announced = next_of(exclusive)
+    with pytest.raises(CommitRefusedError, match="has live members"):
+        driver(etl, orders, fail_on_commit_error=True).next_batch()
+
+    def go_on_and_leave(_: object) -> None:
+        """The other driver ends its batch while this one waits."""
+        if not announced.committed:
+            announced.commit()
+            next_of(exclusive).commit()
+            exclusive.close()
+
+    waiting = driver(etl, orders, on_event=go_on_and_leave)
+    batch = next_of(waiting)
+    assert (batch.number, batch.replayed, bounds(batch)) == (2, False, {0: (8, 10)})
 
 
 def test_a_driver_that_has_lost_its_seat_cannot_commit(

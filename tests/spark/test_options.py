@@ -6,30 +6,33 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import OptionsError
-from kohort.spark._options import read_options
+from kohort.spark._options import GroupBatchesOptions, read_options
 from kohort.spark._plan import Limits, StartRules
 
 GIVEN: dict[str, Any] = {"bootstrap": "localhost:9092", "group": "etl", "topics": ["orders"]}
 
 
 def test_starts_at_the_commits_and_else_at_the_beginning_and_never_loses_silently() -> None:
-    options = read_options(**GIVEN)
+    options = read_options(GroupBatchesOptions, **GIVEN)
     assert options.start_rules == StartRules("committed", "earliest", fail_on_data_loss=True)
     assert options.limits == Limits(None, None)
 
 
 def test_takes_topics_as_one_text_with_commas() -> None:
-    assert read_options(**{**GIVEN, "topics": "orders, clicks"}).topics == ("orders", "clicks")
+    assert read_options(GroupBatchesOptions, **{**GIVEN, "topics": "orders, clicks"}).topics == (
+        "orders",
+        "clicks",
+    )
 
 
 def test_takes_offsets_to_start_from() -> None:
-    options = read_options(**GIVEN, starting_offsets='{"orders": {"0": 5}}')
+    options = read_options(GroupBatchesOptions, **GIVEN, starting_offsets='{"orders": {"0": 5}}')
     assert options.start_rules.start == {TopicPartition("orders", 0): 5}
 
 
 @pytest.mark.parametrize("name", ["committed", "earliest", "latest"])
 def test_takes_named_starts(name: str) -> None:
-    assert read_options(**GIVEN, starting_offsets=name).start_rules.start == name
+    assert read_options(GroupBatchesOptions, **GIVEN, starting_offsets=name).start_rules.start == name
 
 
 @pytest.mark.parametrize(
@@ -55,9 +58,9 @@ def test_takes_named_starts(name: str) -> None:
 )
 def test_names_the_option_its_value_and_what_is_allowed(change: dict[str, Any], problem: str) -> None:
     with pytest.raises(OptionsError, match=problem):
-        read_options(**{**GIVEN, **change})
+        read_options(GroupBatchesOptions, **{**GIVEN, **change})
 
 
 def test_names_every_problem_at_once() -> None:
     with pytest.raises(OptionsError, match=r"bootstrap.*; group"):
-        read_options(topics=["orders"])
+        read_options(GroupBatchesOptions, topics=["orders"])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,7 @@ def planned(
     rules: StartRules | None = None,
     limits: Limits | None = None,
     reached: dict[TopicPartition, int] | None = None,
+    least_number: int = 0,
 ) -> Plan:
     return plan_batch(
         committed,
@@ -32,12 +35,13 @@ def planned(
         rules=rules or StartRules(),
         limits=limits or Limits(),
         reached=reached,
+        least_number=least_number,
     )
 
 
 def test_reads_from_the_committed_offsets_to_the_ends() -> None:
     plan = planned({P0: Committed(500), P1: Committed(700)})
-    assert plan == Plan(0, spans((0, 500, 1000), (1, 700, 1000)))
+    assert replace(plan, token="") == Plan(0, spans((0, 500, 1000), (1, 700, 1000)))
     assert plan.offsets == 800
 
 
@@ -90,8 +94,29 @@ def test_the_first_position_of_an_empty_partition_is_to_be_committed_so_that_lat
 
 def test_an_announced_batch_is_planned_again_exactly() -> None:
     announced = spans((0, 500, 600), (1, 700, 750))
-    plan = planned(intents(3, announced), limits=Limits(max_offsets=7))
-    assert plan == Plan(3, announced, replayed=True, lag=400 + 250)
+    plan = planned(intents(Plan(3, announced, "f00d")), limits=Limits(max_offsets=7))
+    assert plan == Plan(3, announced, "f00d", replayed=True, lag=400 + 250)
+
+
+def test_a_number_that_comes_again_after_a_reset_comes_with_another_token() -> None:
+    first, again = planned({}), planned({})
+    assert (first.number, first.ranges) == (again.number, again.ranges)
+    assert first.token != again.token
+
+
+def test_a_running_driver_goes_on_counting_after_a_reset() -> None:
+    assert planned({}, least_number=7).number == 7
+    assert planned(outcomes(9, spans((0, 0, 5))), least_number=7).number == 10
+
+
+def test_a_part_of_an_announced_batch_does_not_pass_for_the_whole() -> None:
+    announced = intents(Plan(3, spans((0, 500, 600), (1, 700, 750)), "f00d"))
+    part = planned(announced, {P0: LOGS[P0]})
+    assert (part.number, part.replayed, part.ranges) == (3, True, spans((0, 500, 600)))
+    assert part.token != "f00d"
+    # the topics that were left out come later, and a sink that has done the part must take them
+    rest = planned(announced | intents(part) | outcomes(3, part.ranges))
+    assert (rest.ranges, rest.token) == (spans((1, 700, 750)), "f00d")
 
 
 def test_a_reset_of_all_offsets_cancels_the_announced_batch() -> None:
@@ -100,7 +125,7 @@ def test_a_reset_of_all_offsets_cancels_the_announced_batch() -> None:
 
 
 def test_a_start_given_in_the_options_comes_before_an_announced_batch_and_keeps_the_count() -> None:
-    plan = planned(intents(3, spans((0, 500, 600))), rules=StartRules("earliest"))
+    plan = planned(intents(Plan(3, spans((0, 500, 600)), "f00d")), rules=StartRules("earliest"))
     assert (plan.number, plan.replayed, plan.ranges[0].start) == (4, False, 0)
 
 
@@ -115,9 +140,9 @@ def test_numbers_go_on_when_other_topics_are_read() -> None:
         (Committed(500), Bounds(800, 2000), spans((0, 500, 800))),
         (Committed(500), Bounds(0, 200), spans((0, 200, 500))),
         (Committed(0), Bounds(800, 800), spans((0, 0, 800))),
-        (Committed(500, '{"b":3,"e":900}'), Bounds(800, 2000), spans((0, 500, 800))),
-        (Committed(500, '{"b":3,"e":900}'), Bounds(1500, 2000), spans((0, 500, 1500))),
-        (Committed(500, '{"b":3,"e":900}'), Bounds(0, 700), spans((0, 700, 900))),
+        (Committed(500, '{"b":3,"e":900,"k":""}'), Bounds(800, 2000), spans((0, 500, 800))),
+        (Committed(500, '{"b":3,"e":900,"k":""}'), Bounds(1500, 2000), spans((0, 500, 1500))),
+        (Committed(500, '{"b":3,"e":900,"k":""}'), Bounds(0, 700), spans((0, 700, 900))),
     ],
 )
 def test_loss_is_an_error_that_names_the_range(
@@ -138,8 +163,8 @@ def test_loss_is_an_error_that_names_the_range(
         (Committed(500), Bounds(0, 200), spans((0, 0, 200)), {}),
         # nothing to read behind the loss: only the commit of the new position keeps it from being told again
         (Committed(500), Bounds(800, 800), (), {P0: 800}),
-        (Committed(500, '{"b":3,"e":900}'), Bounds(800, 2000), spans((0, 800, 900)), {}),
-        (Committed(500, '{"b":3,"e":900}'), Bounds(1500, 1500), (), {P0: 1500}),
+        (Committed(500, '{"b":3,"e":900,"k":""}'), Bounds(800, 2000), spans((0, 800, 900)), {}),
+        (Committed(500, '{"b":3,"e":900,"k":""}'), Bounds(1500, 1500), (), {P0: 1500}),
     ],
 )
 def test_goes_on_behind_a_loss_when_told_to(
@@ -180,9 +205,10 @@ def test_batch_after_batch_reads_everything_once_and_in_order(
             break
         assert plan.number == number
         # the driver dies after the announcement, and the next one plans the same
-        announced = committed | intents(number, plan.ranges) | positions(plan)
+        announced = committed | intents(plan) | positions(plan)
         replay = planned(announced, bounds, limits=limits)
         assert (replay.number, replay.ranges, replay.replayed) == (number, plan.ranges, True)
+        assert replay.token == plan.token
         assert replay.lag == plan.lag
         for span in plan.ranges:
             assert position[span.topic_partition] == span.start
@@ -217,9 +243,9 @@ def test_a_limit_for_each_partition_comes_first() -> None:
     assert allocate(spans((0, 0, 1000), (1, 5, 9)), limits) == spans((0, 0, 10), (1, 5, 9))
 
 
-@given(sizes, st.integers(1, 8), st.integers(1, 20), st.integers(1, 3_000))
+@given(sizes, st.integers(1, 8), st.integers(1, 20), st.none() | st.integers(1, 3_000))
 def test_tasks_hold_each_offset_once_in_about_equal_shares(
-    lags: list[int], cores: int, min_tasks: int, records_per_task: int
+    lags: list[int], cores: int, min_tasks: int, records_per_task: int | None
 ) -> None:
     ranges = [OffsetRange("t", number, 10, 10 + lag) for number, lag in enumerate(lags)]
     tasks = split_tasks(ranges, cores=cores, min_tasks=min_tasks, records_per_task=records_per_task)
@@ -229,7 +255,10 @@ def test_tasks_hold_each_offset_once_in_about_equal_shares(
     ]
     loads = [sum(piece.offsets for piece in task) for task in tasks]
     assert max(loads) - min(loads) <= 1
-    assert len(tasks) <= max(cores, min_tasks)
+    if records_per_task is None:
+        assert len(tasks) <= max(cores, min_tasks)
+    else:
+        assert max(loads) <= records_per_task
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import trustme
 
+from kohort.consumer import BrokerConnectionError
 from kohort.spark import OptionsError
-from kohort.spark._client import ConnectionOptions
-from kohort.spark._options import read_options
+from kohort.spark._client import Client, ConnectionOptions
+from kohort.spark._options import GroupBatchesOptions, read_options
 from kohort.spark._security import Security
 from kohort.spark._source_options import read_source_options
 
@@ -25,7 +26,7 @@ LOGIN = {
 
 
 def python_options(**more: Any) -> ConnectionOptions:
-    return read_options(bootstrap="b:1", group="g", topics=["t"], **more).connection
+    return read_options(GroupBatchesOptions, bootstrap="b:1", group="g", topics=["t"], **more).connection
 
 
 def spark_options(**more: str) -> ConnectionOptions:
@@ -120,8 +121,20 @@ def test_certificates_that_are_none_are_told(tmp_path: Path) -> None:
     assert SECRET not in everything(caught.value)
 
 
+@pytest.mark.kafka
+def test_tls_to_a_listener_without_it_is_an_error_with_its_reason(bootstrap: str) -> None:
+    plain = read_options(GroupBatchesOptions, bootstrap=bootstrap, group="g", topics=["t"])
+    options = plain.model_copy(update={"security_protocol": "SSL", "request_timeout_ms": 200})
+    client = Client(options.connection)
+    try:
+        with pytest.raises(BrokerConnectionError, match="does this listener take TLS"):
+            client.run(lambda cluster: cluster.connect(timeout_ms=200))
+    finally:
+        client.close()
+
+
 def test_a_representation_has_no_secret() -> None:
-    options = read_options(bootstrap="b:1", group="g", topics=["t"], **LOGIN)
+    options = read_options(GroupBatchesOptions, bootstrap="b:1", group="g", topics=["t"], **LOGIN)
     source = read_source_options(
         {
             "kafka.bootstrap.servers": "b:1",

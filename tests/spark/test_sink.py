@@ -24,9 +24,16 @@ def test_options_name_a_codec_and_a_ledger() -> None:
     from kohort.spark._sink_options import read_sink_options
 
     options = read_sink_options(
-        GIVEN | {"kafka.compression.type": "lz4", "ledgerGroup": "l", "batchNumber": "3"}
+        GIVEN | {"kafka.compression.type": "lz4", "ledgerGroup": "l", "batchKey": "3-f00d"}
     )
-    assert (options.compression, options.ledger_group, options.batch_number) == (Codec.LZ4, "l", 3)
+    assert (options.compression, options.ledger_group, options.batch_key) == (Codec.LZ4, "l", "3-f00d")
+
+
+def test_settings_of_javas_producers_that_change_no_record_are_taken() -> None:
+    from kohort.spark._sink_options import read_sink_options
+
+    tuning = {"kafka.acks": "all", "kafka.linger.ms": "5", "kafka.enable.idempotence": "true"}
+    assert read_sink_options(GIVEN | tuning) == read_sink_options(GIVEN)
 
 
 def test_security_goes_into_the_connection_and_secrets_into_no_text() -> None:
@@ -47,9 +54,10 @@ def test_security_goes_into_the_connection_and_secrets_into_no_text() -> None:
     ("change", "problem"),
     [
         ({"kafka.sasl.mechanism": "PLAIN"}, "the sasl options need security_protocol"),
-        ({"acks": "1"}, "unknown option 'acks': the options are batchNumber"),
+        ({"acks": "1"}, "unknown option 'acks': the options are batchKey"),
         ({"kafka.compression.type": "brotli"}, "no codec: use none, gzip"),
-        ({"batchNumber": "3"}, "batchNumber needs ledgerGroup"),
+        ({"batchKey": "3-f00d"}, "batchKey needs ledgerGroup"),
+        ({"batchnumber": "3", "ledgerGroup": "l"}, "Give batchKey=batch.key"),
         ({"ledgerGroup": "l", "topic": ""}, "ledgerGroup needs ledgerTopic"),
     ],
 )
@@ -82,7 +90,7 @@ def test_rows_that_cannot_be_records_are_refused(columns: dict[str, str], proble
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_a_batch_of_a_number_is_written_once(
+def test_a_batch_of_a_key_is_written_once(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
 ) -> None:
     # the broker must not take records of that age for old ones
@@ -93,15 +101,17 @@ def test_a_batch_of_a_number_is_written_once(
         "from range(10)"
     )
 
-    def write(number: int) -> None:
+    def write(**key: str) -> None:
         rows.write.format("kohort").mode("append").options(
             **{"kafka.bootstrap.servers": side.bootstrap, "topic": out, "kafka.compression.type": "zstd"},
             ledgerGroup=ledger,
-            batchNumber=str(number),
+            **key,
         ).save()
 
     for _ in range(2):
-        write(0)
+        write(batchKey="0-f00d")
+    with pytest.raises(Exception, match="ledgerGroup needs batchKey"):
+        write()
     assert side.committed(ledger, out) == {0: 1}
     side.send(out, value=b"end", partition=1)
     found: list[Any] = read_back(side.bootstrap, out, 11)

@@ -43,6 +43,10 @@ def test_a_batch_read_has_exactly_the_rows_behind_the_commits(
         (1, 700, 300),
     ]
     assert reader.option("startingOffsets", "latest").load().count() == 0
+    at = f"`kafka.bootstrap.servers` '{side.bootstrap}', subscribe '{orders}'"
+    spark.sql(f"create temporary view all_of_it using kohort options ({at})")
+    assert spark.sql("select count(*) from all_of_it").first() == (2000,)
+    spark.catalog.dropTempView("all_of_it")
     assert side.committed(etl, orders) == {0: 500, 1: 700}
 
 

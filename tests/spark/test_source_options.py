@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from kohort.protocol import TopicPartition
-from kohort.spark import OptionsError
+from kohort.spark import OffsetRange, OptionsError
 from kohort.spark._plan import Limits
 from kohort.spark._source_options import read_source_options
+from kohort.spark._stream import SourceOffsets
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "groupId": "etl", "subscribe": "orders, clicks"}
 
@@ -69,6 +70,44 @@ def test_a_wrong_option_is_named_with_what_is_right(
 ) -> None:
     with pytest.raises(OptionsError, match=problem):
         read_source_options(GIVEN | change, stream=stream)
+
+
+def test_a_batch_read_goes_without_a_group_and_begins_at_the_first_records() -> None:
+    given = {name: value for name, value in GIVEN.items() if name != "groupId"}
+    options = read_source_options(given, stream=False)
+    assert (options.group, options.starting_offsets, options.group_options.group) == (None, "earliest", "")
+    assert read_source_options(given | {"startingTimestamp": "5"}, stream=False).times("starting") == 5
+    for name in ("startingOffsets", "endingOffsets"):
+        with pytest.raises(OptionsError, match=f"{name}=committed needs groupId"):
+            read_source_options(given | {name: "committed"}, stream=False)
+    with pytest.raises(OptionsError, match="option groupId is required"):
+        read_source_options(given, stream=True)
+
+
+def test_settings_of_javas_clients_that_change_no_row_are_taken_and_left_unused() -> None:
+    tuning = {
+        "kafkaConsumer.pollTimeoutMs": "512",
+        "fetchOffset.numRetries": "3",
+        "fetchOffset.retryIntervalMs": "10",
+        "groupIdPrefix": "team-a",
+        "kafka.max.poll.records": "500",
+        "kafka.Session.Timeout.ms": "10000",
+    }
+    assert read_source_options(GIVEN | tuning, stream=True) == read_source_options(GIVEN, stream=True)
+    with pytest.raises(OptionsError, match=r"unknown option 'kafka.max.pol.records'"):
+        read_source_options(GIVEN | {"kafka.max.pol.records": "500"}, stream=True)
+
+
+def test_tasks_are_bounded_by_the_records_of_one() -> None:
+    bounded = read_source_options(GIVEN | {"maxRecordsPerPartition": "10", "cores": "2"}, stream=True)
+    ranges = [OffsetRange("orders", 0, 0, 102)]
+    sizes = [sum(span.offsets for span in task.ranges) for task in SourceOffsets(bounded).tasks(ranges)]
+    assert (sum(sizes), max(sizes)) == (102, 10)
+
+
+def test_a_table_of_the_catalog_whose_options_spark_keeps_to_itself_is_told_how_to_be_read() -> None:
+    with pytest.raises(OptionsError, match=r"FROM table WITH \(subscribe = 'orders', ...\), or CREATE TEMP"):
+        read_source_options({}, stream=False)
 
 
 def test_what_is_missing_is_named() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kohort.protocol import TopicPartition
-from kohort.spark import DataLossError, OffsetRange, StartStateError, UnknownTopicError
+from kohort.spark import DataLossError, NoStartError, OffsetRange, StartStateError, UnknownTopicError
+from kohort.spark._reports import BatchReport, Reports
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
 from tests.spark.conftest import Side
@@ -25,8 +26,9 @@ Make = Callable[..., SourceOffsets]
 @pytest.fixture
 def source(side: Side) -> Make:
     def make(group: str, topic: str, *, stream: bool = True, **options: str) -> SourceOffsets:
-        given = {"kafka.bootstrap.servers": side.bootstrap, "groupId": group, "subscribe": topic}
-        return SourceOffsets(read_source_options(given | options, stream=stream), side.client)
+        given = {"kafka.bootstrap.servers": side.bootstrap, "groupId": group, "subscribe": topic} | options
+        given = {key: value for key, value in given.items() if value}
+        return SourceOffsets(read_source_options(given, stream=stream), side.client)
 
     return make
 
@@ -84,12 +86,75 @@ def test_a_fallback_is_kept_in_the_group_where_no_file_keeps_it(
 ) -> None:
     orders, etl = new_topic("orders", partitions=1), group("etl")
     side.produce(orders, {0: 10})
-    first = source(etl, orders, startingOffsetsFallback="latest").initial()
+    first = source(etl, orders, startingOffsetsFallback="latest")
+    assert first.latest(first.initial(), None, all_of_it=False) == first.initial()
     side.produce(orders, {0: 10})
-    assert source(etl, orders, startingOffsetsFallback="latest").initial() == first
+    assert source(etl, orders, startingOffsetsFallback="latest").initial() == first.initial()
     never = source(group("other"), orders, startingOffsetsFallback="latest", commitOffsets="never")
     assert never.initial() == {TopicPartition(orders, 0): 20}
     assert side.committed(etl, orders) == {0: 10}
+
+
+@pytest.mark.parametrize("later", [0, 10, 80])
+def test_a_first_batch_that_was_not_done_begins_where_it_did_though_latest_is_elsewhere_now(
+    later: int, side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    """A query of ``readStream`` is killed in batch 0: Spark's log has only the batch's end."""
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 100})
+    side.commit(etl, orders, {0: 100})
+    killed = source(etl, orders, startingOffsets="latest")
+    killed.initial()
+    side.produce(orders, {0: 50})
+    planned = killed.latest(killed.initial(), None, all_of_it=False)
+    side.produce(orders, {0: later})
+
+    after = source(etl, orders, startingOffsets="latest")
+    for _ in range(2):  # a sink may read its batch twice
+        assert after.ranges(after.initial(), planned) == [OffsetRange(orders, 0, 100, 150)]
+    # and from the next batch on as ever
+    end = after.latest(planned, None, all_of_it=False)
+    assert after.ranges(planned, end) == ([OffsetRange(orders, 0, 150, 150 + later)] if later else [])
+    assert side.committed(etl, orders) == {0: 150}
+    fresh = source(etl, orders, startingOffsets="latest")
+    assert fresh.latest(fresh.initial(), None, all_of_it=False) == {TopicPartition(orders, 0): 150 + later}
+    assert side.committed(etl, orders) == {0: 150 + later}
+    # a later batch may begin where the query would begin now
+    place = TopicPartition(orders, 0)
+    assert after.ranges(after.initial(), {place: 300}) == [OffsetRange(orders, 0, 150 + later, 300)]
+
+
+def test_a_first_batch_whose_start_nobody_has_kept_is_an_error(
+    side: Side, source: Make, new_topic: NewTopic, group: Named, tmp_path: Path
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    side.produce(orders, {0: 100})
+    options = {"startingOffsets": "latest", "commitOffsets": "never"}
+    killed = source(etl, orders, **options)
+    killed.initial()
+    side.produce(orders, {0: 50})
+    planned = killed.latest(killed.initial(), None, all_of_it=False)
+    after = source(etl, orders, **options)
+    with pytest.raises(StartStateError, match="does not tell where it began"):
+        after.ranges(after.initial(), planned)
+    named = source(etl, orders, commitOffsets="never", startingOffsets=json.dumps({orders: {"0": 100}}))
+    assert named.ranges(named.initial(), planned) == [OffsetRange(orders, 0, 100, 150)]
+    path = str(tmp_path / "start.json")
+    kept = source(etl, orders, **options, startStatePath=path)
+    assert kept.ranges(kept.initial(), {TopicPartition(orders, 0): 160}) == [OffsetRange(orders, 0, 150, 160)]
+
+
+def test_a_partition_that_came_during_the_first_batch_is_in_its_replay(
+    side: Side, source: Make, new_topic: NewTopic, group: Named
+) -> None:
+    orders, etl = new_topic("orders", partitions=2), group("etl")
+    a, b = TopicPartition(orders, 0), TopicPartition(orders, 1)
+    side.produce(orders, {0: 100, 1: 30})
+    first = json.dumps({orders: [0]})
+    killed = source(etl, orders, startingOffsets="latest", subscribe="", assign=first)
+    assert killed.latest(killed.initial(), None, all_of_it=False) == {a: 100}
+    after = source(etl, orders, startingOffsets="latest")
+    assert after.ranges(after.initial(), {a: 100, b: 30}) == [OffsetRange(orders, 1, 0, 30)]
 
 
 def test_point_8_what_retention_took_is_named_and_500_stays_or_the_rest_is_read(
@@ -109,6 +174,38 @@ def test_point_8_what_retention_took_is_named_and_500_stays_or_the_rest_is_read(
     start = lenient.initial()
     end = lenient.latest(start, None, all_of_it=False)
     assert lenient.ranges(start, end) == [OffsetRange(orders, 0, 800, 2000)]
+
+
+def test_the_driver_is_told_of_each_batch_and_of_what_was_lost_before_it(
+    side: Side, source: Make, new_topic: NewTopic, group: Named, tmp_path: Path
+) -> None:
+    orders, etl = new_topic("orders", partitions=1), group("etl")
+    place = TopicPartition(orders, 0)
+    side.produce(orders, {0: 200})
+    side.commit(etl, orders, {0: 50})
+    side.delete_before(orders, {0: 80})
+    lost, options = (OffsetRange(orders, 0, 50, 80),), {"failOnDataLoss": "false"}
+    reports = Reports(tmp_path)
+    first = source(etl, orders, **options, reportFolder=str(tmp_path))
+    start = first.initial()
+    end = first.latest(start, 20, all_of_it=False)
+    for _ in range(2):  # as Spark does for a sink that reads its batch twice
+        first.ranges(start, end)
+    assert reports.take() == [BatchReport({place: 50}, {place: 100}, lost)]
+    # the batch is read again after a restart, and nothing else is there
+    again = source(etl, orders, **options, reportFolder=str(tmp_path))
+    assert again.ranges(start, end) == [OffsetRange(orders, 0, 80, 100)]
+    after = again.latest(end, None, all_of_it=False)
+    again.ranges(end, after)
+    assert again.latest(after, None, all_of_it=False) == after
+    assert reports.take() == [
+        BatchReport({place: 50}, {place: 100}, lost),
+        BatchReport({place: 100}, {place: 200}),
+    ]
+    idle = source(etl, orders, reportFolder=str(tmp_path))
+    for _ in range(2):
+        assert idle.latest(after, None, all_of_it=False) == after
+    assert reports.take() == [BatchReport(after, after)]
 
 
 def test_with_a_least_number_a_batch_waits_for_it_but_not_for_ever(
@@ -161,10 +258,25 @@ def test_a_batch_read_goes_from_time_to_time_and_commits_nothing(
         startingOffsets=json.dumps({orders: {"0": -2}}), endingOffsets=json.dumps({orders: {"0": 4}})
     ) == [(0, 4)]
     assert ranges(startingTimestamp="9999999999") == []
+    with pytest.raises(NoStartError, match=f"no record at or after the time .* {orders}-0"):
+        ranges(startingTimestamp="9999999999", startingOffsetsByTimestampStrategy="error")
     side.commit(etl, orders, {0: 6})
     assert ranges() == [(6, 10)]
     assert ranges(startingOffsets="earliest", endingOffsets="committed") == [(0, 6)]
+    # all of it lies before what the group has
+    assert ranges(endingTimestamp="1002500") == []
+    behind = json.dumps({orders: {"0": 50}})
+    with pytest.raises(DataLossError, match=rf"{orders}-0 \[10, 50\)"):
+        ranges(endingOffsets=behind)
+    assert ranges(endingOffsets=behind, failOnDataLoss="false") == [(6, 10)]
     assert side.committed(etl, orders) == {0: 6}
+
+
+def test_a_batch_read_without_a_group_has_all_there_is(side: Side, source: Make, new_topic: NewTopic) -> None:
+    orders = new_topic("orders", partitions=1)
+    side.produce(orders, {0: 10})
+    assert source("", orders, stream=False).batch_ranges() == [OffsetRange(orders, 0, 0, 10)]
+    assert source("", orders, stream=False, startingOffsets="latest").batch_ranges() == []
 
 
 def test_members_of_the_group_make_the_query_go_on_uncommitted_until_they_leave(

@@ -13,6 +13,7 @@ from kohort.spark._stream_plan import (
     begin_new,
     from_document,
     next_ends,
+    read_ranges,
     to_document,
     up_to,
     waiting_offsets,
@@ -61,6 +62,32 @@ def test_a_topic_made_anew_is_read_from_its_first_record() -> None:
     ends, _ = next_ends({A: 500}, bounds, rules=LENIENT, limits=Limits(10))
     assert ends == {A: 10}
     assert batch_ranges({A: 500}, ends, bounds, fail_on_data_loss=False) == [OffsetRange("orders", 0, 0, 10)]
+
+
+def test_a_checkpoint_that_goes_back_is_read_only_where_losses_are_allowed() -> None:
+    with pytest.raises(DataLossError, match=r"orders-0 \[10, 500\)"):
+        batch_ranges({A: 500}, {A: 10}, {A: Bounds(0, 30)}, fail_on_data_loss=True)
+
+
+@pytest.mark.parametrize("rules", [STRICT, LENIENT])
+def test_nothing_lies_between_a_start_and_an_end_before_it(rules: StartRules) -> None:
+    bounds = {A: Bounds(0, 50), B: Bounds(0, 50)}
+    ranges, lost = read_ranges({A: 40, B: 9}, {A: 10, B: 12}, bounds, rules=rules)
+    assert (ranges, lost) == ([OffsetRange("orders", 1, 9, 12)], ())
+
+
+def test_what_a_read_asks_for_behind_the_end_of_the_log_is_named_or_left_out() -> None:
+    bounds = {A: Bounds(5, 50)}
+    with pytest.raises(DataLossError, match=r"orders-0 \[0, 5\), orders-0 \[50, 70\)"):
+        read_ranges({A: 0}, {A: 70}, bounds, rules=STRICT)
+    ranges, lost = read_ranges({A: 0}, {A: 70}, bounds, rules=LENIENT)
+    assert ranges == [OffsetRange("orders", 0, 5, 50)]
+    assert [str(span) for span in lost] == ["orders-0 [0, 5)", "orders-0 [50, 70)"]
+
+
+def test_a_read_of_a_topic_made_anew_begins_at_its_first_record() -> None:
+    ranges, _ = read_ranges({A: 500}, {A: 30}, {A: Bounds(0, 30)}, rules=LENIENT)
+    assert ranges == [OffsetRange("orders", 0, 0, 30)]
 
 
 def test_with_fail_on_data_loss_a_replayed_range_is_asked_for_in_full() -> None:

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from kohort.protocol import TopicPartition
-from kohort.spark import UnknownTopicError, _sink
+from kohort.spark import OptionsError, UnknownTopicError, _sink
 from kohort.spark._ledger import Entry, Ledger, LedgerError
 from kohort.spark._sink import TopicWriter, Written
 from kohort.spark._sink_options import read_sink_options
@@ -20,8 +20,8 @@ from tests.spark.loops import Named, NewTopic
 
 pytestmark = pytest.mark.kafka
 
-#: A batch number in all that follows.
-SEVEN = 7
+#: A batch in all that follows.
+SEVEN = "7-f00d"
 
 
 def visible(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[bytes]:
@@ -108,7 +108,7 @@ def test_a_batch_is_seen_when_all_its_tasks_are_done(side: Side, sink: Make, new
     written = [writer.write_rows(rows(f"a{task}", f"b{task}"), None, task) for task in range(3)]
     assert visible(side.bootstrap, out) == []
     assert len(visible(side.bootstrap, out, "read_uncommitted")) == 6
-    writer.finish(written, None)
+    writer.finish(written)
     assert visible(side.bootstrap, out) == [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
 
 
@@ -121,8 +121,8 @@ def test_nothing_is_seen_of_a_batch_with_a_task_that_failed(
     done = writer.write_rows(rows("a"), None, 0)
     with pytest.raises(UnknownTopicError, match="has 1 partitions, not number 5"):
         writer.write_rows(rows("b", "c", partition=5), None, 1)
-    writer.give_up([done, None], None)
-    writer.finish([writer.write_rows(rows("d"), None, 0)], None)
+    writer.give_up([done, None])
+    writer.finish([writer.write_rows(rows("d"), None, 0)])
     assert visible(side.bootstrap, out) == [b"d"]
 
 
@@ -137,7 +137,7 @@ def test_a_second_attempt_of_a_task_takes_the_place_of_the_first(
     assert first.transaction is not None
     with pytest.raises(TransactionLostError, match="was over before it could be committed"):
         end(side.client, first.transaction, commit=True)
-    writer.finish([second], None)
+    writer.finish([second])
     assert visible(side.bootstrap, out) == [b"a"]
 
 
@@ -150,19 +150,38 @@ def test_a_driver_that_died_between_the_commits_of_a_batch_is_followed_by_one_th
     dying = sink(out, ledgerGroup=name)
     written = [dying.write_rows(rows(f"a{task}"), SEVEN, task) for task in range(2)]
     transactions = [one.transaction for one in written if one.transaction is not None]
-    Ledger(side.client, name, TopicPartition(out, 0)).prepare(SEVEN, transactions)
+    Ledger(side.client, name, TopicPartition(out, 0)).prepare(Entry(), SEVEN, transactions)
     for one in transactions[:committed]:
         end(side.client, one, commit=True)
     # what Spark asks for when the commit has raised an error
-    dying.give_up(written, SEVEN)
+    dying.give_up(written)
 
     after = sink(out, ledgerGroup=name)
     for _ in range(2):
         again = [after.write_rows(rows("another"), SEVEN, task) for task in range(3)]
-        assert again == [Written(0)] * 3
-        after.finish(again, SEVEN)
+        assert again == [Written(0, SEVEN)] * 3
+        after.finish(again)
     assert visible(side.bootstrap, out) == [b"a0", b"a1"]
-    assert side.committed(name, out) == {0: SEVEN + 1}
+    assert side.committed(name, out) == {0: 1}
+
+
+@pytest.mark.usefixtures("transactions")
+@pytest.mark.parametrize("committed", [0, 1, 2])
+def test_what_a_killed_driver_left_half_committed_is_ended_by_the_batch_of_another_key(
+    committed: int, side: Side, sink: Make, new_topic: NewTopic, group: Named
+) -> None:
+    """The job was killed between the commits, and its offsets were reset before it came back."""
+    out, name = new_topic("out", partitions=1), group("ledger")
+    dying = sink(out, ledgerGroup=name)
+    written = [dying.write_rows(rows(f"a{task}"), SEVEN, task) for task in range(2)]
+    transactions = [one.transaction for one in written if one.transaction is not None]
+    Ledger(side.client, name, TopicPartition(out, 0)).prepare(Entry(), SEVEN, transactions)
+    for one in transactions[:committed]:
+        end(side.client, one, commit=True)
+
+    after = sink(out, ledgerGroup=name)
+    after.finish([after.write_rows(rows(f"b{task}"), "0-beef", task) for task in range(2)])
+    assert visible(side.bootstrap, out) == [b"a0", b"a1", b"b0", b"b1"]
 
 
 @pytest.mark.usefixtures("transactions")
@@ -174,23 +193,42 @@ def test_a_batch_whose_transaction_was_lost_is_an_error_and_is_written_again(
     written = writer.write_rows(rows("a"), SEVEN, 0)
     assert written.transaction is not None
     ledger = Ledger(side.client, name, TopicPartition(out, 0))
-    ledger.prepare(SEVEN, [written.transaction])
+    ledger.prepare(Entry(), SEVEN, [written.transaction])
     end(side.client, written.transaction, commit=False)  # as the broker does when its time is up
     with pytest.raises(TransactionLostError):
-        writer.finish([Written(0)], SEVEN)
-    assert ledger.read() == Entry(SEVEN)
-    writer.finish([writer.write_rows(rows("a"), SEVEN, 0)], SEVEN)
+        writer.finish([Written(0, SEVEN)])
+    assert ledger.read() == Entry()
+    writer.finish([writer.write_rows(rows("a"), SEVEN, 0)])
     assert visible(side.bootstrap, out) == [b"a"]
 
 
-def test_an_entry_of_somebody_else_prepares_nothing(side: Side, new_topic: NewTopic, group: Named) -> None:
+def test_a_batch_whose_number_came_again_after_a_reset_is_written_and_its_replay_is_not(
+    side: Side, sink: Make, new_topic: NewTopic, group: Named
+) -> None:
+    out, name = new_topic("out", partitions=1), group("ledger")
+    for key, value in (("0-one", "a"), ("1-two", "b"), ("0-three", "c"), ("0-three", "d")):
+        writer = sink(out, ledgerGroup=name)
+        writer.finish([writer.write_rows(rows(value), key, 0)])
+    assert visible(side.bootstrap, out) == [b"a", b"b", b"c"]
+
+
+def test_a_ledger_without_a_key_to_remember_is_an_error(
+    sink: Make, new_topic: NewTopic, group: Named
+) -> None:
+    out, name = new_topic("out", partitions=1), group("ledger")
+    with pytest.raises(OptionsError, match="ledgerGroup needs batchKey"):
+        sink(out, ledgerGroup=name).write_rows(rows("a"), None, 0)
+
+
+def test_an_entry_of_somebody_else_holds_and_prepares_nothing(
+    side: Side, new_topic: NewTopic, group: Named
+) -> None:
     out, name = new_topic("out", partitions=1), group("ledger")
     ledger = Ledger(side.client, name, TopicPartition(out, 0))
     assert ledger.read() == Entry()
-    for metadata in ("by hand", "[]", '{"b":7}', '{"b":7,"t":[[1]]}', '{"b":6,"t":[[0,1,2]]}'):
-        side.commit(name, out, {0: SEVEN}, metadata)
-        assert ledger.read() == Entry(SEVEN)
-    assert ledger.read().holds(SEVEN - 1)
+    for metadata in ("", "by hand", "[]", "7", '{"b":7}', '{"k":"7-f00d","t":[[1]]}', '{"t":[[0,1,2]]}'):
+        side.commit(name, out, {0: 7}, metadata)
+        assert ledger.read() == Entry(7)
     assert not ledger.read().holds(SEVEN)
 
 
@@ -198,7 +236,7 @@ def test_more_tasks_than_an_entry_takes_are_an_error(side: Side, new_topic: NewT
     out, name = new_topic("out", partitions=1), group("ledger")
     ledger = Ledger(side.client, name, TopicPartition(out, 0))
     few = [Transaction(f"{name}-{n}", 10_000 + n, 1) for n in range(100)]
-    ledger.prepare(SEVEN, few)
-    assert ledger.read() == Entry(SEVEN, tuple(few))
+    ledger.prepare(Entry(6), SEVEN, few)
+    assert ledger.read() == Entry(6, SEVEN, tuple(few))
     with pytest.raises(LedgerError, match="write with fewer tasks"):
-        ledger.prepare(SEVEN, few * 10)
+        ledger.prepare(Entry(6), SEVEN, few * 10)

@@ -11,7 +11,7 @@ import pytest
 
 from kohort.spark import Batch, GroupBatches
 from tests.spark.conftest import Side
-from tests.spark.loops import Named, NewTopic
+from tests.spark.loops import Named, NewTopic, announced
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,9 @@ def test_a_batch_that_comes_again_is_applied_once(
     side.produce(balances, {0: 50})
     assert run() == 1
     # killed between the sink and the commit: the group still stands at the announced start
-    side.commit(accounts, balances, {0: 0}, '{"b":0,"e":50}')
+    with psycopg.connect(dsn) as database:
+        [(key,)] = database.execute("select key from batches").fetchall()
+    side.commit(accounts, balances, {0: 0}, announced(key, end=50))
     side.send(balances, key=b"7", value=b"second", partition=0)
     side.send(balances, key=b"8", value=None, partition=0)
     assert run() == 2
