@@ -1,0 +1,182 @@
+"""AddOffsetsToTxn (25), versions 0 to 4. Written by scripts/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, NamedTuple
+
+from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, varint
+
+_H = Struct(">h")
+_IH = Struct(">ih")
+_QH = Struct(">qh")
+
+
+class AddOffsetsToTxnRequest(NamedTuple):
+    """AddOffsetsToTxn request, v0-4."""
+
+    transactional_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    group_id: str = ""
+
+
+class AddOffsetsToTxnResponse(NamedTuple):
+    """AddOffsetsToTxn response, v0-4."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+
+
+def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[AddOffsetsToTxnRequest, int]:
+    del version
+    del left
+    (size,) = _H.unpack_from(data, at)
+    at += 2
+    if size >= 0:
+        end = at + size
+        transactional_id_1 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("AddOffsetsToTxnRequest.transactional_id")
+    producer_id_2, producer_epoch_3 = _QH.unpack_from(data, at)
+    at += 10
+    (size,) = _H.unpack_from(data, at)
+    at += 2
+    if size >= 0:
+        end = at + size
+        group_id_4 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("AddOffsetsToTxnRequest.group_id")
+    return _new(AddOffsetsToTxnRequest, (transactional_id_1, producer_id_2, producer_epoch_3, group_id_4)), at
+
+
+def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
+    del version
+    value = body.transactional_id
+    if value is None:
+        out += b"\xff\xff"
+    else:
+        data = value.encode()
+        out += _H.pack(len(data))
+        out += data
+    out += _QH.pack(body.producer_id, body.producer_epoch)
+    value = body.group_id
+    if value is None:
+        out += b"\xff\xff"
+    else:
+        data = value.encode()
+        out += _H.pack(len(data))
+        out += data
+
+
+def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[AddOffsetsToTxnRequest, int]:
+    del version
+    del left
+    size = data[at]
+    at += 1
+    if size > 127:
+        size, at = long_varint(data, at - 1)
+    size -= 1
+    if size >= 0:
+        if size > 32767:
+            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        end = at + size
+        transactional_id_1 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("AddOffsetsToTxnRequest.transactional_id")
+    producer_id_2, producer_epoch_3 = _QH.unpack_from(data, at)
+    at += 10
+    size = data[at]
+    at += 1
+    if size > 127:
+        size, at = long_varint(data, at - 1)
+    size -= 1
+    if size >= 0:
+        if size > 32767:
+            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        end = at + size
+        group_id_4 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("AddOffsetsToTxnRequest.group_id")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(AddOffsetsToTxnRequest, (transactional_id_1, producer_id_2, producer_epoch_3, group_id_4)), at
+
+
+def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    value = body.transactional_id
+    if value is None:
+        out += b"\x00"
+    else:
+        data = value.encode()
+        size = len(data) + 1
+        out += varint(size) if size > 127 else BYTES[size]
+        out += data
+    out += _QH.pack(body.producer_id, body.producer_epoch)
+    value = body.group_id
+    if value is None:
+        out += b"\x00"
+    else:
+        data = value.encode()
+        size = len(data) + 1
+        out += varint(size) if size > 127 else BYTES[size]
+        out += data
+    out.append(0)
+
+
+def read_request(version: int) -> Any:
+    return _read_request_flexible if version >= 3 else _read_request_classic
+
+
+def write_request(version: int) -> Any:
+    return _write_request_flexible if version >= 3 else _write_request_classic
+
+
+def _read_response_classic(
+    data: Any, at: int, version: int, left: int
+) -> tuple[AddOffsetsToTxnResponse, int]:
+    del version
+    del left
+    throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
+    at += 6
+    return _new(AddOffsetsToTxnResponse, (throttle_time_ms_1, error_code_2)), at
+
+
+def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
+    del version
+    out += _IH.pack(body.throttle_time_ms, body.error_code)
+
+
+def _read_response_flexible(
+    data: Any, at: int, version: int, left: int
+) -> tuple[AddOffsetsToTxnResponse, int]:
+    del version
+    del left
+    throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
+    at += 6
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(AddOffsetsToTxnResponse, (throttle_time_ms_1, error_code_2)), at
+
+
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    out += _IH.pack(body.throttle_time_ms, body.error_code)
+    out.append(0)
+
+
+def read_response(version: int) -> Any:
+    return _read_response_flexible if version >= 3 else _read_response_classic
+
+
+def write_response(version: int) -> Any:
+    return _write_response_flexible if version >= 3 else _write_response_classic
