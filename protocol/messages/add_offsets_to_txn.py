@@ -5,9 +5,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_string,
+    read_string,
+    skip_tags,
+    write_compact_string,
+    write_string,
+)
 
-_H = Struct(">h")
 _IH = Struct(">ih")
 _QH = Struct(">qh")
 
@@ -31,76 +38,34 @@ class AddOffsetsToTxnResponse(NamedTuple):
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[AddOffsetsToTxnRequest, int]:
     del version
     del left
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    transactional_id_1, at = read_string(data, at)
+    if transactional_id_1 is None:
         raise null_in("AddOffsetsToTxnRequest.transactional_id")
     producer_id_2, producer_epoch_3 = _QH.unpack_from(data, at)
     at += 10
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        group_id_4 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    group_id_4, at = read_string(data, at)
+    if group_id_4 is None:
         raise null_in("AddOffsetsToTxnRequest.group_id")
     return _new(AddOffsetsToTxnRequest, (transactional_id_1, producer_id_2, producer_epoch_3, group_id_4)), at
 
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.transactional_id
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.transactional_id)
     out += _QH.pack(body.producer_id, body.producer_epoch)
-    value = body.group_id
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.group_id)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[AddOffsetsToTxnRequest, int]:
     del version
     del left
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    transactional_id_1, at = read_compact_string(data, at)
+    if transactional_id_1 is None:
         raise null_in("AddOffsetsToTxnRequest.transactional_id")
     producer_id_2, producer_epoch_3 = _QH.unpack_from(data, at)
     at += 10
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        group_id_4 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    group_id_4, at = read_compact_string(data, at)
+    if group_id_4 is None:
         raise null_in("AddOffsetsToTxnRequest.group_id")
     if data[at]:
         at = skip_tags(data, at)
@@ -111,23 +76,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.transactional_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.transactional_id)
     out += _QH.pack(body.producer_id, body.producer_epoch)
-    value = body.group_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.group_id)
     out.append(0)
 
 

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
 _T = Struct(">?")
 _B = Struct(">b")
@@ -54,57 +66,28 @@ class AlterConfigsResponse(NamedTuple):
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[AlterConfigsRequest, int]:
     del version
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 7 or left < 0:
-            raise too_many("AlterConfigsRequest.resources", size, left)
-        resources_1 = []
+    size, at, left = read_count(data, at, left, 7, "AlterConfigsRequest.resources")
+    resources_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_4, at = read_string(data, at)
+        if resource_name_4 is None:
+            raise null_in("AlterConfigsRequest.resource_name")
+        size, at, left = read_count(data, at, left, 4, "AlterConfigsRequest.configs")
+        configs_5: Any = None if size < 0 else []
         for _ in range(size):
-            (resource_type_3,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                resource_name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterConfigsRequest.resource_name")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 4 or left < 0:
-                    raise too_many("AlterConfigsRequest.configs", size, left)
-                configs_5 = []
-                for _ in range(size):
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        name_7 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("AlterConfigsRequest.name")
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        value_8 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        value_8 = None
-                    else:
-                        raise malformed("a negative length")
-                    item6 = _new(AlterableConfig, (name_7, value_8))
-                    configs_5.append(item6)
-            else:
-                raise null_in("AlterConfigsRequest.configs")
-            item2 = _new(AlterConfigsResource, (resource_type_3, resource_name_4, configs_5))
-            resources_1.append(item2)
-    else:
+            name_7, at = read_string(data, at)
+            if name_7 is None:
+                raise null_in("AlterConfigsRequest.name")
+            value_8, at = read_string(data, at)
+            item6 = _new(AlterableConfig, (name_7, value_8))
+            configs_5.append(item6)
+        if configs_5 is None:
+            raise null_in("AlterConfigsRequest.configs")
+        item2 = _new(AlterConfigsResource, (resource_type_3, resource_name_4, configs_5))
+        resources_1.append(item2)
+    if resources_1 is None:
         raise null_in("AlterConfigsRequest.resources")
     (validate_only_9,) = _T.unpack_from(data, at)
     at += 1
@@ -114,124 +97,50 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     resources_1 = body.resources
-    if resources_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(resources_1))
-        for item2 in resources_1:
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            configs_3 = item2.configs
-            if configs_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(configs_3))
-                for item4 in configs_3:
-                    value = item4.name
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    value = item4.value
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
+    write_count(out, resources_1)
+    for item2 in resources_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_string(out, item2.resource_name)
+        configs_3 = item2.configs
+        write_count(out, configs_3)
+        for item4 in configs_3 or ():
+            write_string(out, item4.name)
+            write_string(out, item4.value)
     out += _T.pack(body.validate_only)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[AlterConfigsRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 4 or left < 0:
-            raise too_many("AlterConfigsRequest.resources", size, left)
-        resources_1 = []
+    size, at, left = read_compact_count(data, at, left, 4, "AlterConfigsRequest.resources")
+    resources_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_4, at = read_compact_string(data, at)
+        if resource_name_4 is None:
+            raise null_in("AlterConfigsRequest.resource_name")
+        size, at, left = read_compact_count(data, at, left, 3, "AlterConfigsRequest.configs")
+        configs_5: Any = None if size < 0 else []
         for _ in range(size):
-            (resource_type_3,) = _B.unpack_from(data, at)
-            at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                resource_name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterConfigsRequest.resource_name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 3 or left < 0:
-                    raise too_many("AlterConfigsRequest.configs", size, left)
-                configs_5 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        name_7 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("AlterConfigsRequest.name")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        value_8 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        value_8 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item6 = _new(AlterableConfig, (name_7, value_8))
-                    configs_5.append(item6)
-            else:
-                raise null_in("AlterConfigsRequest.configs")
+            name_7, at = read_compact_string(data, at)
+            if name_7 is None:
+                raise null_in("AlterConfigsRequest.name")
+            value_8, at = read_compact_string(data, at)
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item2 = _new(AlterConfigsResource, (resource_type_3, resource_name_4, configs_5))
-            resources_1.append(item2)
-    else:
+            item6 = _new(AlterableConfig, (name_7, value_8))
+            configs_5.append(item6)
+        if configs_5 is None:
+            raise null_in("AlterConfigsRequest.configs")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item2 = _new(AlterConfigsResource, (resource_type_3, resource_name_4, configs_5))
+        resources_1.append(item2)
+    if resources_1 is None:
         raise null_in("AlterConfigsRequest.resources")
     (validate_only_9,) = _T.unpack_from(data, at)
     at += 1
@@ -245,46 +154,17 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     resources_1 = body.resources
-    if resources_1 is None:
-        out += b"\x00"
-    else:
-        size = len(resources_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in resources_1:
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            configs_3 = item2.configs
-            if configs_3 is None:
-                out += b"\x00"
-            else:
-                size = len(configs_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in configs_3:
-                    value = item4.name
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.value
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out.append(0)
+    write_compact_count(out, resources_1)
+    for item2 in resources_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_compact_string(out, item2.resource_name)
+        configs_3 = item2.configs
+        write_compact_count(out, configs_3)
+        for item4 in configs_3 or ():
+            write_compact_string(out, item4.name)
+            write_compact_string(out, item4.value)
             out.append(0)
+        out.append(0)
     out += _T.pack(body.validate_only)
     out.append(0)
 
@@ -301,42 +181,22 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 7 or left < 0:
-            raise too_many("AlterConfigsResponse.responses", size, left)
-        responses_2 = []
-        for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
-            at += 2
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                error_message_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_5 = None
-            else:
-                raise malformed("a negative length")
-            (resource_type_6,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                resource_name_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterConfigsResponse.resource_name")
-            item3 = _new(
-                AlterConfigsResourceResponse,
-                (error_code_4, error_message_5, resource_type_6, resource_name_7),
-            )
-            responses_2.append(item3)
-    else:
+    size, at, left = read_count(data, at, left, 7, "AlterConfigsResponse.responses")
+    responses_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_string(data, at)
+        (resource_type_6,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_7, at = read_string(data, at)
+        if resource_name_7 is None:
+            raise null_in("AlterConfigsResponse.resource_name")
+        item3 = _new(
+            AlterConfigsResourceResponse, (error_code_4, error_message_5, resource_type_6, resource_name_7)
+        )
+        responses_2.append(item3)
+    if responses_2 is None:
         raise null_in("AlterConfigsResponse.responses")
     return _new(AlterConfigsResponse, (throttle_time_ms_1, responses_2)), at
 
@@ -345,86 +205,38 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     responses_1 = body.responses
-    if responses_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(responses_1))
-        for item2 in responses_1:
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
+    write_count(out, responses_1)
+    for item2 in responses_1 or ():
+        out += _H.pack(item2.error_code)
+        write_string(out, item2.error_message)
+        out += _B.pack(item2.resource_type)
+        write_string(out, item2.resource_name)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[AlterConfigsResponse, int]:
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("AlterConfigsResponse.responses", size, left)
-        responses_2 = []
-        for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
-            at += 2
-            size = data[at]
+    size, at, left = read_compact_count(data, at, left, 6, "AlterConfigsResponse.responses")
+    responses_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_compact_string(data, at)
+        (resource_type_6,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_7, at = read_compact_string(data, at)
+        if resource_name_7 is None:
+            raise null_in("AlterConfigsResponse.resource_name")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                error_message_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_5 = None
-            else:
-                raise malformed("a negative length")
-            (resource_type_6,) = _B.unpack_from(data, at)
-            at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                resource_name_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterConfigsResponse.resource_name")
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item3 = _new(
-                AlterConfigsResourceResponse,
-                (error_code_4, error_message_5, resource_type_6, resource_name_7),
-            )
-            responses_2.append(item3)
-    else:
+        item3 = _new(
+            AlterConfigsResourceResponse, (error_code_4, error_message_5, resource_type_6, resource_name_7)
+        )
+        responses_2.append(item3)
+    if responses_2 is None:
         raise null_in("AlterConfigsResponse.responses")
     if data[at]:
         at = skip_tags(data, at)
@@ -437,31 +249,13 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     responses_1 = body.responses
-    if responses_1 is None:
-        out += b"\x00"
-    else:
-        size = len(responses_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in responses_1:
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out.append(0)
+    write_compact_count(out, responses_1)
+    for item2 in responses_1 or ():
+        out += _H.pack(item2.error_code)
+        write_compact_string(out, item2.error_message)
+        out += _B.pack(item2.resource_type)
+        write_compact_string(out, item2.resource_name)
+        out.append(0)
     out.append(0)
 
 

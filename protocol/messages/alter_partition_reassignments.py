@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 from ._wire import (
     _new,
-    BYTES,
-    long_varint,
-    malformed,
     null_in,
     pack,
+    read_compact_count,
+    read_compact_string,
     skip_tags,
-    too_many,
     unpack_from,
-    varint,
+    write_compact_count,
+    write_compact_string,
 )
 
 _T = Struct(">?")
@@ -77,77 +76,43 @@ def _read_request_flexible(
 ) -> tuple[AlterPartitionReassignmentsRequest, int]:
     (timeout_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    allow_replication_factor_change_2 = True
+    allow_replication_factor_change_2: Any = True
     if version >= 1:
         (allow_replication_factor_change_2,) = _T.unpack_from(data, at)
         at += 1
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("AlterPartitionReassignmentsRequest.topics", size, left)
-        topics_3 = []
+    size, at, left = read_compact_count(data, at, left, 3, "AlterPartitionReassignmentsRequest.topics")
+    topics_3: Any = None if size < 0 else []
+    for _ in range(size):
+        name_5, at = read_compact_string(data, at)
+        if name_5 is None:
+            raise null_in("AlterPartitionReassignmentsRequest.name")
+        size, at, left = read_compact_count(
+            data, at, left, 6, "AlterPartitionReassignmentsRequest.partitions"
+        )
+        partitions_6: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                name_5 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterPartitionReassignmentsRequest.name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("AlterPartitionReassignmentsRequest.partitions", size, left)
-                partitions_6 = []
-                for _ in range(size):
-                    (partition_index_8,) = _I.unpack_from(data, at)
-                    at += 4
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 4 or left < 0:
-                            raise too_many("AlterPartitionReassignmentsRequest.replicas", size, left)
-                        replicas_9 = list(unpack_from(f">{size}i", data, at))
-                        at += 4 * size
-                    elif size == -1:
-                        replicas_9 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item7 = _new(ReassignablePartition, (partition_index_8, replicas_9))
-                    partitions_6.append(item7)
-            else:
-                raise null_in("AlterPartitionReassignmentsRequest.partitions")
+            (partition_index_8,) = _I.unpack_from(data, at)
+            at += 4
+            size, at, left = read_compact_count(
+                data, at, left, 4, "AlterPartitionReassignmentsRequest.replicas"
+            )
+            replicas_9 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+            at += 4 * max(size, 0)
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item4 = _new(ReassignableTopic, (name_5, partitions_6))
-            topics_3.append(item4)
-    else:
+            item7 = _new(ReassignablePartition, (partition_index_8, replicas_9))
+            partitions_6.append(item7)
+        if partitions_6 is None:
+            raise null_in("AlterPartitionReassignmentsRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item4 = _new(ReassignableTopic, (name_5, partitions_6))
+        topics_3.append(item4)
+    if topics_3 is None:
         raise null_in("AlterPartitionReassignmentsRequest.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -163,37 +128,18 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     if version >= 1:
         out += _T.pack(body.allow_replication_factor_change)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _I.pack(item4.partition_index)
-                    replicas_5 = item4.replicas
-                    if replicas_5 is None:
-                        out += b"\x00"
-                    else:
-                        size = len(replicas_5) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += pack(f">{len(replicas_5)}i", *replicas_5)
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _I.pack(item4.partition_index)
+            replicas_5 = item4.replicas
+            write_compact_count(out, replicas_5)
+            out += pack(f">{len(replicas_5 or ())}i", *(replicas_5 or ()))
             out.append(0)
+        out.append(0)
     out.append(0)
 
 
@@ -210,96 +156,42 @@ def _read_response_flexible(
 ) -> tuple[AlterPartitionReassignmentsResponse, int]:
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    allow_replication_factor_change_2 = True
+    allow_replication_factor_change_2: Any = True
     if version >= 1:
         (allow_replication_factor_change_2,) = _T.unpack_from(data, at)
         at += 1
     (error_code_3,) = _H.unpack_from(data, at)
     at += 2
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        error_message_4 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_4 = None
-    else:
-        raise malformed("a negative length")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("AlterPartitionReassignmentsResponse.responses", size, left)
-        responses_5 = []
+    error_message_4, at = read_compact_string(data, at)
+    size, at, left = read_compact_count(data, at, left, 3, "AlterPartitionReassignmentsResponse.responses")
+    responses_5: Any = None if size < 0 else []
+    for _ in range(size):
+        name_7, at = read_compact_string(data, at)
+        if name_7 is None:
+            raise null_in("AlterPartitionReassignmentsResponse.name")
+        size, at, left = read_compact_count(
+            data, at, left, 8, "AlterPartitionReassignmentsResponse.partitions"
+        )
+        partitions_8: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                name_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterPartitionReassignmentsResponse.name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 8 or left < 0:
-                    raise too_many("AlterPartitionReassignmentsResponse.partitions", size, left)
-                partitions_8 = []
-                for _ in range(size):
-                    partition_index_10, error_code_11 = _IH.unpack_from(data, at)
-                    at += 6
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        error_message_12 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        error_message_12 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item9 = _new(
-                        ReassignablePartitionResponse, (partition_index_10, error_code_11, error_message_12)
-                    )
-                    partitions_8.append(item9)
-            else:
-                raise null_in("AlterPartitionReassignmentsResponse.partitions")
+            partition_index_10, error_code_11 = _IH.unpack_from(data, at)
+            at += 6
+            error_message_12, at = read_compact_string(data, at)
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item6 = _new(ReassignableTopicResponse, (name_7, partitions_8))
-            responses_5.append(item6)
-    else:
+            item9 = _new(ReassignablePartitionResponse, (partition_index_10, error_code_11, error_message_12))
+            partitions_8.append(item9)
+        if partitions_8 is None:
+            raise null_in("AlterPartitionReassignmentsResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item6 = _new(ReassignableTopicResponse, (name_7, partitions_8))
+        responses_5.append(item6)
+    if responses_5 is None:
         raise null_in("AlterPartitionReassignmentsResponse.responses")
     if data[at]:
         at = skip_tags(data, at)
@@ -316,47 +208,18 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     if version >= 1:
         out += _T.pack(body.allow_replication_factor_change)
     out += _H.pack(body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.error_message)
     responses_1 = body.responses
-    if responses_1 is None:
-        out += b"\x00"
-    else:
-        size = len(responses_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in responses_1:
-            value = item2.name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
-                    value = item4.error_message
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out.append(0)
+    write_compact_count(out, responses_1)
+    for item2 in responses_1 or ():
+        write_compact_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition_index, item4.error_code)
+            write_compact_string(out, item4.error_message)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 

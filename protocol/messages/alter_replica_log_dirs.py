@@ -8,18 +8,20 @@ from typing import Any, NamedTuple
 
 from ._wire import (
     _new,
-    BYTES,
-    long_varint,
-    malformed,
     null_in,
     pack,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
     skip_tags,
-    too_many,
     unpack_from,
-    varint,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
 )
 
-_H = Struct(">h")
 _I = Struct(">i")
 _IH = Struct(">ih")
 
@@ -69,55 +71,30 @@ def _read_request_classic(
     data: Any, at: int, version: int, left: int
 ) -> tuple[AlterReplicaLogDirsRequest, int]:
     del version
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("AlterReplicaLogDirsRequest.dirs", size, left)
-        dirs_1 = []
+    size, at, left = read_count(data, at, left, 6, "AlterReplicaLogDirsRequest.dirs")
+    dirs_1: Any = None if size < 0 else []
+    for _ in range(size):
+        path_3, at = read_string(data, at)
+        if path_3 is None:
+            raise null_in("AlterReplicaLogDirsRequest.path")
+        size, at, left = read_count(data, at, left, 6, "AlterReplicaLogDirsRequest.topics")
+        topics_4: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                path_3 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterReplicaLogDirsRequest.path")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("AlterReplicaLogDirsRequest.topics", size, left)
-                topics_4 = []
-                for _ in range(size):
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        name_6 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("AlterReplicaLogDirsRequest.name")
-                    (size,) = _I.unpack_from(data, at)
-                    at += 4
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 4 or left < 0:
-                            raise too_many("AlterReplicaLogDirsRequest.partitions", size, left)
-                        partitions_7 = list(unpack_from(f">{size}i", data, at))
-                        at += 4 * size
-                    else:
-                        raise null_in("AlterReplicaLogDirsRequest.partitions")
-                    item5 = _new(AlterReplicaLogDirTopic, (name_6, partitions_7))
-                    topics_4.append(item5)
-            else:
-                raise null_in("AlterReplicaLogDirsRequest.topics")
-            item2 = _new(AlterReplicaLogDir, (path_3, topics_4))
-            dirs_1.append(item2)
-    else:
+            name_6, at = read_string(data, at)
+            if name_6 is None:
+                raise null_in("AlterReplicaLogDirsRequest.name")
+            size, at, left = read_count(data, at, left, 4, "AlterReplicaLogDirsRequest.partitions")
+            partitions_7 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+            at += 4 * max(size, 0)
+            if partitions_7 is None:
+                raise null_in("AlterReplicaLogDirsRequest.partitions")
+            item5 = _new(AlterReplicaLogDirTopic, (name_6, partitions_7))
+            topics_4.append(item5)
+        if topics_4 is None:
+            raise null_in("AlterReplicaLogDirsRequest.topics")
+        item2 = _new(AlterReplicaLogDir, (path_3, topics_4))
+        dirs_1.append(item2)
+    if dirs_1 is None:
         raise null_in("AlterReplicaLogDirsRequest.dirs")
     return _new(AlterReplicaLogDirsRequest, (dirs_1,)), at
 
@@ -125,119 +102,54 @@ def _read_request_classic(
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     dirs_1 = body.dirs
-    if dirs_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(dirs_1))
-        for item2 in dirs_1:
-            value = item2.path
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            topics_3 = item2.topics
-            if topics_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(topics_3))
-                for item4 in topics_3:
-                    value = item4.name
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    partitions_5 = item4.partitions
-                    if partitions_5 is None:
-                        out += b"\xff\xff\xff\xff"
-                    else:
-                        out += _I.pack(len(partitions_5))
-                        out += pack(f">{len(partitions_5)}i", *partitions_5)
+    write_count(out, dirs_1)
+    for item2 in dirs_1 or ():
+        write_string(out, item2.path)
+        topics_3 = item2.topics
+        write_count(out, topics_3)
+        for item4 in topics_3 or ():
+            write_string(out, item4.name)
+            partitions_5 = item4.partitions
+            write_count(out, partitions_5)
+            out += pack(f">{len(partitions_5 or ())}i", *(partitions_5 or ()))
 
 
 def _read_request_flexible(
     data: Any, at: int, version: int, left: int
 ) -> tuple[AlterReplicaLogDirsRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("AlterReplicaLogDirsRequest.dirs", size, left)
-        dirs_1 = []
+    size, at, left = read_compact_count(data, at, left, 3, "AlterReplicaLogDirsRequest.dirs")
+    dirs_1: Any = None if size < 0 else []
+    for _ in range(size):
+        path_3, at = read_compact_string(data, at)
+        if path_3 is None:
+            raise null_in("AlterReplicaLogDirsRequest.path")
+        size, at, left = read_compact_count(data, at, left, 3, "AlterReplicaLogDirsRequest.topics")
+        topics_4: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                path_3 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterReplicaLogDirsRequest.path")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 3 or left < 0:
-                    raise too_many("AlterReplicaLogDirsRequest.topics", size, left)
-                topics_4 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        name_6 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("AlterReplicaLogDirsRequest.name")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 4 or left < 0:
-                            raise too_many("AlterReplicaLogDirsRequest.partitions", size, left)
-                        partitions_7 = list(unpack_from(f">{size}i", data, at))
-                        at += 4 * size
-                    else:
-                        raise null_in("AlterReplicaLogDirsRequest.partitions")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item5 = _new(AlterReplicaLogDirTopic, (name_6, partitions_7))
-                    topics_4.append(item5)
-            else:
-                raise null_in("AlterReplicaLogDirsRequest.topics")
+            name_6, at = read_compact_string(data, at)
+            if name_6 is None:
+                raise null_in("AlterReplicaLogDirsRequest.name")
+            size, at, left = read_compact_count(data, at, left, 4, "AlterReplicaLogDirsRequest.partitions")
+            partitions_7 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+            at += 4 * max(size, 0)
+            if partitions_7 is None:
+                raise null_in("AlterReplicaLogDirsRequest.partitions")
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item2 = _new(AlterReplicaLogDir, (path_3, topics_4))
-            dirs_1.append(item2)
-    else:
+            item5 = _new(AlterReplicaLogDirTopic, (name_6, partitions_7))
+            topics_4.append(item5)
+        if topics_4 is None:
+            raise null_in("AlterReplicaLogDirsRequest.topics")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item2 = _new(AlterReplicaLogDir, (path_3, topics_4))
+        dirs_1.append(item2)
+    if dirs_1 is None:
         raise null_in("AlterReplicaLogDirsRequest.dirs")
     if data[at]:
         at = skip_tags(data, at)
@@ -249,44 +161,18 @@ def _read_request_flexible(
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     dirs_1 = body.dirs
-    if dirs_1 is None:
-        out += b"\x00"
-    else:
-        size = len(dirs_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in dirs_1:
-            value = item2.path
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            topics_3 = item2.topics
-            if topics_3 is None:
-                out += b"\x00"
-            else:
-                size = len(topics_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in topics_3:
-                    value = item4.name
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    partitions_5 = item4.partitions
-                    if partitions_5 is None:
-                        out += b"\x00"
-                    else:
-                        size = len(partitions_5) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += pack(f">{len(partitions_5)}i", *partitions_5)
-                    out.append(0)
+    write_compact_count(out, dirs_1)
+    for item2 in dirs_1 or ():
+        write_compact_string(out, item2.path)
+        topics_3 = item2.topics
+        write_compact_count(out, topics_3)
+        for item4 in topics_3 or ():
+            write_compact_string(out, item4.name)
+            partitions_5 = item4.partitions
+            write_compact_count(out, partitions_5)
+            out += pack(f">{len(partitions_5 or ())}i", *(partitions_5 or ()))
             out.append(0)
+        out.append(0)
     out.append(0)
 
 
@@ -304,39 +190,24 @@ def _read_response_classic(
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("AlterReplicaLogDirsResponse.results", size, left)
-        results_2 = []
+    size, at, left = read_count(data, at, left, 6, "AlterReplicaLogDirsResponse.results")
+    results_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_name_4, at = read_string(data, at)
+        if topic_name_4 is None:
+            raise null_in("AlterReplicaLogDirsResponse.topic_name")
+        size, at, left = read_count(data, at, left, 6, "AlterReplicaLogDirsResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                topic_name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterReplicaLogDirsResponse.topic_name")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("AlterReplicaLogDirsResponse.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    partition_index_7, error_code_8 = _IH.unpack_from(data, at)
-                    at += 6
-                    item6 = _new(AlterReplicaLogDirPartitionResult, (partition_index_7, error_code_8))
-                    partitions_5.append(item6)
-            else:
-                raise null_in("AlterReplicaLogDirsResponse.partitions")
-            item3 = _new(AlterReplicaLogDirTopicResult, (topic_name_4, partitions_5))
-            results_2.append(item3)
-    else:
+            partition_index_7, error_code_8 = _IH.unpack_from(data, at)
+            at += 6
+            item6 = _new(AlterReplicaLogDirPartitionResult, (partition_index_7, error_code_8))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("AlterReplicaLogDirsResponse.partitions")
+        item3 = _new(AlterReplicaLogDirTopicResult, (topic_name_4, partitions_5))
+        results_2.append(item3)
+    if results_2 is None:
         raise null_in("AlterReplicaLogDirsResponse.results")
     return _new(AlterReplicaLogDirsResponse, (throttle_time_ms_1, results_2)), at
 
@@ -345,25 +216,13 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     results_1 = body.results
-    if results_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(results_1))
-        for item2 in results_1:
-            value = item2.topic_name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
+    write_count(out, results_1)
+    for item2 in results_1 or ():
+        write_string(out, item2.topic_name)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition_index, item4.error_code)
 
 
 def _read_response_flexible(
@@ -372,58 +231,32 @@ def _read_response_flexible(
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("AlterReplicaLogDirsResponse.results", size, left)
-        results_2 = []
+    size, at, left = read_compact_count(data, at, left, 3, "AlterReplicaLogDirsResponse.results")
+    results_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_name_4, at = read_compact_string(data, at)
+        if topic_name_4 is None:
+            raise null_in("AlterReplicaLogDirsResponse.topic_name")
+        size, at, left = read_compact_count(data, at, left, 7, "AlterReplicaLogDirsResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                topic_name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("AlterReplicaLogDirsResponse.topic_name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 7 or left < 0:
-                    raise too_many("AlterReplicaLogDirsResponse.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    partition_index_7, error_code_8 = _IH.unpack_from(data, at)
-                    at += 6
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item6 = _new(AlterReplicaLogDirPartitionResult, (partition_index_7, error_code_8))
-                    partitions_5.append(item6)
-            else:
-                raise null_in("AlterReplicaLogDirsResponse.partitions")
+            partition_index_7, error_code_8 = _IH.unpack_from(data, at)
+            at += 6
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item3 = _new(AlterReplicaLogDirTopicResult, (topic_name_4, partitions_5))
-            results_2.append(item3)
-    else:
+            item6 = _new(AlterReplicaLogDirPartitionResult, (partition_index_7, error_code_8))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("AlterReplicaLogDirsResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(AlterReplicaLogDirTopicResult, (topic_name_4, partitions_5))
+        results_2.append(item3)
+    if results_2 is None:
         raise null_in("AlterReplicaLogDirsResponse.results")
     if data[at]:
         at = skip_tags(data, at)
@@ -436,30 +269,15 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     results_1 = body.results
-    if results_1 is None:
-        out += b"\x00"
-    else:
-        size = len(results_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in results_1:
-            value = item2.topic_name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
-                    out.append(0)
+    write_compact_count(out, results_1)
+    for item2 in results_1 or ():
+        write_compact_string(out, item2.topic_name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition_index, item4.error_code)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
 _B = Struct(">b")
 _BB = Struct(">bb")
@@ -48,58 +60,38 @@ class CreateAclsResponse(NamedTuple):
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[CreateAclsRequest, int]:
     del version
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 10 or left < 0:
-            raise too_many("CreateAclsRequest.creations", size, left)
-        creations_1 = []
-        for _ in range(size):
-            (resource_type_3,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                resource_name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateAclsRequest.resource_name")
-            (resource_pattern_type_5,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                principal_6 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateAclsRequest.principal")
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                host_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateAclsRequest.host")
-            operation_8, permission_type_9 = _BB.unpack_from(data, at)
-            at += 2
-            item2 = _new(
-                AclCreation,
-                (
-                    resource_type_3,
-                    resource_name_4,
-                    resource_pattern_type_5,
-                    principal_6,
-                    host_7,
-                    operation_8,
-                    permission_type_9,
-                ),
-            )
-            creations_1.append(item2)
-    else:
+    size, at, left = read_count(data, at, left, 10, "CreateAclsRequest.creations")
+    creations_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_4, at = read_string(data, at)
+        if resource_name_4 is None:
+            raise null_in("CreateAclsRequest.resource_name")
+        (resource_pattern_type_5,) = _B.unpack_from(data, at)
+        at += 1
+        principal_6, at = read_string(data, at)
+        if principal_6 is None:
+            raise null_in("CreateAclsRequest.principal")
+        host_7, at = read_string(data, at)
+        if host_7 is None:
+            raise null_in("CreateAclsRequest.host")
+        operation_8, permission_type_9 = _BB.unpack_from(data, at)
+        at += 2
+        item2 = _new(
+            AclCreation,
+            (
+                resource_type_3,
+                resource_name_4,
+                resource_pattern_type_5,
+                principal_6,
+                host_7,
+                operation_8,
+                permission_type_9,
+            ),
+        )
+        creations_1.append(item2)
+    if creations_1 is None:
         raise null_in("CreateAclsRequest.creations")
     return _new(CreateAclsRequest, (creations_1,)), at
 
@@ -107,113 +99,54 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     creations_1 = body.creations
-    if creations_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(creations_1))
-        for item2 in creations_1:
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _B.pack(item2.resource_pattern_type)
-            value = item2.principal
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            value = item2.host
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _BB.pack(item2.operation, item2.permission_type)
+    write_count(out, creations_1)
+    for item2 in creations_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_string(out, item2.resource_name)
+        out += _B.pack(item2.resource_pattern_type)
+        write_string(out, item2.principal)
+        write_string(out, item2.host)
+        out += _BB.pack(item2.operation, item2.permission_type)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[CreateAclsRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 8 or left < 0:
-            raise too_many("CreateAclsRequest.creations", size, left)
-        creations_1 = []
-        for _ in range(size):
-            (resource_type_3,) = _B.unpack_from(data, at)
+    size, at, left = read_compact_count(data, at, left, 8, "CreateAclsRequest.creations")
+    creations_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_4, at = read_compact_string(data, at)
+        if resource_name_4 is None:
+            raise null_in("CreateAclsRequest.resource_name")
+        (resource_pattern_type_5,) = _B.unpack_from(data, at)
+        at += 1
+        principal_6, at = read_compact_string(data, at)
+        if principal_6 is None:
+            raise null_in("CreateAclsRequest.principal")
+        host_7, at = read_compact_string(data, at)
+        if host_7 is None:
+            raise null_in("CreateAclsRequest.host")
+        operation_8, permission_type_9 = _BB.unpack_from(data, at)
+        at += 2
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
             at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                resource_name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateAclsRequest.resource_name")
-            (resource_pattern_type_5,) = _B.unpack_from(data, at)
-            at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                principal_6 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateAclsRequest.principal")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                host_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateAclsRequest.host")
-            operation_8, permission_type_9 = _BB.unpack_from(data, at)
-            at += 2
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item2 = _new(
-                AclCreation,
-                (
-                    resource_type_3,
-                    resource_name_4,
-                    resource_pattern_type_5,
-                    principal_6,
-                    host_7,
-                    operation_8,
-                    permission_type_9,
-                ),
-            )
-            creations_1.append(item2)
-    else:
+        item2 = _new(
+            AclCreation,
+            (
+                resource_type_3,
+                resource_name_4,
+                resource_pattern_type_5,
+                principal_6,
+                host_7,
+                operation_8,
+                permission_type_9,
+            ),
+        )
+        creations_1.append(item2)
+    if creations_1 is None:
         raise null_in("CreateAclsRequest.creations")
     if data[at]:
         at = skip_tags(data, at)
@@ -225,40 +158,15 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     creations_1 = body.creations
-    if creations_1 is None:
-        out += b"\x00"
-    else:
-        size = len(creations_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in creations_1:
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _B.pack(item2.resource_pattern_type)
-            value = item2.principal
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            value = item2.host
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _BB.pack(item2.operation, item2.permission_type)
-            out.append(0)
+    write_compact_count(out, creations_1)
+    for item2 in creations_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_compact_string(out, item2.resource_name)
+        out += _B.pack(item2.resource_pattern_type)
+        write_compact_string(out, item2.principal)
+        write_compact_string(out, item2.host)
+        out += _BB.pack(item2.operation, item2.permission_type)
+        out.append(0)
     out.append(0)
 
 
@@ -274,29 +182,15 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 4 or left < 0:
-            raise too_many("CreateAclsResponse.results", size, left)
-        results_2 = []
-        for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
-            at += 2
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                error_message_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_5 = None
-            else:
-                raise malformed("a negative length")
-            item3 = _new(AclCreationResult, (error_code_4, error_message_5))
-            results_2.append(item3)
-    else:
+    size, at, left = read_count(data, at, left, 4, "CreateAclsResponse.results")
+    results_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_string(data, at)
+        item3 = _new(AclCreationResult, (error_code_4, error_message_5))
+        results_2.append(item3)
+    if results_2 is None:
         raise null_in("CreateAclsResponse.results")
     return _new(CreateAclsResponse, (throttle_time_ms_1, results_2)), at
 
@@ -305,60 +199,29 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     results_1 = body.results
-    if results_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(results_1))
-        for item2 in results_1:
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
+    write_count(out, results_1)
+    for item2 in results_1 or ():
+        out += _H.pack(item2.error_code)
+        write_string(out, item2.error_message)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[CreateAclsResponse, int]:
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 4 or left < 0:
-            raise too_many("CreateAclsResponse.results", size, left)
-        results_2 = []
-        for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
-            at += 2
-            size = data[at]
+    size, at, left = read_compact_count(data, at, left, 4, "CreateAclsResponse.results")
+    results_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_compact_string(data, at)
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                error_message_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_5 = None
-            else:
-                raise malformed("a negative length")
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item3 = _new(AclCreationResult, (error_code_4, error_message_5))
-            results_2.append(item3)
-    else:
+        item3 = _new(AclCreationResult, (error_code_4, error_message_5))
+        results_2.append(item3)
+    if results_2 is None:
         raise null_in("CreateAclsResponse.results")
     if data[at]:
         at = skip_tags(data, at)
@@ -371,22 +234,11 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     results_1 = body.results
-    if results_1 is None:
-        out += b"\x00"
-    else:
-        size = len(results_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in results_1:
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out.append(0)
+    write_compact_count(out, results_1)
+    for item2 in results_1 or ():
+        out += _H.pack(item2.error_code)
+        write_compact_string(out, item2.error_message)
+        out.append(0)
     out.append(0)
 
 

@@ -8,19 +8,23 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ._wire import (
-    _new,
-    BYTES,
-    long_varint,
-    malformed,
     NO_UUID,
+    _new,
+    malformed,
     null_in,
     pack,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
     read_tags,
     read_uuid,
     skip_tags,
-    too_many,
     unpack_from,
-    varint,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
     write_tags,
 )
 
@@ -95,83 +99,44 @@ class CreateTopicsResponse(NamedTuple):
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[CreateTopicsRequest, int]:
     del version
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 16 or left < 0:
-            raise too_many("CreateTopicsRequest.topics", size, left)
-        topics_1 = []
+    size, at, left = read_count(data, at, left, 16, "CreateTopicsRequest.topics")
+    topics_1: Any = None if size < 0 else []
+    for _ in range(size):
+        name_3, at = read_string(data, at)
+        if name_3 is None:
+            raise null_in("CreateTopicsRequest.name")
+        num_partitions_4, replication_factor_5 = _IH.unpack_from(data, at)
+        at += 6
+        size, at, left = read_count(data, at, left, 8, "CreateTopicsRequest.assignments")
+        assignments_6: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                name_3 = str(data[at:end], "utf-8")
-                at = end
-            else:
+            (partition_index_8,) = _I.unpack_from(data, at)
+            at += 4
+            size, at, left = read_count(data, at, left, 4, "CreateTopicsRequest.broker_ids")
+            broker_ids_9 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+            at += 4 * max(size, 0)
+            if broker_ids_9 is None:
+                raise null_in("CreateTopicsRequest.broker_ids")
+            item7 = _new(CreatableReplicaAssignment, (partition_index_8, broker_ids_9))
+            assignments_6.append(item7)
+        if assignments_6 is None:
+            raise null_in("CreateTopicsRequest.assignments")
+        size, at, left = read_count(data, at, left, 4, "CreateTopicsRequest.configs")
+        configs_10: Any = None if size < 0 else []
+        for _ in range(size):
+            name_12, at = read_string(data, at)
+            if name_12 is None:
                 raise null_in("CreateTopicsRequest.name")
-            num_partitions_4, replication_factor_5 = _IH.unpack_from(data, at)
-            at += 6
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 8 or left < 0:
-                    raise too_many("CreateTopicsRequest.assignments", size, left)
-                assignments_6 = []
-                for _ in range(size):
-                    (partition_index_8,) = _I.unpack_from(data, at)
-                    at += 4
-                    (size,) = _I.unpack_from(data, at)
-                    at += 4
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 4 or left < 0:
-                            raise too_many("CreateTopicsRequest.broker_ids", size, left)
-                        broker_ids_9 = list(unpack_from(f">{size}i", data, at))
-                        at += 4 * size
-                    else:
-                        raise null_in("CreateTopicsRequest.broker_ids")
-                    item7 = _new(CreatableReplicaAssignment, (partition_index_8, broker_ids_9))
-                    assignments_6.append(item7)
-            else:
-                raise null_in("CreateTopicsRequest.assignments")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 4 or left < 0:
-                    raise too_many("CreateTopicsRequest.configs", size, left)
-                configs_10 = []
-                for _ in range(size):
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        name_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("CreateTopicsRequest.name")
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        value_13 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        value_13 = None
-                    else:
-                        raise malformed("a negative length")
-                    item11 = _new(CreatableTopicConfig, (name_12, value_13))
-                    configs_10.append(item11)
-            else:
-                raise null_in("CreateTopicsRequest.configs")
-            item2 = _new(
-                CreatableTopic, (name_3, num_partitions_4, replication_factor_5, assignments_6, configs_10)
-            )
-            topics_1.append(item2)
-    else:
+            value_13, at = read_string(data, at)
+            item11 = _new(CreatableTopicConfig, (name_12, value_13))
+            configs_10.append(item11)
+        if configs_10 is None:
+            raise null_in("CreateTopicsRequest.configs")
+        item2 = _new(
+            CreatableTopic, (name_3, num_partitions_4, replication_factor_5, assignments_6, configs_10)
+        )
+        topics_1.append(item2)
+    if topics_1 is None:
         raise null_in("CreateTopicsRequest.topics")
     timeout_ms_14, validate_only_15 = _IT.unpack_from(data, at)
     at += 5
@@ -181,173 +146,77 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _IH.pack(item2.num_partitions, item2.replication_factor)
-            assignments_3 = item2.assignments
-            if assignments_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(assignments_3))
-                for item4 in assignments_3:
-                    out += _I.pack(item4.partition_index)
-                    broker_ids_5 = item4.broker_ids
-                    if broker_ids_5 is None:
-                        out += b"\xff\xff\xff\xff"
-                    else:
-                        out += _I.pack(len(broker_ids_5))
-                        out += pack(f">{len(broker_ids_5)}i", *broker_ids_5)
-            configs_7 = item2.configs
-            if configs_7 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(configs_7))
-                for item8 in configs_7:
-                    value = item8.name
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    value = item8.value
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        out += _IH.pack(item2.num_partitions, item2.replication_factor)
+        assignments_3 = item2.assignments
+        write_count(out, assignments_3)
+        for item4 in assignments_3 or ():
+            out += _I.pack(item4.partition_index)
+            broker_ids_5 = item4.broker_ids
+            write_count(out, broker_ids_5)
+            out += pack(f">{len(broker_ids_5 or ())}i", *(broker_ids_5 or ()))
+        configs_7 = item2.configs
+        write_count(out, configs_7)
+        for item8 in configs_7 or ():
+            write_string(out, item8.name)
+            write_string(out, item8.value)
     out += _IT.pack(body.timeout_ms, body.validate_only)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[CreateTopicsRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 10 or left < 0:
-            raise too_many("CreateTopicsRequest.topics", size, left)
-        topics_1 = []
+    size, at, left = read_compact_count(data, at, left, 10, "CreateTopicsRequest.topics")
+    topics_1: Any = None if size < 0 else []
+    for _ in range(size):
+        name_3, at = read_compact_string(data, at)
+        if name_3 is None:
+            raise null_in("CreateTopicsRequest.name")
+        num_partitions_4, replication_factor_5 = _IH.unpack_from(data, at)
+        at += 6
+        size, at, left = read_compact_count(data, at, left, 6, "CreateTopicsRequest.assignments")
+        assignments_6: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                name_3 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateTopicsRequest.name")
-            num_partitions_4, replication_factor_5 = _IH.unpack_from(data, at)
-            at += 6
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("CreateTopicsRequest.assignments", size, left)
-                assignments_6 = []
-                for _ in range(size):
-                    (partition_index_8,) = _I.unpack_from(data, at)
-                    at += 4
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 4 or left < 0:
-                            raise too_many("CreateTopicsRequest.broker_ids", size, left)
-                        broker_ids_9 = list(unpack_from(f">{size}i", data, at))
-                        at += 4 * size
-                    else:
-                        raise null_in("CreateTopicsRequest.broker_ids")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item7 = _new(CreatableReplicaAssignment, (partition_index_8, broker_ids_9))
-                    assignments_6.append(item7)
-            else:
-                raise null_in("CreateTopicsRequest.assignments")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 3 or left < 0:
-                    raise too_many("CreateTopicsRequest.configs", size, left)
-                configs_10 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        name_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("CreateTopicsRequest.name")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        value_13 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        value_13 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item11 = _new(CreatableTopicConfig, (name_12, value_13))
-                    configs_10.append(item11)
-            else:
-                raise null_in("CreateTopicsRequest.configs")
+            (partition_index_8,) = _I.unpack_from(data, at)
+            at += 4
+            size, at, left = read_compact_count(data, at, left, 4, "CreateTopicsRequest.broker_ids")
+            broker_ids_9 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+            at += 4 * max(size, 0)
+            if broker_ids_9 is None:
+                raise null_in("CreateTopicsRequest.broker_ids")
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item2 = _new(
-                CreatableTopic, (name_3, num_partitions_4, replication_factor_5, assignments_6, configs_10)
-            )
-            topics_1.append(item2)
-    else:
+            item7 = _new(CreatableReplicaAssignment, (partition_index_8, broker_ids_9))
+            assignments_6.append(item7)
+        if assignments_6 is None:
+            raise null_in("CreateTopicsRequest.assignments")
+        size, at, left = read_compact_count(data, at, left, 3, "CreateTopicsRequest.configs")
+        configs_10: Any = None if size < 0 else []
+        for _ in range(size):
+            name_12, at = read_compact_string(data, at)
+            if name_12 is None:
+                raise null_in("CreateTopicsRequest.name")
+            value_13, at = read_compact_string(data, at)
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item11 = _new(CreatableTopicConfig, (name_12, value_13))
+            configs_10.append(item11)
+        if configs_10 is None:
+            raise null_in("CreateTopicsRequest.configs")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item2 = _new(
+            CreatableTopic, (name_3, num_partitions_4, replication_factor_5, assignments_6, configs_10)
+        )
+        topics_1.append(item2)
+    if topics_1 is None:
         raise null_in("CreateTopicsRequest.topics")
     timeout_ms_14, validate_only_15 = _IT.unpack_from(data, at)
     at += 5
@@ -361,62 +230,25 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _IH.pack(item2.num_partitions, item2.replication_factor)
-            assignments_3 = item2.assignments
-            if assignments_3 is None:
-                out += b"\x00"
-            else:
-                size = len(assignments_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in assignments_3:
-                    out += _I.pack(item4.partition_index)
-                    broker_ids_5 = item4.broker_ids
-                    if broker_ids_5 is None:
-                        out += b"\x00"
-                    else:
-                        size = len(broker_ids_5) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += pack(f">{len(broker_ids_5)}i", *broker_ids_5)
-                    out.append(0)
-            configs_7 = item2.configs
-            if configs_7 is None:
-                out += b"\x00"
-            else:
-                size = len(configs_7) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item8 in configs_7:
-                    value = item8.name
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item8.value
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.name)
+        out += _IH.pack(item2.num_partitions, item2.replication_factor)
+        assignments_3 = item2.assignments
+        write_compact_count(out, assignments_3)
+        for item4 in assignments_3 or ():
+            out += _I.pack(item4.partition_index)
+            broker_ids_5 = item4.broker_ids
+            write_compact_count(out, broker_ids_5)
+            out += pack(f">{len(broker_ids_5 or ())}i", *(broker_ids_5 or ()))
             out.append(0)
+        configs_7 = item2.configs
+        write_compact_count(out, configs_7)
+        for item8 in configs_7 or ():
+            write_compact_string(out, item8.name)
+            write_compact_string(out, item8.value)
+            out.append(0)
+        out.append(0)
     out += _IT.pack(body.timeout_ms, body.validate_only)
     out.append(0)
 
@@ -433,37 +265,18 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("CreateTopicsResponse.topics", size, left)
-        topics_2 = []
-        for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("CreateTopicsResponse.name")
-            (error_code_5,) = _H.unpack_from(data, at)
-            at += 2
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                error_message_6 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_6 = None
-            else:
-                raise malformed("a negative length")
-            item3 = _new(CreatableTopicResult, (name_4, None, error_code_5, error_message_6, 0, -1, -1, ()))
-            topics_2.append(item3)
-    else:
+    size, at, left = read_count(data, at, left, 6, "CreateTopicsResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        name_4, at = read_string(data, at)
+        if name_4 is None:
+            raise null_in("CreateTopicsResponse.name")
+        (error_code_5,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_6, at = read_string(data, at)
+        item3 = _new(CreatableTopicResult, (name_4, None, error_code_5, error_message_6, 0, -1, -1, ()))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("CreateTopicsResponse.topics")
     return _new(CreateTopicsResponse, (throttle_time_ms_1, topics_2)), at
 
@@ -472,157 +285,73 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        out += _H.pack(item2.error_code)
+        write_string(out, item2.error_message)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[CreateTopicsResponse, int]:
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 12 or left < 0:
-            raise too_many("CreateTopicsResponse.topics", size, left)
-        topics_2 = []
+    size, at, left = read_compact_count(data, at, left, 12, "CreateTopicsResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        name_4, at = read_compact_string(data, at)
+        if name_4 is None:
+            raise null_in("CreateTopicsResponse.name")
+        topic_id_5: Any = None
+        if version >= 7:
+            topic_id_5 = read_uuid(data[at : at + 16])
+            at += 16
+        (error_code_6,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_7, at = read_compact_string(data, at)
+        num_partitions_8, replication_factor_9 = _IH.unpack_from(data, at)
+        at += 6
+        size, at, left = read_compact_count(data, at, left, 6, "CreateTopicsResponse.configs")
+        configs_10: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
+            name_12, at = read_compact_string(data, at)
+            if name_12 is None:
                 raise null_in("CreateTopicsResponse.name")
-            topic_id_5 = None
-            if version >= 7:
-                topic_id_5 = read_uuid(data[at : at + 16])
-                at += 16
-            (error_code_6,) = _H.unpack_from(data, at)
-            at += 2
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                error_message_7 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_7 = None
+            value_13, at = read_compact_string(data, at)
+            read_only_14, config_source_15, is_sensitive_16 = _TBT.unpack_from(data, at)
+            at += 3
+            if data[at]:
+                at = skip_tags(data, at)
             else:
-                raise malformed("a negative length")
-            num_partitions_8, replication_factor_9 = _IH.unpack_from(data, at)
-            at += 6
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("CreateTopicsResponse.configs", size, left)
-                configs_10 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        name_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("CreateTopicsResponse.name")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        value_13 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        value_13 = None
-                    else:
-                        raise malformed("a negative length")
-                    read_only_14, config_source_15, is_sensitive_16 = _TBT.unpack_from(data, at)
-                    at += 3
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item11 = _new(
-                        CreatableTopicConfigs,
-                        (name_12, value_13, read_only_14, config_source_15, is_sensitive_16),
-                    )
-                    configs_10.append(item11)
-            elif size == -1:
-                configs_10 = None
-            else:
-                raise malformed("a negative length")
-            topic_config_error_code_17 = 0
-            tags, at = read_tags(data, at)
-            for tag18, start, stop in tags:
-                if tag18 == 0:
-                    at = start
-                    (topic_config_error_code_17,) = _H.unpack_from(data, at)
-                    at += 2
-                    if at != stop:
-                        raise malformed("a tagged field of another length than it says")
-                at = stop
-            item3 = _new(
-                CreatableTopicResult,
-                (
-                    name_4,
-                    topic_id_5,
-                    error_code_6,
-                    error_message_7,
-                    topic_config_error_code_17,
-                    num_partitions_8,
-                    replication_factor_9,
-                    configs_10,
-                ),
+                at += 1
+            item11 = _new(
+                CreatableTopicConfigs, (name_12, value_13, read_only_14, config_source_15, is_sensitive_16)
             )
-            topics_2.append(item3)
-    else:
+            configs_10.append(item11)
+        topic_config_error_code_17: Any = 0
+        tags, at = read_tags(data, at)
+        for tag18, start, stop in tags:
+            if tag18 == 0:
+                at = start
+                (topic_config_error_code_17,) = _H.unpack_from(data, at)
+                at += 2
+                if at != stop:
+                    raise malformed("a tagged field of another length than it says")
+            at = stop
+        item3 = _new(
+            CreatableTopicResult,
+            (
+                name_4,
+                topic_id_5,
+                error_code_6,
+                error_message_7,
+                topic_config_error_code_17,
+                num_partitions_8,
+                replication_factor_9,
+                configs_10,
+            ),
+        )
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("CreateTopicsResponse.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -634,66 +363,30 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            if version >= 7:
-                uuid = item2.topic_id
-                out += NO_UUID if uuid is None else uuid.bytes
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _IH.pack(item2.num_partitions, item2.replication_factor)
-            configs_3 = item2.configs
-            if configs_3 is None:
-                out += b"\x00"
-            else:
-                size = len(configs_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in configs_3:
-                    value = item4.name
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.value
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out += _TBT.pack(item4.read_only, item4.config_source, item4.is_sensitive)
-                    out.append(0)
-            tags5 = []
-            topic_config_error_code_6 = getattr(item2, "topic_config_error_code", 0)
-            if not (topic_config_error_code_6 == 0):
-                whole7, out = out, bytearray()
-                out += _H.pack(topic_config_error_code_6)
-                tags5.append((0, out))
-                out = whole7
-            write_tags(out, tags5)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.name)
+        if version >= 7:
+            uuid = item2.topic_id
+            out += NO_UUID if uuid is None else uuid.bytes
+        out += _H.pack(item2.error_code)
+        write_compact_string(out, item2.error_message)
+        out += _IH.pack(item2.num_partitions, item2.replication_factor)
+        configs_3 = item2.configs
+        write_compact_count(out, configs_3)
+        for item4 in configs_3 or ():
+            write_compact_string(out, item4.name)
+            write_compact_string(out, item4.value)
+            out += _TBT.pack(item4.read_only, item4.config_source, item4.is_sensitive)
+            out.append(0)
+        tags5 = []
+        topic_config_error_code_6 = getattr(item2, "topic_config_error_code", 0)
+        if topic_config_error_code_6 != 0:
+            whole7, out = out, bytearray()
+            out += _H.pack(topic_config_error_code_6)
+            tags5.append((0, out))
+            out = whole7
+        write_tags(out, tags5)
     out.append(0)
 
 

@@ -6,7 +6,19 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
 _B = Struct(">b")
 _BB = Struct(">bb")
@@ -63,64 +75,32 @@ class DeleteAclsResponse(NamedTuple):
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DeleteAclsRequest, int]:
     del version
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 10 or left < 0:
-            raise too_many("DeleteAclsRequest.filters", size, left)
-        filters_1 = []
-        for _ in range(size):
-            (resource_type_filter_3,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                resource_name_filter_4 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                resource_name_filter_4 = None
-            else:
-                raise malformed("a negative length")
-            (pattern_type_filter_5,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                principal_filter_6 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                principal_filter_6 = None
-            else:
-                raise malformed("a negative length")
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                host_filter_7 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                host_filter_7 = None
-            else:
-                raise malformed("a negative length")
-            operation_8, permission_type_9 = _BB.unpack_from(data, at)
-            at += 2
-            item2 = _new(
-                DeleteAclsFilter,
-                (
-                    resource_type_filter_3,
-                    resource_name_filter_4,
-                    pattern_type_filter_5,
-                    principal_filter_6,
-                    host_filter_7,
-                    operation_8,
-                    permission_type_9,
-                ),
-            )
-            filters_1.append(item2)
-    else:
+    size, at, left = read_count(data, at, left, 10, "DeleteAclsRequest.filters")
+    filters_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_filter_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_filter_4, at = read_string(data, at)
+        (pattern_type_filter_5,) = _B.unpack_from(data, at)
+        at += 1
+        principal_filter_6, at = read_string(data, at)
+        host_filter_7, at = read_string(data, at)
+        operation_8, permission_type_9 = _BB.unpack_from(data, at)
+        at += 2
+        item2 = _new(
+            DeleteAclsFilter,
+            (
+                resource_type_filter_3,
+                resource_name_filter_4,
+                pattern_type_filter_5,
+                principal_filter_6,
+                host_filter_7,
+                operation_8,
+                permission_type_9,
+            ),
+        )
+        filters_1.append(item2)
+    if filters_1 is None:
         raise null_in("DeleteAclsRequest.filters")
     return _new(DeleteAclsRequest, (filters_1,)), at
 
@@ -128,119 +108,48 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     filters_1 = body.filters
-    if filters_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(filters_1))
-        for item2 in filters_1:
-            out += _B.pack(item2.resource_type_filter)
-            value = item2.resource_name_filter
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _B.pack(item2.pattern_type_filter)
-            value = item2.principal_filter
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            value = item2.host_filter
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _BB.pack(item2.operation, item2.permission_type)
+    write_count(out, filters_1)
+    for item2 in filters_1 or ():
+        out += _B.pack(item2.resource_type_filter)
+        write_string(out, item2.resource_name_filter)
+        out += _B.pack(item2.pattern_type_filter)
+        write_string(out, item2.principal_filter)
+        write_string(out, item2.host_filter)
+        out += _BB.pack(item2.operation, item2.permission_type)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[DeleteAclsRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 8 or left < 0:
-            raise too_many("DeleteAclsRequest.filters", size, left)
-        filters_1 = []
-        for _ in range(size):
-            (resource_type_filter_3,) = _B.unpack_from(data, at)
+    size, at, left = read_compact_count(data, at, left, 8, "DeleteAclsRequest.filters")
+    filters_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_filter_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_filter_4, at = read_compact_string(data, at)
+        (pattern_type_filter_5,) = _B.unpack_from(data, at)
+        at += 1
+        principal_filter_6, at = read_compact_string(data, at)
+        host_filter_7, at = read_compact_string(data, at)
+        operation_8, permission_type_9 = _BB.unpack_from(data, at)
+        at += 2
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
             at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                resource_name_filter_4 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                resource_name_filter_4 = None
-            else:
-                raise malformed("a negative length")
-            (pattern_type_filter_5,) = _B.unpack_from(data, at)
-            at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                principal_filter_6 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                principal_filter_6 = None
-            else:
-                raise malformed("a negative length")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                host_filter_7 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                host_filter_7 = None
-            else:
-                raise malformed("a negative length")
-            operation_8, permission_type_9 = _BB.unpack_from(data, at)
-            at += 2
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item2 = _new(
-                DeleteAclsFilter,
-                (
-                    resource_type_filter_3,
-                    resource_name_filter_4,
-                    pattern_type_filter_5,
-                    principal_filter_6,
-                    host_filter_7,
-                    operation_8,
-                    permission_type_9,
-                ),
-            )
-            filters_1.append(item2)
-    else:
+        item2 = _new(
+            DeleteAclsFilter,
+            (
+                resource_type_filter_3,
+                resource_name_filter_4,
+                pattern_type_filter_5,
+                principal_filter_6,
+                host_filter_7,
+                operation_8,
+                permission_type_9,
+            ),
+        )
+        filters_1.append(item2)
+    if filters_1 is None:
         raise null_in("DeleteAclsRequest.filters")
     if data[at]:
         at = skip_tags(data, at)
@@ -252,40 +161,15 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     filters_1 = body.filters
-    if filters_1 is None:
-        out += b"\x00"
-    else:
-        size = len(filters_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in filters_1:
-            out += _B.pack(item2.resource_type_filter)
-            value = item2.resource_name_filter
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _B.pack(item2.pattern_type_filter)
-            value = item2.principal_filter
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            value = item2.host_filter
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _BB.pack(item2.operation, item2.permission_type)
-            out.append(0)
+    write_compact_count(out, filters_1)
+    for item2 in filters_1 or ():
+        out += _B.pack(item2.resource_type_filter)
+        write_compact_string(out, item2.resource_name_filter)
+        out += _B.pack(item2.pattern_type_filter)
+        write_compact_string(out, item2.principal_filter)
+        write_compact_string(out, item2.host_filter)
+        out += _BB.pack(item2.operation, item2.permission_type)
+        out.append(0)
     out.append(0)
 
 
@@ -301,96 +185,53 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 8 or left < 0:
-            raise too_many("DeleteAclsResponse.filter_results", size, left)
-        filter_results_2 = []
+    size, at, left = read_count(data, at, left, 8, "DeleteAclsResponse.filter_results")
+    filter_results_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_string(data, at)
+        size, at, left = read_count(data, at, left, 14, "DeleteAclsResponse.matching_acls")
+        matching_acls_6: Any = None if size < 0 else []
         for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
+            (error_code_8,) = _H.unpack_from(data, at)
             at += 2
-            (size,) = _H.unpack_from(data, at)
+            error_message_9, at = read_string(data, at)
+            (resource_type_10,) = _B.unpack_from(data, at)
+            at += 1
+            resource_name_11, at = read_string(data, at)
+            if resource_name_11 is None:
+                raise null_in("DeleteAclsResponse.resource_name")
+            (pattern_type_12,) = _B.unpack_from(data, at)
+            at += 1
+            principal_13, at = read_string(data, at)
+            if principal_13 is None:
+                raise null_in("DeleteAclsResponse.principal")
+            host_14, at = read_string(data, at)
+            if host_14 is None:
+                raise null_in("DeleteAclsResponse.host")
+            operation_15, permission_type_16 = _BB.unpack_from(data, at)
             at += 2
-            if size >= 0:
-                end = at + size
-                error_message_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_5 = None
-            else:
-                raise malformed("a negative length")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 14 or left < 0:
-                    raise too_many("DeleteAclsResponse.matching_acls", size, left)
-                matching_acls_6 = []
-                for _ in range(size):
-                    (error_code_8,) = _H.unpack_from(data, at)
-                    at += 2
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        error_message_9 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        error_message_9 = None
-                    else:
-                        raise malformed("a negative length")
-                    (resource_type_10,) = _B.unpack_from(data, at)
-                    at += 1
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        resource_name_11 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DeleteAclsResponse.resource_name")
-                    (pattern_type_12,) = _B.unpack_from(data, at)
-                    at += 1
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        principal_13 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DeleteAclsResponse.principal")
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        host_14 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DeleteAclsResponse.host")
-                    operation_15, permission_type_16 = _BB.unpack_from(data, at)
-                    at += 2
-                    item7 = _new(
-                        DeleteAclsMatchingAcl,
-                        (
-                            error_code_8,
-                            error_message_9,
-                            resource_type_10,
-                            resource_name_11,
-                            pattern_type_12,
-                            principal_13,
-                            host_14,
-                            operation_15,
-                            permission_type_16,
-                        ),
-                    )
-                    matching_acls_6.append(item7)
-            else:
-                raise null_in("DeleteAclsResponse.matching_acls")
-            item3 = _new(DeleteAclsFilterResult, (error_code_4, error_message_5, matching_acls_6))
-            filter_results_2.append(item3)
-    else:
+            item7 = _new(
+                DeleteAclsMatchingAcl,
+                (
+                    error_code_8,
+                    error_message_9,
+                    resource_type_10,
+                    resource_name_11,
+                    pattern_type_12,
+                    principal_13,
+                    host_14,
+                    operation_15,
+                    permission_type_16,
+                ),
+            )
+            matching_acls_6.append(item7)
+        if matching_acls_6 is None:
+            raise null_in("DeleteAclsResponse.matching_acls")
+        item3 = _new(DeleteAclsFilterResult, (error_code_4, error_message_5, matching_acls_6))
+        filter_results_2.append(item3)
+    if filter_results_2 is None:
         raise null_in("DeleteAclsResponse.filter_results")
     return _new(DeleteAclsResponse, (throttle_time_ms_1, filter_results_2)), at
 
@@ -399,192 +240,82 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     filter_results_1 = body.filter_results
-    if filter_results_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(filter_results_1))
-        for item2 in filter_results_1:
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            matching_acls_3 = item2.matching_acls
-            if matching_acls_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(matching_acls_3))
-                for item4 in matching_acls_3:
-                    out += _H.pack(item4.error_code)
-                    value = item4.error_message
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    out += _B.pack(item4.resource_type)
-                    value = item4.resource_name
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    out += _B.pack(item4.pattern_type)
-                    value = item4.principal
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    value = item4.host
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    out += _BB.pack(item4.operation, item4.permission_type)
+    write_count(out, filter_results_1)
+    for item2 in filter_results_1 or ():
+        out += _H.pack(item2.error_code)
+        write_string(out, item2.error_message)
+        matching_acls_3 = item2.matching_acls
+        write_count(out, matching_acls_3)
+        for item4 in matching_acls_3 or ():
+            out += _H.pack(item4.error_code)
+            write_string(out, item4.error_message)
+            out += _B.pack(item4.resource_type)
+            write_string(out, item4.resource_name)
+            out += _B.pack(item4.pattern_type)
+            write_string(out, item4.principal)
+            write_string(out, item4.host)
+            out += _BB.pack(item4.operation, item4.permission_type)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[DeleteAclsResponse, int]:
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 5 or left < 0:
-            raise too_many("DeleteAclsResponse.filter_results", size, left)
-        filter_results_2 = []
+    size, at, left = read_compact_count(data, at, left, 5, "DeleteAclsResponse.filter_results")
+    filter_results_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_compact_string(data, at)
+        size, at, left = read_compact_count(data, at, left, 11, "DeleteAclsResponse.matching_acls")
+        matching_acls_6: Any = None if size < 0 else []
         for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
+            (error_code_8,) = _H.unpack_from(data, at)
             at += 2
-            size = data[at]
+            error_message_9, at = read_compact_string(data, at)
+            (resource_type_10,) = _B.unpack_from(data, at)
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                error_message_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                error_message_5 = None
-            else:
-                raise malformed("a negative length")
-            size = data[at]
+            resource_name_11, at = read_compact_string(data, at)
+            if resource_name_11 is None:
+                raise null_in("DeleteAclsResponse.resource_name")
+            (pattern_type_12,) = _B.unpack_from(data, at)
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 11 or left < 0:
-                    raise too_many("DeleteAclsResponse.matching_acls", size, left)
-                matching_acls_6 = []
-                for _ in range(size):
-                    (error_code_8,) = _H.unpack_from(data, at)
-                    at += 2
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        error_message_9 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        error_message_9 = None
-                    else:
-                        raise malformed("a negative length")
-                    (resource_type_10,) = _B.unpack_from(data, at)
-                    at += 1
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        resource_name_11 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DeleteAclsResponse.resource_name")
-                    (pattern_type_12,) = _B.unpack_from(data, at)
-                    at += 1
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        principal_13 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DeleteAclsResponse.principal")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        host_14 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DeleteAclsResponse.host")
-                    operation_15, permission_type_16 = _BB.unpack_from(data, at)
-                    at += 2
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item7 = _new(
-                        DeleteAclsMatchingAcl,
-                        (
-                            error_code_8,
-                            error_message_9,
-                            resource_type_10,
-                            resource_name_11,
-                            pattern_type_12,
-                            principal_13,
-                            host_14,
-                            operation_15,
-                            permission_type_16,
-                        ),
-                    )
-                    matching_acls_6.append(item7)
-            else:
-                raise null_in("DeleteAclsResponse.matching_acls")
+            principal_13, at = read_compact_string(data, at)
+            if principal_13 is None:
+                raise null_in("DeleteAclsResponse.principal")
+            host_14, at = read_compact_string(data, at)
+            if host_14 is None:
+                raise null_in("DeleteAclsResponse.host")
+            operation_15, permission_type_16 = _BB.unpack_from(data, at)
+            at += 2
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item3 = _new(DeleteAclsFilterResult, (error_code_4, error_message_5, matching_acls_6))
-            filter_results_2.append(item3)
-    else:
+            item7 = _new(
+                DeleteAclsMatchingAcl,
+                (
+                    error_code_8,
+                    error_message_9,
+                    resource_type_10,
+                    resource_name_11,
+                    pattern_type_12,
+                    principal_13,
+                    host_14,
+                    operation_15,
+                    permission_type_16,
+                ),
+            )
+            matching_acls_6.append(item7)
+        if matching_acls_6 is None:
+            raise null_in("DeleteAclsResponse.matching_acls")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(DeleteAclsFilterResult, (error_code_4, error_message_5, matching_acls_6))
+        filter_results_2.append(item3)
+    if filter_results_2 is None:
         raise null_in("DeleteAclsResponse.filter_results")
     if data[at]:
         at = skip_tags(data, at)
@@ -597,66 +328,23 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     filter_results_1 = body.filter_results
-    if filter_results_1 is None:
-        out += b"\x00"
-    else:
-        size = len(filter_results_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in filter_results_1:
-            out += _H.pack(item2.error_code)
-            value = item2.error_message
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            matching_acls_3 = item2.matching_acls
-            if matching_acls_3 is None:
-                out += b"\x00"
-            else:
-                size = len(matching_acls_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in matching_acls_3:
-                    out += _H.pack(item4.error_code)
-                    value = item4.error_message
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out += _B.pack(item4.resource_type)
-                    value = item4.resource_name
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out += _B.pack(item4.pattern_type)
-                    value = item4.principal
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.host
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out += _BB.pack(item4.operation, item4.permission_type)
-                    out.append(0)
+    write_compact_count(out, filter_results_1)
+    for item2 in filter_results_1 or ():
+        out += _H.pack(item2.error_code)
+        write_compact_string(out, item2.error_message)
+        matching_acls_3 = item2.matching_acls
+        write_compact_count(out, matching_acls_3)
+        for item4 in matching_acls_3 or ():
+            out += _H.pack(item4.error_code)
+            write_compact_string(out, item4.error_message)
+            out += _B.pack(item4.resource_type)
+            write_compact_string(out, item4.resource_name)
+            out += _B.pack(item4.pattern_type)
+            write_compact_string(out, item4.principal)
+            write_compact_string(out, item4.host)
+            out += _BB.pack(item4.operation, item4.permission_type)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 

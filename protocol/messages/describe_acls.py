@@ -6,12 +6,22 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
 _B = Struct(">b")
 _BB = Struct(">bb")
-_H = Struct(">h")
-_I = Struct(">i")
 _IH = Struct(">ih")
 
 
@@ -59,38 +69,11 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
     del left
     (resource_type_filter_1,) = _B.unpack_from(data, at)
     at += 1
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        resource_name_filter_2 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        resource_name_filter_2 = None
-    else:
-        raise malformed("a negative length")
+    resource_name_filter_2, at = read_string(data, at)
     (pattern_type_filter_3,) = _B.unpack_from(data, at)
     at += 1
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        principal_filter_4 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        principal_filter_4 = None
-    else:
-        raise malformed("a negative length")
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        host_filter_5 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        host_filter_5 = None
-    else:
-        raise malformed("a negative length")
+    principal_filter_4, at = read_string(data, at)
+    host_filter_5, at = read_string(data, at)
     operation_6, permission_type_7 = _BB.unpack_from(data, at)
     at += 2
     return _new(
@@ -110,28 +93,10 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _B.pack(body.resource_type_filter)
-    value = body.resource_name_filter
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.resource_name_filter)
     out += _B.pack(body.pattern_type_filter)
-    value = body.principal_filter
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
-    value = body.host_filter
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.principal_filter)
+    write_string(out, body.host_filter)
     out += _BB.pack(body.operation, body.permission_type)
 
 
@@ -140,53 +105,11 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
     del left
     (resource_type_filter_1,) = _B.unpack_from(data, at)
     at += 1
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        resource_name_filter_2 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        resource_name_filter_2 = None
-    else:
-        raise malformed("a negative length")
+    resource_name_filter_2, at = read_compact_string(data, at)
     (pattern_type_filter_3,) = _B.unpack_from(data, at)
     at += 1
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        principal_filter_4 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        principal_filter_4 = None
-    else:
-        raise malformed("a negative length")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        host_filter_5 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        host_filter_5 = None
-    else:
-        raise malformed("a negative length")
+    principal_filter_4, at = read_compact_string(data, at)
+    host_filter_5, at = read_compact_string(data, at)
     operation_6, permission_type_7 = _BB.unpack_from(data, at)
     at += 2
     if data[at]:
@@ -210,31 +133,10 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _B.pack(body.resource_type_filter)
-    value = body.resource_name_filter
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.resource_name_filter)
     out += _B.pack(body.pattern_type_filter)
-    value = body.principal_filter
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
-    value = body.host_filter
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.principal_filter)
+    write_compact_string(out, body.host_filter)
     out += _BB.pack(body.operation, body.permission_type)
     out.append(0)
 
@@ -251,69 +153,35 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     del version
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        error_message_3 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_3 = None
-    else:
-        raise malformed("a negative length")
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 8 or left < 0:
-            raise too_many("DescribeAclsResponse.resources", size, left)
-        resources_4 = []
+    error_message_3, at = read_string(data, at)
+    size, at, left = read_count(data, at, left, 8, "DescribeAclsResponse.resources")
+    resources_4: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_6,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_7, at = read_string(data, at)
+        if resource_name_7 is None:
+            raise null_in("DescribeAclsResponse.resource_name")
+        (pattern_type_8,) = _B.unpack_from(data, at)
+        at += 1
+        size, at, left = read_count(data, at, left, 6, "DescribeAclsResponse.acls")
+        acls_9: Any = None if size < 0 else []
         for _ in range(size):
-            (resource_type_6,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
+            principal_11, at = read_string(data, at)
+            if principal_11 is None:
+                raise null_in("DescribeAclsResponse.principal")
+            host_12, at = read_string(data, at)
+            if host_12 is None:
+                raise null_in("DescribeAclsResponse.host")
+            operation_13, permission_type_14 = _BB.unpack_from(data, at)
             at += 2
-            if size >= 0:
-                end = at + size
-                resource_name_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeAclsResponse.resource_name")
-            (pattern_type_8,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("DescribeAclsResponse.acls", size, left)
-                acls_9 = []
-                for _ in range(size):
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        principal_11 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeAclsResponse.principal")
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        host_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeAclsResponse.host")
-                    operation_13, permission_type_14 = _BB.unpack_from(data, at)
-                    at += 2
-                    item10 = _new(AclDescription, (principal_11, host_12, operation_13, permission_type_14))
-                    acls_9.append(item10)
-            else:
-                raise null_in("DescribeAclsResponse.acls")
-            item5 = _new(DescribeAclsResource, (resource_type_6, resource_name_7, pattern_type_8, acls_9))
-            resources_4.append(item5)
-    else:
+            item10 = _new(AclDescription, (principal_11, host_12, operation_13, permission_type_14))
+            acls_9.append(item10)
+        if acls_9 is None:
+            raise null_in("DescribeAclsResponse.acls")
+        item5 = _new(DescribeAclsResource, (resource_type_6, resource_name_7, pattern_type_8, acls_9))
+        resources_4.append(item5)
+    if resources_4 is None:
         raise null_in("DescribeAclsResponse.resources")
     return _new(DescribeAclsResponse, (throttle_time_ms_1, error_code_2, error_message_3, resources_4)), at
 
@@ -321,152 +189,62 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
 def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _IH.pack(body.throttle_time_ms, body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.error_message)
     resources_1 = body.resources
-    if resources_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(resources_1))
-        for item2 in resources_1:
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _B.pack(item2.pattern_type)
-            acls_3 = item2.acls
-            if acls_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(acls_3))
-                for item4 in acls_3:
-                    value = item4.principal
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    value = item4.host
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    out += _BB.pack(item4.operation, item4.permission_type)
+    write_count(out, resources_1)
+    for item2 in resources_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_string(out, item2.resource_name)
+        out += _B.pack(item2.pattern_type)
+        acls_3 = item2.acls
+        write_count(out, acls_3)
+        for item4 in acls_3 or ():
+            write_string(out, item4.principal)
+            write_string(out, item4.host)
+            out += _BB.pack(item4.operation, item4.permission_type)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[DescribeAclsResponse, int]:
     del version
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        error_message_3 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_3 = None
-    else:
-        raise malformed("a negative length")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 5 or left < 0:
-            raise too_many("DescribeAclsResponse.resources", size, left)
-        resources_4 = []
+    error_message_3, at = read_compact_string(data, at)
+    size, at, left = read_compact_count(data, at, left, 5, "DescribeAclsResponse.resources")
+    resources_4: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_6,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_7, at = read_compact_string(data, at)
+        if resource_name_7 is None:
+            raise null_in("DescribeAclsResponse.resource_name")
+        (pattern_type_8,) = _B.unpack_from(data, at)
+        at += 1
+        size, at, left = read_compact_count(data, at, left, 5, "DescribeAclsResponse.acls")
+        acls_9: Any = None if size < 0 else []
         for _ in range(size):
-            (resource_type_6,) = _B.unpack_from(data, at)
-            at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                resource_name_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeAclsResponse.resource_name")
-            (pattern_type_8,) = _B.unpack_from(data, at)
-            at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 5 or left < 0:
-                    raise too_many("DescribeAclsResponse.acls", size, left)
-                acls_9 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        principal_11 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeAclsResponse.principal")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        host_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeAclsResponse.host")
-                    operation_13, permission_type_14 = _BB.unpack_from(data, at)
-                    at += 2
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item10 = _new(AclDescription, (principal_11, host_12, operation_13, permission_type_14))
-                    acls_9.append(item10)
-            else:
-                raise null_in("DescribeAclsResponse.acls")
+            principal_11, at = read_compact_string(data, at)
+            if principal_11 is None:
+                raise null_in("DescribeAclsResponse.principal")
+            host_12, at = read_compact_string(data, at)
+            if host_12 is None:
+                raise null_in("DescribeAclsResponse.host")
+            operation_13, permission_type_14 = _BB.unpack_from(data, at)
+            at += 2
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item5 = _new(DescribeAclsResource, (resource_type_6, resource_name_7, pattern_type_8, acls_9))
-            resources_4.append(item5)
-    else:
+            item10 = _new(AclDescription, (principal_11, host_12, operation_13, permission_type_14))
+            acls_9.append(item10)
+        if acls_9 is None:
+            raise null_in("DescribeAclsResponse.acls")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item5 = _new(DescribeAclsResource, (resource_type_6, resource_name_7, pattern_type_8, acls_9))
+        resources_4.append(item5)
+    if resources_4 is None:
         raise null_in("DescribeAclsResponse.resources")
     if data[at]:
         at = skip_tags(data, at)
@@ -478,57 +256,21 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _IH.pack(body.throttle_time_ms, body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.error_message)
     resources_1 = body.resources
-    if resources_1 is None:
-        out += b"\x00"
-    else:
-        size = len(resources_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in resources_1:
-            out += _B.pack(item2.resource_type)
-            value = item2.resource_name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _B.pack(item2.pattern_type)
-            acls_3 = item2.acls
-            if acls_3 is None:
-                out += b"\x00"
-            else:
-                size = len(acls_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in acls_3:
-                    value = item4.principal
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.host
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out += _BB.pack(item4.operation, item4.permission_type)
-                    out.append(0)
+    write_compact_count(out, resources_1)
+    for item2 in resources_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_compact_string(out, item2.resource_name)
+        out += _B.pack(item2.pattern_type)
+        acls_3 = item2.acls
+        write_compact_count(out, acls_3)
+        for item4 in acls_3 or ():
+            write_compact_string(out, item4.principal)
+            write_compact_string(out, item4.host)
+            out += _BB.pack(item4.operation, item4.permission_type)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 

@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
 _T = Struct(">?")
 _B = Struct(">b")
 _D = Struct(">d")
-_H = Struct(">h")
-_I = Struct(">i")
 _IH = Struct(">ih")
 
 
@@ -65,37 +75,18 @@ def _read_request_classic(
     data: Any, at: int, version: int, left: int
 ) -> tuple[DescribeClientQuotasRequest, int]:
     del version
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 5 or left < 0:
-            raise too_many("DescribeClientQuotasRequest.components", size, left)
-        components_1 = []
-        for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                entity_type_3 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeClientQuotasRequest.entity_type")
-            (match_type_4,) = _B.unpack_from(data, at)
-            at += 1
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                match_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                match_5 = None
-            else:
-                raise malformed("a negative length")
-            item2 = _new(ComponentData, (entity_type_3, match_type_4, match_5))
-            components_1.append(item2)
-    else:
+    size, at, left = read_count(data, at, left, 5, "DescribeClientQuotasRequest.components")
+    components_1: Any = None if size < 0 else []
+    for _ in range(size):
+        entity_type_3, at = read_string(data, at)
+        if entity_type_3 is None:
+            raise null_in("DescribeClientQuotasRequest.entity_type")
+        (match_type_4,) = _B.unpack_from(data, at)
+        at += 1
+        match_5, at = read_string(data, at)
+        item2 = _new(ComponentData, (entity_type_3, match_type_4, match_5))
+        components_1.append(item2)
+    if components_1 is None:
         raise null_in("DescribeClientQuotasRequest.components")
     (strict_6,) = _T.unpack_from(data, at)
     at += 1
@@ -105,26 +96,11 @@ def _read_request_classic(
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     components_1 = body.components
-    if components_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(components_1))
-        for item2 in components_1:
-            value = item2.entity_type
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            out += _B.pack(item2.match_type)
-            value = item2.match
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
+    write_count(out, components_1)
+    for item2 in components_1 or ():
+        write_string(out, item2.entity_type)
+        out += _B.pack(item2.match_type)
+        write_string(out, item2.match)
     out += _T.pack(body.strict)
 
 
@@ -132,54 +108,22 @@ def _read_request_flexible(
     data: Any, at: int, version: int, left: int
 ) -> tuple[DescribeClientQuotasRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 4 or left < 0:
-            raise too_many("DescribeClientQuotasRequest.components", size, left)
-        components_1 = []
-        for _ in range(size):
-            size = data[at]
+    size, at, left = read_compact_count(data, at, left, 4, "DescribeClientQuotasRequest.components")
+    components_1: Any = None if size < 0 else []
+    for _ in range(size):
+        entity_type_3, at = read_compact_string(data, at)
+        if entity_type_3 is None:
+            raise null_in("DescribeClientQuotasRequest.entity_type")
+        (match_type_4,) = _B.unpack_from(data, at)
+        at += 1
+        match_5, at = read_compact_string(data, at)
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                entity_type_3 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeClientQuotasRequest.entity_type")
-            (match_type_4,) = _B.unpack_from(data, at)
-            at += 1
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                match_5 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                match_5 = None
-            else:
-                raise malformed("a negative length")
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item2 = _new(ComponentData, (entity_type_3, match_type_4, match_5))
-            components_1.append(item2)
-    else:
+        item2 = _new(ComponentData, (entity_type_3, match_type_4, match_5))
+        components_1.append(item2)
+    if components_1 is None:
         raise null_in("DescribeClientQuotasRequest.components")
     (strict_6,) = _T.unpack_from(data, at)
     at += 1
@@ -193,30 +137,12 @@ def _read_request_flexible(
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     components_1 = body.components
-    if components_1 is None:
-        out += b"\x00"
-    else:
-        size = len(components_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in components_1:
-            value = item2.entity_type
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _B.pack(item2.match_type)
-            value = item2.match
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out.append(0)
+    write_compact_count(out, components_1)
+    for item2 in components_1 or ():
+        write_compact_string(out, item2.entity_type)
+        out += _B.pack(item2.match_type)
+        write_compact_string(out, item2.match)
+        out.append(0)
     out += _T.pack(body.strict)
     out.append(0)
 
@@ -235,82 +161,35 @@ def _read_response_classic(
     del version
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        error_message_3 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_3 = None
-    else:
-        raise malformed("a negative length")
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 8 or left < 0:
-            raise too_many("DescribeClientQuotasResponse.entries", size, left)
-        entries_4 = []
+    error_message_3, at = read_string(data, at)
+    size, at, left = read_count(data, at, left, 8, "DescribeClientQuotasResponse.entries")
+    entries_4: Any = None if size < 0 else []
+    for _ in range(size):
+        size, at, left = read_count(data, at, left, 4, "DescribeClientQuotasResponse.entity")
+        entity_6: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 4 or left < 0:
-                    raise too_many("DescribeClientQuotasResponse.entity", size, left)
-                entity_6 = []
-                for _ in range(size):
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        entity_type_8 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeClientQuotasResponse.entity_type")
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        entity_name_9 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        entity_name_9 = None
-                    else:
-                        raise malformed("a negative length")
-                    item7 = _new(EntityData, (entity_type_8, entity_name_9))
-                    entity_6.append(item7)
-            else:
-                raise null_in("DescribeClientQuotasResponse.entity")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 10 or left < 0:
-                    raise too_many("DescribeClientQuotasResponse.values", size, left)
-                values_10 = []
-                for _ in range(size):
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        key_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeClientQuotasResponse.key")
-                    (value_13,) = _D.unpack_from(data, at)
-                    at += 8
-                    item11 = _new(ValueData, (key_12, value_13))
-                    values_10.append(item11)
-            else:
-                raise null_in("DescribeClientQuotasResponse.values")
-            item5 = _new(EntryData, (entity_6, values_10))
-            entries_4.append(item5)
-    elif size == -1:
-        entries_4 = None
-    else:
-        raise malformed("a negative length")
+            entity_type_8, at = read_string(data, at)
+            if entity_type_8 is None:
+                raise null_in("DescribeClientQuotasResponse.entity_type")
+            entity_name_9, at = read_string(data, at)
+            item7 = _new(EntityData, (entity_type_8, entity_name_9))
+            entity_6.append(item7)
+        if entity_6 is None:
+            raise null_in("DescribeClientQuotasResponse.entity")
+        size, at, left = read_count(data, at, left, 10, "DescribeClientQuotasResponse.values")
+        values_10: Any = None if size < 0 else []
+        for _ in range(size):
+            key_12, at = read_string(data, at)
+            if key_12 is None:
+                raise null_in("DescribeClientQuotasResponse.key")
+            (value_13,) = _D.unpack_from(data, at)
+            at += 8
+            item11 = _new(ValueData, (key_12, value_13))
+            values_10.append(item11)
+        if values_10 is None:
+            raise null_in("DescribeClientQuotasResponse.values")
+        item5 = _new(EntryData, (entity_6, values_10))
+        entries_4.append(item5)
     return _new(
         DescribeClientQuotasResponse, (throttle_time_ms_1, error_code_2, error_message_3, entries_4)
     ), at
@@ -319,53 +198,20 @@ def _read_response_classic(
 def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _IH.pack(body.throttle_time_ms, body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.error_message)
     entries_1 = body.entries
-    if entries_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(entries_1))
-        for item2 in entries_1:
-            entity_3 = item2.entity
-            if entity_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(entity_3))
-                for item4 in entity_3:
-                    value = item4.entity_type
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    value = item4.entity_name
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-            values_5 = item2.values
-            if values_5 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(values_5))
-                for item6 in values_5:
-                    value = item6.key
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    out += _D.pack(item6.value)
+    write_count(out, entries_1)
+    for item2 in entries_1 or ():
+        entity_3 = item2.entity
+        write_count(out, entity_3)
+        for item4 in entity_3 or ():
+            write_string(out, item4.entity_type)
+            write_string(out, item4.entity_name)
+        values_5 = item2.values
+        write_count(out, values_5)
+        for item6 in values_5 or ():
+            write_string(out, item6.key)
+            out += _D.pack(item6.value)
 
 
 def _read_response_flexible(
@@ -374,123 +220,47 @@ def _read_response_flexible(
     del version
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        error_message_3 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_3 = None
-    else:
-        raise malformed("a negative length")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("DescribeClientQuotasResponse.entries", size, left)
-        entries_4 = []
+    error_message_3, at = read_compact_string(data, at)
+    size, at, left = read_compact_count(data, at, left, 3, "DescribeClientQuotasResponse.entries")
+    entries_4: Any = None if size < 0 else []
+    for _ in range(size):
+        size, at, left = read_compact_count(data, at, left, 3, "DescribeClientQuotasResponse.entity")
+        entity_6: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 3 or left < 0:
-                    raise too_many("DescribeClientQuotasResponse.entity", size, left)
-                entity_6 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        entity_type_8 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeClientQuotasResponse.entity_type")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        entity_name_9 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        entity_name_9 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item7 = _new(EntityData, (entity_type_8, entity_name_9))
-                    entity_6.append(item7)
-            else:
-                raise null_in("DescribeClientQuotasResponse.entity")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 10 or left < 0:
-                    raise too_many("DescribeClientQuotasResponse.values", size, left)
-                values_10 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        key_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeClientQuotasResponse.key")
-                    (value_13,) = _D.unpack_from(data, at)
-                    at += 8
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item11 = _new(ValueData, (key_12, value_13))
-                    values_10.append(item11)
-            else:
-                raise null_in("DescribeClientQuotasResponse.values")
+            entity_type_8, at = read_compact_string(data, at)
+            if entity_type_8 is None:
+                raise null_in("DescribeClientQuotasResponse.entity_type")
+            entity_name_9, at = read_compact_string(data, at)
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item5 = _new(EntryData, (entity_6, values_10))
-            entries_4.append(item5)
-    elif size == -1:
-        entries_4 = None
-    else:
-        raise malformed("a negative length")
+            item7 = _new(EntityData, (entity_type_8, entity_name_9))
+            entity_6.append(item7)
+        if entity_6 is None:
+            raise null_in("DescribeClientQuotasResponse.entity")
+        size, at, left = read_compact_count(data, at, left, 10, "DescribeClientQuotasResponse.values")
+        values_10: Any = None if size < 0 else []
+        for _ in range(size):
+            key_12, at = read_compact_string(data, at)
+            if key_12 is None:
+                raise null_in("DescribeClientQuotasResponse.key")
+            (value_13,) = _D.unpack_from(data, at)
+            at += 8
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item11 = _new(ValueData, (key_12, value_13))
+            values_10.append(item11)
+        if values_10 is None:
+            raise null_in("DescribeClientQuotasResponse.values")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item5 = _new(EntryData, (entity_6, values_10))
+        entries_4.append(item5)
     if data[at]:
         at = skip_tags(data, at)
     else:
@@ -503,63 +273,23 @@ def _read_response_flexible(
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _IH.pack(body.throttle_time_ms, body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.error_message)
     entries_1 = body.entries
-    if entries_1 is None:
-        out += b"\x00"
-    else:
-        size = len(entries_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in entries_1:
-            entity_3 = item2.entity
-            if entity_3 is None:
-                out += b"\x00"
-            else:
-                size = len(entity_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in entity_3:
-                    value = item4.entity_type
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.entity_name
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out.append(0)
-            values_5 = item2.values
-            if values_5 is None:
-                out += b"\x00"
-            else:
-                size = len(values_5) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item6 in values_5:
-                    value = item6.key
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out += _D.pack(item6.value)
-                    out.append(0)
+    write_compact_count(out, entries_1)
+    for item2 in entries_1 or ():
+        entity_3 = item2.entity
+        write_compact_count(out, entity_3)
+        for item4 in entity_3 or ():
+            write_compact_string(out, item4.entity_type)
+            write_compact_string(out, item4.entity_name)
             out.append(0)
+        values_5 = item2.values
+        write_compact_count(out, values_5)
+        for item6 in values_5 or ():
+            write_compact_string(out, item6.key)
+            out += _D.pack(item6.value)
+            out.append(0)
+        out.append(0)
     out.append(0)
 
 

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+)
 
 _T = Struct(">?")
 _B = Struct(">b")
@@ -49,11 +57,11 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
     del left
     (include_cluster_authorized_operations_1,) = _T.unpack_from(data, at)
     at += 1
-    endpoint_type_2 = 1
+    endpoint_type_2: Any = 1
     if version >= 1:
         (endpoint_type_2,) = _B.unpack_from(data, at)
         at += 1
-    include_fenced_brokers_3 = False
+    include_fenced_brokers_3: Any = False
     if version >= 2:
         (include_fenced_brokers_3,) = _T.unpack_from(data, at)
         at += 1
@@ -89,94 +97,38 @@ def _read_response_flexible(
 ) -> tuple[DescribeClusterResponse, int]:
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        error_message_3 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_3 = None
-    else:
-        raise malformed("a negative length")
-    endpoint_type_4 = 1
+    error_message_3, at = read_compact_string(data, at)
+    endpoint_type_4: Any = 1
     if version >= 1:
         (endpoint_type_4,) = _B.unpack_from(data, at)
         at += 1
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        cluster_id_5 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    cluster_id_5, at = read_compact_string(data, at)
+    if cluster_id_5 is None:
         raise null_in("DescribeClusterResponse.cluster_id")
     (controller_id_6,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 11 or left < 0:
-            raise too_many("DescribeClusterResponse.brokers", size, left)
-        brokers_7 = []
-        for _ in range(size):
-            (broker_id_9,) = _I.unpack_from(data, at)
-            at += 4
-            size = data[at]
+    size, at, left = read_compact_count(data, at, left, 11, "DescribeClusterResponse.brokers")
+    brokers_7: Any = None if size < 0 else []
+    for _ in range(size):
+        (broker_id_9,) = _I.unpack_from(data, at)
+        at += 4
+        host_10, at = read_compact_string(data, at)
+        if host_10 is None:
+            raise null_in("DescribeClusterResponse.host")
+        (port_11,) = _I.unpack_from(data, at)
+        at += 4
+        rack_12, at = read_compact_string(data, at)
+        is_fenced_13: Any = False
+        if version >= 2:
+            (is_fenced_13,) = _T.unpack_from(data, at)
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                host_10 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeClusterResponse.host")
-            (port_11,) = _I.unpack_from(data, at)
-            at += 4
-            size = data[at]
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                rack_12 = str(data[at:end], "utf-8")
-                at = end
-            elif size == -1:
-                rack_12 = None
-            else:
-                raise malformed("a negative length")
-            is_fenced_13 = False
-            if version >= 2:
-                (is_fenced_13,) = _T.unpack_from(data, at)
-                at += 1
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item8 = _new(DescribeClusterBroker, (broker_id_9, host_10, port_11, rack_12, is_fenced_13))
-            brokers_7.append(item8)
-    else:
+        item8 = _new(DescribeClusterBroker, (broker_id_9, host_10, port_11, rack_12, is_fenced_13))
+        brokers_7.append(item8)
+    if brokers_7 is None:
         raise null_in("DescribeClusterResponse.brokers")
     (cluster_authorized_operations_14,) = _I.unpack_from(data, at)
     at += 4
@@ -201,53 +153,21 @@ def _read_response_flexible(
 
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _IH.pack(body.throttle_time_ms, body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.error_message)
     if version >= 1:
         out += _B.pack(body.endpoint_type)
-    value = body.cluster_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.cluster_id)
     out += _I.pack(body.controller_id)
     brokers_1 = body.brokers
-    if brokers_1 is None:
-        out += b"\x00"
-    else:
-        size = len(brokers_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in brokers_1:
-            out += _I.pack(item2.broker_id)
-            value = item2.host
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _I.pack(item2.port)
-            value = item2.rack
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            if version >= 2:
-                out += _T.pack(item2.is_fenced)
-            out.append(0)
+    write_compact_count(out, brokers_1)
+    for item2 in brokers_1 or ():
+        out += _I.pack(item2.broker_id)
+        write_compact_string(out, item2.host)
+        out += _I.pack(item2.port)
+        write_compact_string(out, item2.rack)
+        if version >= 2:
+            out += _T.pack(item2.is_fenced)
+        out.append(0)
     out += _I.pack(body.cluster_authorized_operations)
     out.append(0)
 

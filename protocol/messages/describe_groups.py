@@ -6,7 +6,23 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_bytes,
+    read_compact_bytes,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_bytes,
+    write_compact_bytes,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
 _T = Struct(">?")
 _H = Struct(">h")
@@ -52,26 +68,16 @@ class DescribeGroupsResponse(NamedTuple):
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DescribeGroupsRequest, int]:
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 2 or left < 0:
-            raise too_many("DescribeGroupsRequest.groups", size, left)
-        groups_1 = []
-        for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                item2 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsRequest.groups")
-            groups_1.append(item2)
-    else:
+    size, at, left = read_count(data, at, left, 2, "DescribeGroupsRequest.groups")
+    groups_1: Any = None if size < 0 else []
+    for _ in range(size):
+        item2, at = read_string(data, at)
+        if item2 is None:
+            raise null_in("DescribeGroupsRequest.groups")
+        groups_1.append(item2)
+    if groups_1 is None:
         raise null_in("DescribeGroupsRequest.groups")
-    include_authorized_operations_3 = False
+    include_authorized_operations_3: Any = False
     if version >= 3:
         (include_authorized_operations_3,) = _T.unpack_from(data, at)
         at += 1
@@ -80,50 +86,23 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     groups_1 = body.groups
-    if groups_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(groups_1))
-        for item2 in groups_1:
-            value = item2
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
+    write_count(out, groups_1)
+    for item2 in groups_1 or ():
+        write_string(out, item2)
     if version >= 3:
         out += _T.pack(body.include_authorized_operations)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[DescribeGroupsRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > len(data) - at or left < 0:
-            raise too_many("DescribeGroupsRequest.groups", size, left)
-        groups_1 = []
-        for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                item2 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsRequest.groups")
-            groups_1.append(item2)
-    else:
+    size, at, left = read_compact_count(data, at, left, 1, "DescribeGroupsRequest.groups")
+    groups_1: Any = None if size < 0 else []
+    for _ in range(size):
+        item2, at = read_compact_string(data, at)
+        if item2 is None:
+            raise null_in("DescribeGroupsRequest.groups")
+        groups_1.append(item2)
+    if groups_1 is None:
         raise null_in("DescribeGroupsRequest.groups")
     (include_authorized_operations_3,) = _T.unpack_from(data, at)
     at += 1
@@ -137,20 +116,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     groups_1 = body.groups
-    if groups_1 is None:
-        out += b"\x00"
-    else:
-        size = len(groups_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in groups_1:
-            value = item2
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
+    write_compact_count(out, groups_1)
+    for item2 in groups_1 or ():
+        write_compact_string(out, item2)
     out += _T.pack(body.include_authorized_operations)
     out.append(0)
 
@@ -164,145 +132,81 @@ def write_request(version: int) -> Any:
 
 
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[DescribeGroupsResponse, int]:
-    throttle_time_ms_1 = 0
+    throttle_time_ms_1: Any = 0
     if version >= 1:
         (throttle_time_ms_1,) = _I.unpack_from(data, at)
         at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 14 or left < 0:
-            raise too_many("DescribeGroupsResponse.groups", size, left)
-        groups_2 = []
+    size, at, left = read_count(data, at, left, 14, "DescribeGroupsResponse.groups")
+    groups_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        group_id_5, at = read_string(data, at)
+        if group_id_5 is None:
+            raise null_in("DescribeGroupsResponse.group_id")
+        group_state_6, at = read_string(data, at)
+        if group_state_6 is None:
+            raise null_in("DescribeGroupsResponse.group_state")
+        protocol_type_7, at = read_string(data, at)
+        if protocol_type_7 is None:
+            raise null_in("DescribeGroupsResponse.protocol_type")
+        protocol_data_8, at = read_string(data, at)
+        if protocol_data_8 is None:
+            raise null_in("DescribeGroupsResponse.protocol_data")
+        size, at, left = read_count(data, at, left, 14, "DescribeGroupsResponse.members")
+        members_9: Any = None if size < 0 else []
         for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
-            at += 2
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                group_id_5 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.group_id")
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                group_state_6 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.group_state")
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                protocol_type_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.protocol_type")
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                protocol_data_8 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.protocol_data")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 14 or left < 0:
-                    raise too_many("DescribeGroupsResponse.members", size, left)
-                members_9 = []
-                for _ in range(size):
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        member_id_11 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.member_id")
-                    group_instance_id_12 = None
-                    if version >= 4:
-                        (size,) = _H.unpack_from(data, at)
-                        at += 2
-                        if size >= 0:
-                            end = at + size
-                            group_instance_id_12 = str(data[at:end], "utf-8")
-                            at = end
-                        elif size == -1:
-                            group_instance_id_12 = None
-                        else:
-                            raise malformed("a negative length")
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        client_id_13 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.client_id")
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        client_host_14 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.client_host")
-                    (size,) = _I.unpack_from(data, at)
-                    at += 4
-                    if size >= 0:
-                        end = at + size
-                        member_metadata_15 = bytes(data[at:end])
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.member_metadata")
-                    (size,) = _I.unpack_from(data, at)
-                    at += 4
-                    if size >= 0:
-                        end = at + size
-                        member_assignment_16 = bytes(data[at:end])
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.member_assignment")
-                    item10 = _new(
-                        DescribedGroupMember,
-                        (
-                            member_id_11,
-                            group_instance_id_12,
-                            client_id_13,
-                            client_host_14,
-                            member_metadata_15,
-                            member_assignment_16,
-                        ),
-                    )
-                    members_9.append(item10)
-            else:
-                raise null_in("DescribeGroupsResponse.members")
-            authorized_operations_17 = -2147483648
-            if version >= 3:
-                (authorized_operations_17,) = _I.unpack_from(data, at)
-                at += 4
-            item3 = _new(
-                DescribedGroup,
+            member_id_11, at = read_string(data, at)
+            if member_id_11 is None:
+                raise null_in("DescribeGroupsResponse.member_id")
+            group_instance_id_12: Any = None
+            if version >= 4:
+                group_instance_id_12, at = read_string(data, at)
+            client_id_13, at = read_string(data, at)
+            if client_id_13 is None:
+                raise null_in("DescribeGroupsResponse.client_id")
+            client_host_14, at = read_string(data, at)
+            if client_host_14 is None:
+                raise null_in("DescribeGroupsResponse.client_host")
+            member_metadata_15, at = read_bytes(data, at)
+            if member_metadata_15 is None:
+                raise null_in("DescribeGroupsResponse.member_metadata")
+            member_assignment_16, at = read_bytes(data, at)
+            if member_assignment_16 is None:
+                raise null_in("DescribeGroupsResponse.member_assignment")
+            item10 = _new(
+                DescribedGroupMember,
                 (
-                    error_code_4,
-                    None,
-                    group_id_5,
-                    group_state_6,
-                    protocol_type_7,
-                    protocol_data_8,
-                    members_9,
-                    authorized_operations_17,
+                    member_id_11,
+                    group_instance_id_12,
+                    client_id_13,
+                    client_host_14,
+                    member_metadata_15,
+                    member_assignment_16,
                 ),
             )
-            groups_2.append(item3)
-    else:
+            members_9.append(item10)
+        if members_9 is None:
+            raise null_in("DescribeGroupsResponse.members")
+        authorized_operations_17: Any = -2147483648
+        if version >= 3:
+            (authorized_operations_17,) = _I.unpack_from(data, at)
+            at += 4
+        item3 = _new(
+            DescribedGroup,
+            (
+                error_code_4,
+                None,
+                group_id_5,
+                group_state_6,
+                protocol_type_7,
+                protocol_data_8,
+                members_9,
+                authorized_operations_17,
+            ),
+        )
+        groups_2.append(item3)
+    if groups_2 is None:
         raise null_in("DescribeGroupsResponse.groups")
     return _new(DescribeGroupsResponse, (throttle_time_ms_1, groups_2)), at
 
@@ -311,91 +215,25 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     if version >= 1:
         out += _I.pack(body.throttle_time_ms)
     groups_1 = body.groups
-    if groups_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(groups_1))
-        for item2 in groups_1:
-            out += _H.pack(item2.error_code)
-            value = item2.group_id
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            value = item2.group_state
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            value = item2.protocol_type
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            value = item2.protocol_data
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            members_3 = item2.members
-            if members_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(members_3))
-                for item4 in members_3:
-                    value = item4.member_id
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    if version >= 4:
-                        value = item4.group_instance_id
-                        if value is None:
-                            out += b"\xff\xff"
-                        else:
-                            data = value.encode()
-                            out += _H.pack(len(data))
-                            out += data
-                    value = item4.client_id
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    value = item4.client_host
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
-                    value = item4.member_metadata
-                    if value is None:
-                        out += b"\xff\xff\xff\xff"
-                    else:
-                        data = value
-                        out += _I.pack(len(data))
-                        out += data
-                    value = item4.member_assignment
-                    if value is None:
-                        out += b"\xff\xff\xff\xff"
-                    else:
-                        data = value
-                        out += _I.pack(len(data))
-                        out += data
-            if version >= 3:
-                out += _I.pack(item2.authorized_operations)
+    write_count(out, groups_1)
+    for item2 in groups_1 or ():
+        out += _H.pack(item2.error_code)
+        write_string(out, item2.group_id)
+        write_string(out, item2.group_state)
+        write_string(out, item2.protocol_type)
+        write_string(out, item2.protocol_data)
+        members_3 = item2.members
+        write_count(out, members_3)
+        for item4 in members_3 or ():
+            write_string(out, item4.member_id)
+            if version >= 4:
+                write_string(out, item4.group_instance_id)
+            write_string(out, item4.client_id)
+            write_string(out, item4.client_host)
+            write_bytes(out, item4.member_metadata)
+            write_bytes(out, item4.member_assignment)
+        if version >= 3:
+            out += _I.pack(item2.authorized_operations)
 
 
 def _read_response_flexible(
@@ -403,214 +241,84 @@ def _read_response_flexible(
 ) -> tuple[DescribeGroupsResponse, int]:
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 12 or left < 0:
-            raise too_many("DescribeGroupsResponse.groups", size, left)
-        groups_2 = []
+    size, at, left = read_compact_count(data, at, left, 12, "DescribeGroupsResponse.groups")
+    groups_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5: Any = None
+        if version >= 6:
+            error_message_5, at = read_compact_string(data, at)
+        group_id_6, at = read_compact_string(data, at)
+        if group_id_6 is None:
+            raise null_in("DescribeGroupsResponse.group_id")
+        group_state_7, at = read_compact_string(data, at)
+        if group_state_7 is None:
+            raise null_in("DescribeGroupsResponse.group_state")
+        protocol_type_8, at = read_compact_string(data, at)
+        if protocol_type_8 is None:
+            raise null_in("DescribeGroupsResponse.protocol_type")
+        protocol_data_9, at = read_compact_string(data, at)
+        if protocol_data_9 is None:
+            raise null_in("DescribeGroupsResponse.protocol_data")
+        size, at, left = read_compact_count(data, at, left, 7, "DescribeGroupsResponse.members")
+        members_10: Any = None if size < 0 else []
         for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
-            at += 2
-            error_message_5 = None
-            if version >= 6:
-                size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    if size > 32767:
-                        raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                    end = at + size
-                    error_message_5 = str(data[at:end], "utf-8")
-                    at = end
-                elif size == -1:
-                    error_message_5 = None
-                else:
-                    raise malformed("a negative length")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                group_id_6 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.group_id")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                group_state_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.group_state")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                protocol_type_8 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.protocol_type")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                protocol_data_9 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeGroupsResponse.protocol_data")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 7 or left < 0:
-                    raise too_many("DescribeGroupsResponse.members", size, left)
-                members_10 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        member_id_12 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.member_id")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        group_instance_id_13 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        group_instance_id_13 = None
-                    else:
-                        raise malformed("a negative length")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        client_id_14 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.client_id")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        client_host_15 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.client_host")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        end = at + size
-                        member_metadata_16 = bytes(data[at:end])
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.member_metadata")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        end = at + size
-                        member_assignment_17 = bytes(data[at:end])
-                        at = end
-                    else:
-                        raise null_in("DescribeGroupsResponse.member_assignment")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item11 = _new(
-                        DescribedGroupMember,
-                        (
-                            member_id_12,
-                            group_instance_id_13,
-                            client_id_14,
-                            client_host_15,
-                            member_metadata_16,
-                            member_assignment_17,
-                        ),
-                    )
-                    members_10.append(item11)
-            else:
-                raise null_in("DescribeGroupsResponse.members")
-            (authorized_operations_18,) = _I.unpack_from(data, at)
-            at += 4
+            member_id_12, at = read_compact_string(data, at)
+            if member_id_12 is None:
+                raise null_in("DescribeGroupsResponse.member_id")
+            group_instance_id_13, at = read_compact_string(data, at)
+            client_id_14, at = read_compact_string(data, at)
+            if client_id_14 is None:
+                raise null_in("DescribeGroupsResponse.client_id")
+            client_host_15, at = read_compact_string(data, at)
+            if client_host_15 is None:
+                raise null_in("DescribeGroupsResponse.client_host")
+            member_metadata_16, at = read_compact_bytes(data, at)
+            if member_metadata_16 is None:
+                raise null_in("DescribeGroupsResponse.member_metadata")
+            member_assignment_17, at = read_compact_bytes(data, at)
+            if member_assignment_17 is None:
+                raise null_in("DescribeGroupsResponse.member_assignment")
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item3 = _new(
-                DescribedGroup,
+            item11 = _new(
+                DescribedGroupMember,
                 (
-                    error_code_4,
-                    error_message_5,
-                    group_id_6,
-                    group_state_7,
-                    protocol_type_8,
-                    protocol_data_9,
-                    members_10,
-                    authorized_operations_18,
+                    member_id_12,
+                    group_instance_id_13,
+                    client_id_14,
+                    client_host_15,
+                    member_metadata_16,
+                    member_assignment_17,
                 ),
             )
-            groups_2.append(item3)
-    else:
+            members_10.append(item11)
+        if members_10 is None:
+            raise null_in("DescribeGroupsResponse.members")
+        (authorized_operations_18,) = _I.unpack_from(data, at)
+        at += 4
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(
+            DescribedGroup,
+            (
+                error_code_4,
+                error_message_5,
+                group_id_6,
+                group_state_7,
+                protocol_type_8,
+                protocol_data_9,
+                members_10,
+                authorized_operations_18,
+            ),
+        )
+        groups_2.append(item3)
+    if groups_2 is None:
         raise null_in("DescribeGroupsResponse.groups")
     if data[at]:
         at = skip_tags(data, at)
@@ -622,112 +330,27 @@ def _read_response_flexible(
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _I.pack(body.throttle_time_ms)
     groups_1 = body.groups
-    if groups_1 is None:
-        out += b"\x00"
-    else:
-        size = len(groups_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in groups_1:
-            out += _H.pack(item2.error_code)
-            if version >= 6:
-                value = item2.error_message
-                if value is None:
-                    out += b"\x00"
-                else:
-                    data = value.encode()
-                    size = len(data) + 1
-                    out += varint(size) if size > 127 else BYTES[size]
-                    out += data
-            value = item2.group_id
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            value = item2.group_state
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            value = item2.protocol_type
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            value = item2.protocol_data
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            members_3 = item2.members
-            if members_3 is None:
-                out += b"\x00"
-            else:
-                size = len(members_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in members_3:
-                    value = item4.member_id
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.group_instance_id
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.client_id
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.client_host
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.member_metadata
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    value = item4.member_assignment
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out.append(0)
-            out += _I.pack(item2.authorized_operations)
+    write_compact_count(out, groups_1)
+    for item2 in groups_1 or ():
+        out += _H.pack(item2.error_code)
+        if version >= 6:
+            write_compact_string(out, item2.error_message)
+        write_compact_string(out, item2.group_id)
+        write_compact_string(out, item2.group_state)
+        write_compact_string(out, item2.protocol_type)
+        write_compact_string(out, item2.protocol_data)
+        members_3 = item2.members
+        write_compact_count(out, members_3)
+        for item4 in members_3 or ():
+            write_compact_string(out, item4.member_id)
+            write_compact_string(out, item4.group_instance_id)
+            write_compact_string(out, item4.client_id)
+            write_compact_string(out, item4.client_host)
+            write_compact_bytes(out, item4.member_metadata)
+            write_compact_bytes(out, item4.member_assignment)
             out.append(0)
+        out += _I.pack(item2.authorized_operations)
+        out.append(0)
     out.append(0)
 
 

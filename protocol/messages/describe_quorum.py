@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ._wire import (
-    _new,
-    BYTES,
-    long_varint,
-    malformed,
     NO_UUID,
+    _new,
     null_in,
+    read_compact_count,
+    read_compact_string,
     read_uuid,
     skip_tags,
-    too_many,
-    varint,
+    write_compact_count,
+    write_compact_string,
 )
 
 _U = Struct(">H")
@@ -104,58 +103,32 @@ class DescribeQuorumResponse(NamedTuple):
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[DescribeQuorumRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("DescribeQuorumRequest.topics", size, left)
-        topics_1 = []
+    size, at, left = read_compact_count(data, at, left, 3, "DescribeQuorumRequest.topics")
+    topics_1: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_name_3, at = read_compact_string(data, at)
+        if topic_name_3 is None:
+            raise null_in("DescribeQuorumRequest.topic_name")
+        size, at, left = read_compact_count(data, at, left, 5, "DescribeQuorumRequest.partitions")
+        partitions_4: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                topic_name_3 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeQuorumRequest.topic_name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 5 or left < 0:
-                    raise too_many("DescribeQuorumRequest.partitions", size, left)
-                partitions_4 = []
-                for _ in range(size):
-                    (partition_index_6,) = _I.unpack_from(data, at)
-                    at += 4
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item5 = _new(RequestPartitionData, (partition_index_6,))
-                    partitions_4.append(item5)
-            else:
-                raise null_in("DescribeQuorumRequest.partitions")
+            (partition_index_6,) = _I.unpack_from(data, at)
+            at += 4
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item2 = _new(RequestTopicData, (topic_name_3, partitions_4))
-            topics_1.append(item2)
-    else:
+            item5 = _new(RequestPartitionData, (partition_index_6,))
+            partitions_4.append(item5)
+        if partitions_4 is None:
+            raise null_in("DescribeQuorumRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item2 = _new(RequestTopicData, (topic_name_3, partitions_4))
+        topics_1.append(item2)
+    if topics_1 is None:
         raise null_in("DescribeQuorumRequest.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -167,30 +140,15 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.topic_name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _I.pack(item4.partition_index)
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.topic_name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _I.pack(item4.partition_index)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 
@@ -207,262 +165,152 @@ def _read_response_flexible(
 ) -> tuple[DescribeQuorumResponse, int]:
     (error_code_1,) = _H.unpack_from(data, at)
     at += 2
-    error_message_2 = ""
+    error_message_2: Any = ""
     if version >= 2:
-        size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            if size > 32767:
-                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-            end = at + size
-            error_message_2 = str(data[at:end], "utf-8")
-            at = end
-        elif size == -1:
-            error_message_2 = None
-        else:
-            raise malformed("a negative length")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("DescribeQuorumResponse.topics", size, left)
-        topics_3 = []
+        error_message_2, at = read_compact_string(data, at)
+    size, at, left = read_compact_count(data, at, left, 3, "DescribeQuorumResponse.topics")
+    topics_3: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_name_5, at = read_compact_string(data, at)
+        if topic_name_5 is None:
+            raise null_in("DescribeQuorumResponse.topic_name")
+        size, at, left = read_compact_count(data, at, left, 25, "DescribeQuorumResponse.partitions")
+        partitions_6: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                topic_name_5 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeQuorumResponse.topic_name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 25 or left < 0:
-                    raise too_many("DescribeQuorumResponse.partitions", size, left)
-                partitions_6 = []
-                for _ in range(size):
-                    partition_index_8, error_code_9 = _IH.unpack_from(data, at)
-                    at += 6
-                    error_message_10 = ""
-                    if version >= 2:
-                        size = data[at]
-                        at += 1
-                        if size > 127:
-                            size, at = long_varint(data, at - 1)
-                        size -= 1
-                        if size >= 0:
-                            if size > 32767:
-                                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                            end = at + size
-                            error_message_10 = str(data[at:end], "utf-8")
-                            at = end
-                        elif size == -1:
-                            error_message_10 = None
-                        else:
-                            raise malformed("a negative length")
-                    leader_id_11, leader_epoch_12, high_watermark_13 = _IIQ.unpack_from(data, at)
-                    at += 16
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 13 or left < 0:
-                            raise too_many("DescribeQuorumResponse.current_voters", size, left)
-                        current_voters_14 = []
-                        for _ in range(size):
-                            (replica_id_16,) = _I.unpack_from(data, at)
-                            at += 4
-                            replica_directory_id_17 = None
-                            if version >= 2:
-                                replica_directory_id_17 = read_uuid(data[at : at + 16])
-                                at += 16
-                            (log_end_offset_18,) = _Q.unpack_from(data, at)
-                            at += 8
-                            last_fetch_timestamp_19 = -1
-                            last_caught_up_timestamp_20 = -1
-                            if version >= 1:
-                                last_fetch_timestamp_19, last_caught_up_timestamp_20 = _QQ.unpack_from(
-                                    data, at
-                                )
-                                at += 16
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
-                                at += 1
-                            item15 = _new(
-                                ReplicaState,
-                                (
-                                    replica_id_16,
-                                    replica_directory_id_17,
-                                    log_end_offset_18,
-                                    last_fetch_timestamp_19,
-                                    last_caught_up_timestamp_20,
-                                ),
-                            )
-                            current_voters_14.append(item15)
-                    else:
-                        raise null_in("DescribeQuorumResponse.current_voters")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 13 or left < 0:
-                            raise too_many("DescribeQuorumResponse.observers", size, left)
-                        observers_21 = []
-                        for _ in range(size):
-                            (replica_id_23,) = _I.unpack_from(data, at)
-                            at += 4
-                            replica_directory_id_24 = None
-                            if version >= 2:
-                                replica_directory_id_24 = read_uuid(data[at : at + 16])
-                                at += 16
-                            (log_end_offset_25,) = _Q.unpack_from(data, at)
-                            at += 8
-                            last_fetch_timestamp_26 = -1
-                            last_caught_up_timestamp_27 = -1
-                            if version >= 1:
-                                last_fetch_timestamp_26, last_caught_up_timestamp_27 = _QQ.unpack_from(
-                                    data, at
-                                )
-                                at += 16
-                            if data[at]:
-                                at = skip_tags(data, at)
-                            else:
-                                at += 1
-                            item22 = _new(
-                                ReplicaState,
-                                (
-                                    replica_id_23,
-                                    replica_directory_id_24,
-                                    log_end_offset_25,
-                                    last_fetch_timestamp_26,
-                                    last_caught_up_timestamp_27,
-                                ),
-                            )
-                            observers_21.append(item22)
-                    else:
-                        raise null_in("DescribeQuorumResponse.observers")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item7 = _new(
-                        ResponsePartitionData,
-                        (
-                            partition_index_8,
-                            error_code_9,
-                            error_message_10,
-                            leader_id_11,
-                            leader_epoch_12,
-                            high_watermark_13,
-                            current_voters_14,
-                            observers_21,
-                        ),
-                    )
-                    partitions_6.append(item7)
-            else:
-                raise null_in("DescribeQuorumResponse.partitions")
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item4 = _new(ResponseTopicData, (topic_name_5, partitions_6))
-            topics_3.append(item4)
-    else:
-        raise null_in("DescribeQuorumResponse.topics")
-    nodes_28 = ()
-    if version >= 2:
-        size = data[at]
-        at += 1
-        if size > 127:
-            size, at = long_varint(data, at - 1)
-        size -= 1
-        if size >= 0:
-            left -= size
-            if size > (len(data) - at) // 6 or left < 0:
-                raise too_many("DescribeQuorumResponse.nodes", size, left)
-            nodes_28 = []
+            partition_index_8, error_code_9 = _IH.unpack_from(data, at)
+            at += 6
+            error_message_10: Any = ""
+            if version >= 2:
+                error_message_10, at = read_compact_string(data, at)
+            leader_id_11, leader_epoch_12, high_watermark_13 = _IIQ.unpack_from(data, at)
+            at += 16
+            size, at, left = read_compact_count(data, at, left, 13, "DescribeQuorumResponse.current_voters")
+            current_voters_14: Any = None if size < 0 else []
             for _ in range(size):
-                (node_id_30,) = _I.unpack_from(data, at)
+                (replica_id_16,) = _I.unpack_from(data, at)
                 at += 4
-                size = data[at]
-                at += 1
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                size -= 1
-                if size >= 0:
-                    left -= size
-                    if size > (len(data) - at) // 5 or left < 0:
-                        raise too_many("DescribeQuorumResponse.listeners", size, left)
-                    listeners_31 = []
-                    for _ in range(size):
-                        size = data[at]
-                        at += 1
-                        if size > 127:
-                            size, at = long_varint(data, at - 1)
-                        size -= 1
-                        if size >= 0:
-                            if size > 32767:
-                                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                            end = at + size
-                            name_33 = str(data[at:end], "utf-8")
-                            at = end
-                        else:
-                            raise null_in("DescribeQuorumResponse.name")
-                        size = data[at]
-                        at += 1
-                        if size > 127:
-                            size, at = long_varint(data, at - 1)
-                        size -= 1
-                        if size >= 0:
-                            if size > 32767:
-                                raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                            end = at + size
-                            host_34 = str(data[at:end], "utf-8")
-                            at = end
-                        else:
-                            raise null_in("DescribeQuorumResponse.host")
-                        (port_35,) = _U.unpack_from(data, at)
-                        at += 2
-                        if data[at]:
-                            at = skip_tags(data, at)
-                        else:
-                            at += 1
-                        item32 = _new(Listener, (name_33, host_34, port_35))
-                        listeners_31.append(item32)
-                else:
-                    raise null_in("DescribeQuorumResponse.listeners")
+                replica_directory_id_17: Any = None
+                if version >= 2:
+                    replica_directory_id_17 = read_uuid(data[at : at + 16])
+                    at += 16
+                (log_end_offset_18,) = _Q.unpack_from(data, at)
+                at += 8
+                last_fetch_timestamp_19: Any = -1
+                last_caught_up_timestamp_20: Any = -1
+                if version >= 1:
+                    last_fetch_timestamp_19, last_caught_up_timestamp_20 = _QQ.unpack_from(data, at)
+                    at += 16
                 if data[at]:
                     at = skip_tags(data, at)
                 else:
                     at += 1
-                item29 = _new(Node, (node_id_30, listeners_31))
-                nodes_28.append(item29)
+                item15 = _new(
+                    ReplicaState,
+                    (
+                        replica_id_16,
+                        replica_directory_id_17,
+                        log_end_offset_18,
+                        last_fetch_timestamp_19,
+                        last_caught_up_timestamp_20,
+                    ),
+                )
+                current_voters_14.append(item15)
+            if current_voters_14 is None:
+                raise null_in("DescribeQuorumResponse.current_voters")
+            size, at, left = read_compact_count(data, at, left, 13, "DescribeQuorumResponse.observers")
+            observers_21: Any = None if size < 0 else []
+            for _ in range(size):
+                (replica_id_23,) = _I.unpack_from(data, at)
+                at += 4
+                replica_directory_id_24: Any = None
+                if version >= 2:
+                    replica_directory_id_24 = read_uuid(data[at : at + 16])
+                    at += 16
+                (log_end_offset_25,) = _Q.unpack_from(data, at)
+                at += 8
+                last_fetch_timestamp_26: Any = -1
+                last_caught_up_timestamp_27: Any = -1
+                if version >= 1:
+                    last_fetch_timestamp_26, last_caught_up_timestamp_27 = _QQ.unpack_from(data, at)
+                    at += 16
+                if data[at]:
+                    at = skip_tags(data, at)
+                else:
+                    at += 1
+                item22 = _new(
+                    ReplicaState,
+                    (
+                        replica_id_23,
+                        replica_directory_id_24,
+                        log_end_offset_25,
+                        last_fetch_timestamp_26,
+                        last_caught_up_timestamp_27,
+                    ),
+                )
+                observers_21.append(item22)
+            if observers_21 is None:
+                raise null_in("DescribeQuorumResponse.observers")
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item7 = _new(
+                ResponsePartitionData,
+                (
+                    partition_index_8,
+                    error_code_9,
+                    error_message_10,
+                    leader_id_11,
+                    leader_epoch_12,
+                    high_watermark_13,
+                    current_voters_14,
+                    observers_21,
+                ),
+            )
+            partitions_6.append(item7)
+        if partitions_6 is None:
+            raise null_in("DescribeQuorumResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
         else:
+            at += 1
+        item4 = _new(ResponseTopicData, (topic_name_5, partitions_6))
+        topics_3.append(item4)
+    if topics_3 is None:
+        raise null_in("DescribeQuorumResponse.topics")
+    nodes_28: Any = ()
+    if version >= 2:
+        size, at, left = read_compact_count(data, at, left, 6, "DescribeQuorumResponse.nodes")
+        nodes_28 = None if size < 0 else []
+        for _ in range(size):
+            (node_id_30,) = _I.unpack_from(data, at)
+            at += 4
+            size, at, left = read_compact_count(data, at, left, 5, "DescribeQuorumResponse.listeners")
+            listeners_31: Any = None if size < 0 else []
+            for _ in range(size):
+                name_33, at = read_compact_string(data, at)
+                if name_33 is None:
+                    raise null_in("DescribeQuorumResponse.name")
+                host_34, at = read_compact_string(data, at)
+                if host_34 is None:
+                    raise null_in("DescribeQuorumResponse.host")
+                (port_35,) = _U.unpack_from(data, at)
+                at += 2
+                if data[at]:
+                    at = skip_tags(data, at)
+                else:
+                    at += 1
+                item32 = _new(Listener, (name_33, host_34, port_35))
+                listeners_31.append(item32)
+            if listeners_31 is None:
+                raise null_in("DescribeQuorumResponse.listeners")
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item29 = _new(Node, (node_id_30, listeners_31))
+            nodes_28.append(item29)
+        if nodes_28 is None:
             raise null_in("DescribeQuorumResponse.nodes")
     if data[at]:
         at = skip_tags(data, at)
@@ -474,114 +322,55 @@ def _read_response_flexible(
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _H.pack(body.error_code)
     if version >= 2:
-        value = body.error_message
-        if value is None:
-            out += b"\x00"
-        else:
-            data = value.encode()
-            size = len(data) + 1
-            out += varint(size) if size > 127 else BYTES[size]
-            out += data
+        write_compact_string(out, body.error_message)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.topic_name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
-                    if version >= 2:
-                        value = item4.error_message
-                        if value is None:
-                            out += b"\x00"
-                        else:
-                            data = value.encode()
-                            size = len(data) + 1
-                            out += varint(size) if size > 127 else BYTES[size]
-                            out += data
-                    out += _IIQ.pack(item4.leader_id, item4.leader_epoch, item4.high_watermark)
-                    current_voters_5 = item4.current_voters
-                    if current_voters_5 is None:
-                        out += b"\x00"
-                    else:
-                        size = len(current_voters_5) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        for item6 in current_voters_5:
-                            out += _I.pack(item6.replica_id)
-                            if version >= 2:
-                                uuid = item6.replica_directory_id
-                                out += NO_UUID if uuid is None else uuid.bytes
-                            out += _Q.pack(item6.log_end_offset)
-                            if version >= 1:
-                                out += _QQ.pack(item6.last_fetch_timestamp, item6.last_caught_up_timestamp)
-                            out.append(0)
-                    observers_7 = item4.observers
-                    if observers_7 is None:
-                        out += b"\x00"
-                    else:
-                        size = len(observers_7) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        for item8 in observers_7:
-                            out += _I.pack(item8.replica_id)
-                            if version >= 2:
-                                uuid = item8.replica_directory_id
-                                out += NO_UUID if uuid is None else uuid.bytes
-                            out += _Q.pack(item8.log_end_offset)
-                            if version >= 1:
-                                out += _QQ.pack(item8.last_fetch_timestamp, item8.last_caught_up_timestamp)
-                            out.append(0)
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.topic_name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition_index, item4.error_code)
+            if version >= 2:
+                write_compact_string(out, item4.error_message)
+            out += _IIQ.pack(item4.leader_id, item4.leader_epoch, item4.high_watermark)
+            current_voters_5 = item4.current_voters
+            write_compact_count(out, current_voters_5)
+            for item6 in current_voters_5 or ():
+                out += _I.pack(item6.replica_id)
+                if version >= 2:
+                    uuid = item6.replica_directory_id
+                    out += NO_UUID if uuid is None else uuid.bytes
+                out += _Q.pack(item6.log_end_offset)
+                if version >= 1:
+                    out += _QQ.pack(item6.last_fetch_timestamp, item6.last_caught_up_timestamp)
+                out.append(0)
+            observers_7 = item4.observers
+            write_compact_count(out, observers_7)
+            for item8 in observers_7 or ():
+                out += _I.pack(item8.replica_id)
+                if version >= 2:
+                    uuid = item8.replica_directory_id
+                    out += NO_UUID if uuid is None else uuid.bytes
+                out += _Q.pack(item8.log_end_offset)
+                if version >= 1:
+                    out += _QQ.pack(item8.last_fetch_timestamp, item8.last_caught_up_timestamp)
+                out.append(0)
             out.append(0)
+        out.append(0)
     if version >= 2:
         nodes_9 = body.nodes
-        if nodes_9 is None:
-            out += b"\x00"
-        else:
-            size = len(nodes_9) + 1
-            out += varint(size) if size > 127 else BYTES[size]
-            for item10 in nodes_9:
-                out += _I.pack(item10.node_id)
-                listeners_11 = item10.listeners
-                if listeners_11 is None:
-                    out += b"\x00"
-                else:
-                    size = len(listeners_11) + 1
-                    out += varint(size) if size > 127 else BYTES[size]
-                    for item12 in listeners_11:
-                        value = item12.name
-                        if value is None:
-                            out += b"\x00"
-                        else:
-                            data = value.encode()
-                            size = len(data) + 1
-                            out += varint(size) if size > 127 else BYTES[size]
-                            out += data
-                        value = item12.host
-                        if value is None:
-                            out += b"\x00"
-                        else:
-                            data = value.encode()
-                            size = len(data) + 1
-                            out += varint(size) if size > 127 else BYTES[size]
-                            out += data
-                        out += _U.pack(item12.port)
-                        out.append(0)
+        write_compact_count(out, nodes_9)
+        for item10 in nodes_9 or ():
+            out += _I.pack(item10.node_id)
+            listeners_11 = item10.listeners
+            write_compact_count(out, listeners_11)
+            for item12 in listeners_11 or ():
+                write_compact_string(out, item12.name)
+                write_compact_string(out, item12.host)
+                out += _U.pack(item12.port)
                 out.append(0)
+            out.append(0)
     out.append(0)
 
 

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 from ._wire import (
     _new,
-    BYTES,
-    long_varint,
-    malformed,
     null_in,
     pack,
+    read_compact_count,
+    read_compact_string,
     skip_tags,
-    too_many,
     unpack_from,
-    varint,
+    write_compact_count,
+    write_compact_string,
 )
 
 _H = Struct(">h")
@@ -61,32 +60,14 @@ def _read_request_flexible(
     data: Any, at: int, version: int, left: int
 ) -> tuple[DescribeTransactionsRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > len(data) - at or left < 0:
-            raise too_many("DescribeTransactionsRequest.transactional_ids", size, left)
-        transactional_ids_1 = []
-        for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                item2 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeTransactionsRequest.transactional_ids")
-            transactional_ids_1.append(item2)
-    else:
+    size, at, left = read_compact_count(data, at, left, 1, "DescribeTransactionsRequest.transactional_ids")
+    transactional_ids_1: Any = None if size < 0 else []
+    for _ in range(size):
+        item2, at = read_compact_string(data, at)
+        if item2 is None:
+            raise null_in("DescribeTransactionsRequest.transactional_ids")
+        transactional_ids_1.append(item2)
+    if transactional_ids_1 is None:
         raise null_in("DescribeTransactionsRequest.transactional_ids")
     if data[at]:
         at = skip_tags(data, at)
@@ -98,20 +79,9 @@ def _read_request_flexible(
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     transactional_ids_1 = body.transactional_ids
-    if transactional_ids_1 is None:
-        out += b"\x00"
-    else:
-        size = len(transactional_ids_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in transactional_ids_1:
-            value = item2
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
+    write_compact_count(out, transactional_ids_1)
+    for item2 in transactional_ids_1 or ():
+        write_compact_string(out, item2)
     out.append(0)
 
 
@@ -129,113 +99,59 @@ def _read_response_flexible(
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 28 or left < 0:
-            raise too_many("DescribeTransactionsResponse.transaction_states", size, left)
-        transaction_states_2 = []
+    size, at, left = read_compact_count(data, at, left, 28, "DescribeTransactionsResponse.transaction_states")
+    transaction_states_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        transactional_id_5, at = read_compact_string(data, at)
+        if transactional_id_5 is None:
+            raise null_in("DescribeTransactionsResponse.transactional_id")
+        transaction_state_6, at = read_compact_string(data, at)
+        if transaction_state_6 is None:
+            raise null_in("DescribeTransactionsResponse.transaction_state")
+        transaction_timeout_ms_7, transaction_start_time_ms_8, producer_id_9, producer_epoch_10 = (
+            _IQQH.unpack_from(data, at)
+        )
+        at += 22
+        size, at, left = read_compact_count(data, at, left, 3, "DescribeTransactionsResponse.topics")
+        topics_11: Any = None if size < 0 else []
         for _ in range(size):
-            (error_code_4,) = _H.unpack_from(data, at)
-            at += 2
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                transactional_id_5 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeTransactionsResponse.transactional_id")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                transaction_state_6 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("DescribeTransactionsResponse.transaction_state")
-            transaction_timeout_ms_7, transaction_start_time_ms_8, producer_id_9, producer_epoch_10 = (
-                _IQQH.unpack_from(data, at)
-            )
-            at += 22
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 3 or left < 0:
-                    raise too_many("DescribeTransactionsResponse.topics", size, left)
-                topics_11 = []
-                for _ in range(size):
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        topic_13 = str(data[at:end], "utf-8")
-                        at = end
-                    else:
-                        raise null_in("DescribeTransactionsResponse.topic")
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        left -= size
-                        if size > (len(data) - at) // 4 or left < 0:
-                            raise too_many("DescribeTransactionsResponse.partitions", size, left)
-                        partitions_14 = list(unpack_from(f">{size}i", data, at))
-                        at += 4 * size
-                    else:
-                        raise null_in("DescribeTransactionsResponse.partitions")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item12 = _new(TopicData, (topic_13, partitions_14))
-                    topics_11.append(item12)
-            else:
-                raise null_in("DescribeTransactionsResponse.topics")
+            topic_13, at = read_compact_string(data, at)
+            if topic_13 is None:
+                raise null_in("DescribeTransactionsResponse.topic")
+            size, at, left = read_compact_count(data, at, left, 4, "DescribeTransactionsResponse.partitions")
+            partitions_14 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+            at += 4 * max(size, 0)
+            if partitions_14 is None:
+                raise null_in("DescribeTransactionsResponse.partitions")
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item3 = _new(
-                TransactionState,
-                (
-                    error_code_4,
-                    transactional_id_5,
-                    transaction_state_6,
-                    transaction_timeout_ms_7,
-                    transaction_start_time_ms_8,
-                    producer_id_9,
-                    producer_epoch_10,
-                    topics_11,
-                ),
-            )
-            transaction_states_2.append(item3)
-    else:
+            item12 = _new(TopicData, (topic_13, partitions_14))
+            topics_11.append(item12)
+        if topics_11 is None:
+            raise null_in("DescribeTransactionsResponse.topics")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(
+            TransactionState,
+            (
+                error_code_4,
+                transactional_id_5,
+                transaction_state_6,
+                transaction_timeout_ms_7,
+                transaction_start_time_ms_8,
+                producer_id_9,
+                producer_epoch_10,
+                topics_11,
+            ),
+        )
+        transaction_states_2.append(item3)
+    if transaction_states_2 is None:
         raise null_in("DescribeTransactionsResponse.transaction_states")
     if data[at]:
         at = skip_tags(data, at)
@@ -248,59 +164,26 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     transaction_states_1 = body.transaction_states
-    if transaction_states_1 is None:
-        out += b"\x00"
-    else:
-        size = len(transaction_states_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in transaction_states_1:
-            out += _H.pack(item2.error_code)
-            value = item2.transactional_id
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            value = item2.transaction_state
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            out += _IQQH.pack(
-                item2.transaction_timeout_ms,
-                item2.transaction_start_time_ms,
-                item2.producer_id,
-                item2.producer_epoch,
-            )
-            topics_3 = item2.topics
-            if topics_3 is None:
-                out += b"\x00"
-            else:
-                size = len(topics_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in topics_3:
-                    value = item4.topic
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    partitions_5 = item4.partitions
-                    if partitions_5 is None:
-                        out += b"\x00"
-                    else:
-                        size = len(partitions_5) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += pack(f">{len(partitions_5)}i", *partitions_5)
-                    out.append(0)
+    write_compact_count(out, transaction_states_1)
+    for item2 in transaction_states_1 or ():
+        out += _H.pack(item2.error_code)
+        write_compact_string(out, item2.transactional_id)
+        write_compact_string(out, item2.transaction_state)
+        out += _IQQH.pack(
+            item2.transaction_timeout_ms,
+            item2.transaction_start_time_ms,
+            item2.producer_id,
+            item2.producer_epoch,
+        )
+        topics_3 = item2.topics
+        write_compact_count(out, topics_3)
+        for item4 in topics_3 or ():
+            write_compact_string(out, item4.topic)
+            partitions_5 = item4.partitions
+            write_compact_count(out, partitions_5)
+            out += pack(f">{len(partitions_5 or ())}i", *(partitions_5 or ()))
             out.append(0)
+        out.append(0)
     out.append(0)
 
 

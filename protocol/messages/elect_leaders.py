@@ -8,15 +8,18 @@ from typing import Any, NamedTuple
 
 from ._wire import (
     _new,
-    BYTES,
-    long_varint,
-    malformed,
     null_in,
     pack,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
     skip_tags,
-    too_many,
     unpack_from,
-    varint,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
 )
 
 _B = Struct(">b")
@@ -64,42 +67,23 @@ class ElectLeadersResponse(NamedTuple):
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[ElectLeadersRequest, int]:
-    election_type_1 = 0
+    election_type_1: Any = 0
     if version >= 1:
         (election_type_1,) = _B.unpack_from(data, at)
         at += 1
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("ElectLeadersRequest.topic_partitions", size, left)
-        topic_partitions_2 = []
-        for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                topic_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("ElectLeadersRequest.topic")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 4 or left < 0:
-                    raise too_many("ElectLeadersRequest.partitions", size, left)
-                partitions_5 = list(unpack_from(f">{size}i", data, at))
-                at += 4 * size
-            else:
-                raise null_in("ElectLeadersRequest.partitions")
-            item3 = _new(TopicPartitions, (topic_4, partitions_5))
-            topic_partitions_2.append(item3)
-    elif size == -1:
-        topic_partitions_2 = None
-    else:
-        raise malformed("a negative length")
+    size, at, left = read_count(data, at, left, 6, "ElectLeadersRequest.topic_partitions")
+    topic_partitions_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_4, at = read_string(data, at)
+        if topic_4 is None:
+            raise null_in("ElectLeadersRequest.topic")
+        size, at, left = read_count(data, at, left, 4, "ElectLeadersRequest.partitions")
+        partitions_5 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+        at += 4 * max(size, 0)
+        if partitions_5 is None:
+            raise null_in("ElectLeadersRequest.partitions")
+        item3 = _new(TopicPartitions, (topic_4, partitions_5))
+        topic_partitions_2.append(item3)
     (timeout_ms_6,) = _I.unpack_from(data, at)
     at += 4
     return _new(ElectLeadersRequest, (election_type_1, topic_partitions_2, timeout_ms_6)), at
@@ -109,24 +93,12 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     if version >= 1:
         out += _B.pack(body.election_type)
     topic_partitions_1 = body.topic_partitions
-    if topic_partitions_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topic_partitions_1))
-        for item2 in topic_partitions_1:
-            value = item2.topic
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                out += pack(f">{len(partitions_3)}i", *partitions_3)
+    write_count(out, topic_partitions_1)
+    for item2 in topic_partitions_1 or ():
+        write_string(out, item2.topic)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        out += pack(f">{len(partitions_3 or ())}i", *(partitions_3 or ()))
     out += _I.pack(body.timeout_ms)
 
 
@@ -134,53 +106,23 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
     del version
     (election_type_1,) = _B.unpack_from(data, at)
     at += 1
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("ElectLeadersRequest.topic_partitions", size, left)
-        topic_partitions_2 = []
-        for _ in range(size):
-            size = data[at]
+    size, at, left = read_compact_count(data, at, left, 3, "ElectLeadersRequest.topic_partitions")
+    topic_partitions_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_4, at = read_compact_string(data, at)
+        if topic_4 is None:
+            raise null_in("ElectLeadersRequest.topic")
+        size, at, left = read_compact_count(data, at, left, 4, "ElectLeadersRequest.partitions")
+        partitions_5 = None if size < 0 else list(unpack_from(f">{size}i", data, at))
+        at += 4 * max(size, 0)
+        if partitions_5 is None:
+            raise null_in("ElectLeadersRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
             at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                topic_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("ElectLeadersRequest.topic")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 4 or left < 0:
-                    raise too_many("ElectLeadersRequest.partitions", size, left)
-                partitions_5 = list(unpack_from(f">{size}i", data, at))
-                at += 4 * size
-            else:
-                raise null_in("ElectLeadersRequest.partitions")
-            if data[at]:
-                at = skip_tags(data, at)
-            else:
-                at += 1
-            item3 = _new(TopicPartitions, (topic_4, partitions_5))
-            topic_partitions_2.append(item3)
-    elif size == -1:
-        topic_partitions_2 = None
-    else:
-        raise malformed("a negative length")
+        item3 = _new(TopicPartitions, (topic_4, partitions_5))
+        topic_partitions_2.append(item3)
     (timeout_ms_6,) = _I.unpack_from(data, at)
     at += 4
     if data[at]:
@@ -194,28 +136,13 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _B.pack(body.election_type)
     topic_partitions_1 = body.topic_partitions
-    if topic_partitions_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topic_partitions_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topic_partitions_1:
-            value = item2.topic
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += pack(f">{len(partitions_3)}i", *partitions_3)
-            out.append(0)
+    write_compact_count(out, topic_partitions_1)
+    for item2 in topic_partitions_1 or ():
+        write_compact_string(out, item2.topic)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        out += pack(f">{len(partitions_3 or ())}i", *(partitions_3 or ()))
+        out.append(0)
     out += _I.pack(body.timeout_ms)
     out.append(0)
 
@@ -231,53 +158,29 @@ def write_request(version: int) -> Any:
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[ElectLeadersResponse, int]:
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    error_code_2 = 0
+    error_code_2: Any = 0
     if version >= 1:
         (error_code_2,) = _H.unpack_from(data, at)
         at += 2
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("ElectLeadersResponse.replica_election_results", size, left)
-        replica_election_results_3 = []
+    size, at, left = read_count(data, at, left, 6, "ElectLeadersResponse.replica_election_results")
+    replica_election_results_3: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_5, at = read_string(data, at)
+        if topic_5 is None:
+            raise null_in("ElectLeadersResponse.topic")
+        size, at, left = read_count(data, at, left, 8, "ElectLeadersResponse.partition_result")
+        partition_result_6: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                topic_5 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("ElectLeadersResponse.topic")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 8 or left < 0:
-                    raise too_many("ElectLeadersResponse.partition_result", size, left)
-                partition_result_6 = []
-                for _ in range(size):
-                    partition_id_8, error_code_9 = _IH.unpack_from(data, at)
-                    at += 6
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        error_message_10 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        error_message_10 = None
-                    else:
-                        raise malformed("a negative length")
-                    item7 = _new(PartitionResult, (partition_id_8, error_code_9, error_message_10))
-                    partition_result_6.append(item7)
-            else:
-                raise null_in("ElectLeadersResponse.partition_result")
-            item4 = _new(ReplicaElectionResult, (topic_5, partition_result_6))
-            replica_election_results_3.append(item4)
-    else:
+            partition_id_8, error_code_9 = _IH.unpack_from(data, at)
+            at += 6
+            error_message_10, at = read_string(data, at)
+            item7 = _new(PartitionResult, (partition_id_8, error_code_9, error_message_10))
+            partition_result_6.append(item7)
+        if partition_result_6 is None:
+            raise null_in("ElectLeadersResponse.partition_result")
+        item4 = _new(ReplicaElectionResult, (topic_5, partition_result_6))
+        replica_election_results_3.append(item4)
+    if replica_election_results_3 is None:
         raise null_in("ElectLeadersResponse.replica_election_results")
     return _new(ElectLeadersResponse, (throttle_time_ms_1, error_code_2, replica_election_results_3)), at
 
@@ -287,105 +190,47 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     if version >= 1:
         out += _H.pack(body.error_code)
     replica_election_results_1 = body.replica_election_results
-    if replica_election_results_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(replica_election_results_1))
-        for item2 in replica_election_results_1:
-            value = item2.topic
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partition_result_3 = item2.partition_result
-            if partition_result_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partition_result_3))
-                for item4 in partition_result_3:
-                    out += _IH.pack(item4.partition_id, item4.error_code)
-                    value = item4.error_message
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
+    write_count(out, replica_election_results_1)
+    for item2 in replica_election_results_1 or ():
+        write_string(out, item2.topic)
+        partition_result_3 = item2.partition_result
+        write_count(out, partition_result_3)
+        for item4 in partition_result_3 or ():
+            out += _IH.pack(item4.partition_id, item4.error_code)
+            write_string(out, item4.error_message)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[ElectLeadersResponse, int]:
     del version
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("ElectLeadersResponse.replica_election_results", size, left)
-        replica_election_results_3 = []
+    size, at, left = read_compact_count(data, at, left, 3, "ElectLeadersResponse.replica_election_results")
+    replica_election_results_3: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_5, at = read_compact_string(data, at)
+        if topic_5 is None:
+            raise null_in("ElectLeadersResponse.topic")
+        size, at, left = read_compact_count(data, at, left, 8, "ElectLeadersResponse.partition_result")
+        partition_result_6: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                topic_5 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("ElectLeadersResponse.topic")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 8 or left < 0:
-                    raise too_many("ElectLeadersResponse.partition_result", size, left)
-                partition_result_6 = []
-                for _ in range(size):
-                    partition_id_8, error_code_9 = _IH.unpack_from(data, at)
-                    at += 6
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        error_message_10 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        error_message_10 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item7 = _new(PartitionResult, (partition_id_8, error_code_9, error_message_10))
-                    partition_result_6.append(item7)
-            else:
-                raise null_in("ElectLeadersResponse.partition_result")
+            partition_id_8, error_code_9 = _IH.unpack_from(data, at)
+            at += 6
+            error_message_10, at = read_compact_string(data, at)
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item4 = _new(ReplicaElectionResult, (topic_5, partition_result_6))
-            replica_election_results_3.append(item4)
-    else:
+            item7 = _new(PartitionResult, (partition_id_8, error_code_9, error_message_10))
+            partition_result_6.append(item7)
+        if partition_result_6 is None:
+            raise null_in("ElectLeadersResponse.partition_result")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item4 = _new(ReplicaElectionResult, (topic_5, partition_result_6))
+        replica_election_results_3.append(item4)
+    if replica_election_results_3 is None:
         raise null_in("ElectLeadersResponse.replica_election_results")
     if data[at]:
         at = skip_tags(data, at)
@@ -398,38 +243,16 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _IH.pack(body.throttle_time_ms, body.error_code)
     replica_election_results_1 = body.replica_election_results
-    if replica_election_results_1 is None:
-        out += b"\x00"
-    else:
-        size = len(replica_election_results_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in replica_election_results_1:
-            value = item2.topic
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partition_result_3 = item2.partition_result
-            if partition_result_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partition_result_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partition_result_3:
-                    out += _IH.pack(item4.partition_id, item4.error_code)
-                    value = item4.error_message
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out.append(0)
+    write_compact_count(out, replica_election_results_1)
+    for item2 in replica_election_results_1 or ():
+        write_compact_string(out, item2.topic)
+        partition_result_3 = item2.partition_result
+        write_compact_count(out, partition_result_3)
+        for item4 in partition_result_3 or ():
+            out += _IH.pack(item4.partition_id, item4.error_code)
+            write_compact_string(out, item4.error_message)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 

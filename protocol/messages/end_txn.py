@@ -5,9 +5,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_string,
+    read_string,
+    skip_tags,
+    write_compact_string,
+    write_string,
+)
 
-_H = Struct(">h")
 _IH = Struct(">ih")
 _QH = Struct(">qh")
 _QHT = Struct(">qh?")
@@ -34,13 +41,8 @@ class EndTxnResponse(NamedTuple):
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[EndTxnRequest, int]:
     del version
     del left
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    transactional_id_1, at = read_string(data, at)
+    if transactional_id_1 is None:
         raise null_in("EndTxnRequest.transactional_id")
     producer_id_2, producer_epoch_3, committed_4 = _QHT.unpack_from(data, at)
     at += 11
@@ -49,31 +51,15 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.transactional_id
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.transactional_id)
     out += _QHT.pack(body.producer_id, body.producer_epoch, body.committed)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[EndTxnRequest, int]:
     del version
     del left
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    transactional_id_1, at = read_compact_string(data, at)
+    if transactional_id_1 is None:
         raise null_in("EndTxnRequest.transactional_id")
     producer_id_2, producer_epoch_3, committed_4 = _QHT.unpack_from(data, at)
     at += 11
@@ -86,14 +72,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.transactional_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.transactional_id)
     out += _QHT.pack(body.producer_id, body.producer_epoch, body.committed)
     out.append(0)
 
@@ -123,8 +102,8 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     del left
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    producer_id_3 = -1
-    producer_epoch_4 = -1
+    producer_id_3: Any = -1
+    producer_epoch_4: Any = -1
     if version >= 5:
         producer_id_3, producer_epoch_4 = _QH.unpack_from(data, at)
         at += 10

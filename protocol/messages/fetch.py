@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ._wire import (
-    _new,
     BYTES,
+    NO_UUID,
+    _new,
     long_varint,
     malformed,
-    NO_UUID,
     null_in,
     pack,
     read_tags,
@@ -167,8 +167,8 @@ class FetchResponse(NamedTuple):
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[FetchRequest, int]:
     replica_id_1, max_wait_ms_2, min_bytes_3, max_bytes_4, isolation_level_5 = _IIIIB.unpack_from(data, at)
     at += 17
-    session_id_6 = 0
-    session_epoch_7 = -1
+    session_id_6: Any = 0
+    session_epoch_7: Any = -1
     if version >= 7:
         session_id_6, session_epoch_7 = _II.unpack_from(data, at)
         at += 8
@@ -178,7 +178,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("FetchRequest.topics", size, left)
-        topics_8 = []
+        topics_8: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -194,17 +194,17 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                 left -= size
                 if size > (len(data) - at) // 16 or left < 0:
                     raise too_many("FetchRequest.partitions", size, left)
-                partitions_11 = []
+                partitions_11: Any = []
                 for _ in range(size):
                     (partition_13,) = _I.unpack_from(data, at)
                     at += 4
-                    current_leader_epoch_14 = -1
+                    current_leader_epoch_14: Any = -1
                     if version >= 9:
                         (current_leader_epoch_14,) = _I.unpack_from(data, at)
                         at += 4
                     (fetch_offset_15,) = _Q.unpack_from(data, at)
                     at += 8
-                    log_start_offset_16 = -1
+                    log_start_offset_16: Any = -1
                     if version >= 5:
                         (log_start_offset_16,) = _Q.unpack_from(data, at)
                         at += 8
@@ -230,7 +230,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
             topics_8.append(item9)
     else:
         raise null_in("FetchRequest.topics")
-    forgotten_topics_data_18 = ()
+    forgotten_topics_data_18: Any = ()
     if version >= 7:
         (size,) = _I.unpack_from(data, at)
         at += 4
@@ -262,7 +262,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                 forgotten_topics_data_18.append(item19)
         else:
             raise null_in("FetchRequest.forgotten_topics_data")
-    rack_id_22 = ""
+    rack_id_22: Any = ""
     if version >= 11:
         (size,) = _H.unpack_from(data, at)
         at += 2
@@ -354,7 +354,7 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[FetchRequest, int]:
-    replica_id_1 = -1
+    replica_id_1: Any = -1
     if version <= 14:
         (replica_id_1,) = _I.unpack_from(data, at)
         at += 4
@@ -371,9 +371,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 2 or left < 0:
             raise too_many("FetchRequest.topics", size, left)
-        topics_8 = []
+        topics_8: Any = []
         for _ in range(size):
-            topic_10 = ""
+            topic_10: Any = ""
             if version <= 12:
                 size = data[at]
                 at += 1
@@ -388,7 +388,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                     at = end
                 else:
                     raise null_in("FetchRequest.topic")
-            topic_id_11 = None
+            topic_id_11: Any = None
             if version >= 13:
                 topic_id_11 = read_uuid(data[at : at + 16])
                 at += 16
@@ -401,7 +401,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 33 or left < 0:
                     raise too_many("FetchRequest.partitions", size, left)
-                partitions_12 = []
+                partitions_12: Any = []
                 for _ in range(size):
                     (
                         partition_14,
@@ -412,8 +412,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                         partition_max_bytes_19,
                     ) = _IIQIQI.unpack_from(data, at)
                     at += 32
-                    replica_directory_id_20 = None
-                    high_watermark_21 = 9223372036854775807
+                    replica_directory_id_20: Any = None
+                    high_watermark_21: Any = 9223372036854775807
                     tags, at = read_tags(data, at)
                     for tag22, start, stop in tags:
                         if tag22 == 0 and version >= 17:
@@ -462,9 +462,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 2 or left < 0:
             raise too_many("FetchRequest.forgotten_topics_data", size, left)
-        forgotten_topics_data_23 = []
+        forgotten_topics_data_23: Any = []
         for _ in range(size):
-            topic_25 = ""
+            topic_25: Any = ""
             if version <= 12:
                 size = data[at]
                 at += 1
@@ -479,7 +479,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                     at = end
                 else:
                     raise null_in("FetchRequest.topic")
-            topic_id_26 = None
+            topic_id_26: Any = None
             if version >= 13:
                 topic_id_26 = read_uuid(data[at : at + 16])
                 at += 16
@@ -517,8 +517,8 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         at = end
     else:
         raise null_in("FetchRequest.rack_id")
-    cluster_id_29 = None
-    replica_state_30 = None
+    cluster_id_29: Any = None
+    replica_state_30: Any = None
     tags, at = read_tags(data, at)
     for tag31, start, stop in tags:
         if tag31 == 0:
@@ -618,14 +618,14 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
                     )
                     tags5 = []
                     replica_directory_id_6 = getattr(item4, "replica_directory_id", None)
-                    if not (replica_directory_id_6 is None) and version >= 17:
+                    if replica_directory_id_6 is not None and (version >= 17):
                         whole7, out = out, bytearray()
                         uuid = replica_directory_id_6
                         out += NO_UUID if uuid is None else uuid.bytes
                         tags5.append((0, out))
                         out = whole7
                     high_watermark_8 = getattr(item4, "high_watermark", 9223372036854775807)
-                    if not (high_watermark_8 == 9223372036854775807) and version >= 18:
+                    if high_watermark_8 != 9223372036854775807 and (version >= 18):
                         whole9, out = out, bytearray()
                         out += _Q.pack(high_watermark_8)
                         tags5.append((1, out))
@@ -669,7 +669,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         out += data
     tags14 = []
     cluster_id_15 = getattr(body, "cluster_id", None)
-    if not (cluster_id_15 is None):
+    if cluster_id_15 is not None:
         whole16, out = out, bytearray()
         value = cluster_id_15
         if value is None:
@@ -682,7 +682,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
         tags14.append((0, out))
         out = whole16
     replica_state_17 = getattr(body, "replica_state", None)
-    if not (replica_state_17 is None) and version >= 15:
+    if replica_state_17 is not None and (version >= 15):
         whole18, out = out, bytearray()
         replica_state_19 = replica_state_17
         out += _IQ.pack(replica_state_19.replica_id, replica_state_19.replica_epoch)
@@ -703,8 +703,8 @@ def write_request(version: int) -> Any:
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[FetchResponse, int]:
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    error_code_2 = 0
-    session_id_3 = 0
+    error_code_2: Any = 0
+    session_id_3: Any = 0
     if version >= 7:
         error_code_2, session_id_3 = _HI.unpack_from(data, at)
         at += 6
@@ -714,7 +714,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("FetchResponse.responses", size, left)
-        responses_4 = []
+        responses_4: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -730,13 +730,13 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 30 or left < 0:
                     raise too_many("FetchResponse.partitions", size, left)
-                partitions_7 = []
+                partitions_7: Any = []
                 for _ in range(size):
                     partition_index_9, error_code_10, high_watermark_11, last_stable_offset_12 = (
                         _IHQQ.unpack_from(data, at)
                     )
                     at += 22
-                    log_start_offset_13 = -1
+                    log_start_offset_13: Any = -1
                     if version >= 5:
                         (log_start_offset_13,) = _Q.unpack_from(data, at)
                         at += 8
@@ -746,7 +746,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                         left -= size
                         if size > (len(data) - at) // 16 or left < 0:
                             raise too_many("FetchResponse.aborted_transactions", size, left)
-                        aborted_transactions_14 = []
+                        aborted_transactions_14: Any = []
                         for _ in range(size):
                             producer_id_16, first_offset_17 = _QQ.unpack_from(data, at)
                             at += 16
@@ -756,7 +756,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                         aborted_transactions_14 = None
                     else:
                         raise malformed("a negative length")
-                    preferred_read_replica_18 = -1
+                    preferred_read_replica_18: Any = -1
                     if version >= 11:
                         (preferred_read_replica_18,) = _I.unpack_from(data, at)
                         at += 4
@@ -857,9 +857,9 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         left -= size
         if size > (len(data) - at) // 2 or left < 0:
             raise too_many("FetchResponse.responses", size, left)
-        responses_4 = []
+        responses_4: Any = []
         for _ in range(size):
-            topic_6 = ""
+            topic_6: Any = ""
             if version <= 12:
                 size = data[at]
                 at += 1
@@ -874,7 +874,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     at = end
                 else:
                     raise null_in("FetchResponse.topic")
-            topic_id_7 = None
+            topic_id_7: Any = None
             if version >= 13:
                 topic_id_7 = read_uuid(data[at : at + 16])
                 at += 16
@@ -887,7 +887,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                 left -= size
                 if size > (len(data) - at) // 37 or left < 0:
                     raise too_many("FetchResponse.partitions", size, left)
-                partitions_8 = []
+                partitions_8: Any = []
                 for _ in range(size):
                     (
                         partition_index_10,
@@ -906,7 +906,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         left -= size
                         if size > (len(data) - at) // 17 or left < 0:
                             raise too_many("FetchResponse.aborted_transactions", size, left)
-                        aborted_transactions_15 = []
+                        aborted_transactions_15: Any = []
                         for _ in range(size):
                             producer_id_17, first_offset_18 = _QQ.unpack_from(data, at)
                             at += 16
@@ -935,9 +935,9 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         records_20 = None
                     else:
                         raise malformed("a negative length")
-                    diverging_epoch_21 = None
-                    current_leader_22 = None
-                    snapshot_id_23 = None
+                    diverging_epoch_21: Any = None
+                    current_leader_22: Any = None
+                    snapshot_id_23: Any = None
                     tags, at = read_tags(data, at)
                     for tag24, start, stop in tags:
                         if tag24 == 0:
@@ -1001,7 +1001,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             responses_4.append(item5)
     else:
         raise null_in("FetchResponse.responses")
-    node_endpoints_31 = ()
+    node_endpoints_31: Any = ()
     tags, at = read_tags(data, at)
     for tag32, start, stop in tags:
         if tag32 == 0 and version >= 16:
@@ -1120,7 +1120,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                         out += data
                     tags7 = []
                     diverging_epoch_8 = getattr(item4, "diverging_epoch", None)
-                    if not (diverging_epoch_8 is None):
+                    if diverging_epoch_8 is not None:
                         whole9, out = out, bytearray()
                         diverging_epoch_10 = diverging_epoch_8
                         out += _IQ.pack(diverging_epoch_10.epoch, diverging_epoch_10.end_offset)
@@ -1128,7 +1128,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                         tags7.append((0, out))
                         out = whole9
                     current_leader_11 = getattr(item4, "current_leader", None)
-                    if not (current_leader_11 is None):
+                    if current_leader_11 is not None:
                         whole12, out = out, bytearray()
                         current_leader_13 = current_leader_11
                         out += _II.pack(current_leader_13.leader_id, current_leader_13.leader_epoch)
@@ -1136,7 +1136,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                         tags7.append((1, out))
                         out = whole12
                     snapshot_id_14 = getattr(item4, "snapshot_id", None)
-                    if not (snapshot_id_14 is None):
+                    if snapshot_id_14 is not None:
                         whole15, out = out, bytearray()
                         snapshot_id_16 = snapshot_id_14
                         out += _QI.pack(snapshot_id_16.end_offset, snapshot_id_16.epoch)
@@ -1147,7 +1147,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             out.append(0)
     tags17 = []
     node_endpoints_18 = getattr(body, "node_endpoints", ())
-    if not (node_endpoints_18 is None or len(node_endpoints_18) == 0) and version >= 16:
+    if node_endpoints_18 and (version >= 16):
         whole19, out = out, bytearray()
         node_endpoints_20 = node_endpoints_18
         if node_endpoints_20 is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, varint
+from ._wire import BYTES, _new, long_varint, malformed, null_in, skip_tags, varint
 
 _H = Struct(">h")
 _I = Struct(">i")
@@ -48,7 +48,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         at = end
     else:
         raise null_in("HeartbeatRequest.member_id")
-    group_instance_id_4 = None
+    group_instance_id_4: Any = None
     if version >= 3:
         (size,) = _H.unpack_from(data, at)
         at += 2
@@ -182,7 +182,7 @@ def write_request(version: int) -> Any:
 
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[HeartbeatResponse, int]:
     del left
-    throttle_time_ms_1 = 0
+    throttle_time_ms_1: Any = 0
     if version >= 1:
         (throttle_time_ms_1,) = _I.unpack_from(data, at)
         at += 4

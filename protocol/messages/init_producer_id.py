@@ -5,10 +5,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, skip_tags, varint
+from ._wire import _new, read_compact_string, read_string, skip_tags, write_compact_string, write_string
 
 _TT = Struct(">??")
-_H = Struct(">h")
 _I = Struct(">i")
 _IHQH = Struct(">ihqh")
 _QH = Struct(">qh")
@@ -39,16 +38,7 @@ class InitProducerIdResponse(NamedTuple):
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[InitProducerIdRequest, int]:
     del version
     del left
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        transactional_id_1 = None
-    else:
-        raise malformed("a negative length")
+    transactional_id_1, at = read_string(data, at)
     (transaction_timeout_ms_2,) = _I.unpack_from(data, at)
     at += 4
     return _new(
@@ -58,42 +48,22 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.transactional_id
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.transactional_id)
     out += _I.pack(body.transaction_timeout_ms)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[InitProducerIdRequest, int]:
     del left
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        transactional_id_1 = None
-    else:
-        raise malformed("a negative length")
+    transactional_id_1, at = read_compact_string(data, at)
     (transaction_timeout_ms_2,) = _I.unpack_from(data, at)
     at += 4
-    producer_id_3 = -1
-    producer_epoch_4 = -1
+    producer_id_3: Any = -1
+    producer_epoch_4: Any = -1
     if version >= 3:
         producer_id_3, producer_epoch_4 = _QH.unpack_from(data, at)
         at += 10
-    enable2_pc_5 = False
-    keep_prepared_txn_6 = False
+    enable2_pc_5: Any = False
+    keep_prepared_txn_6: Any = False
     if version >= 6:
         enable2_pc_5, keep_prepared_txn_6 = _TT.unpack_from(data, at)
         at += 2
@@ -115,14 +85,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 
 
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
-    value = body.transactional_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.transactional_id)
     out += _I.pack(body.transaction_timeout_ms)
     if version >= 3:
         out += _QH.pack(body.producer_id, body.producer_epoch)
@@ -160,8 +123,8 @@ def _read_response_flexible(
     del left
     throttle_time_ms_1, error_code_2, producer_id_3, producer_epoch_4 = _IHQH.unpack_from(data, at)
     at += 16
-    ongoing_txn_producer_id_5 = -1
-    ongoing_txn_producer_epoch_6 = -1
+    ongoing_txn_producer_id_5: Any = -1
+    ongoing_txn_producer_epoch_6: Any = -1
     if version >= 6:
         ongoing_txn_producer_id_5, ongoing_txn_producer_epoch_6 = _QH.unpack_from(data, at)
         at += 10

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import BYTES, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
 
 _T = Struct(">?")
 _H = Struct(">h")
@@ -69,7 +69,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         raise null_in("JoinGroupRequest.group_id")
     (session_timeout_ms_2,) = _I.unpack_from(data, at)
     at += 4
-    rebalance_timeout_ms_3 = -1
+    rebalance_timeout_ms_3: Any = -1
     if version >= 1:
         (rebalance_timeout_ms_3,) = _I.unpack_from(data, at)
         at += 4
@@ -81,7 +81,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         at = end
     else:
         raise null_in("JoinGroupRequest.member_id")
-    group_instance_id_5 = None
+    group_instance_id_5: Any = None
     if version >= 5:
         (size,) = _H.unpack_from(data, at)
         at += 2
@@ -107,7 +107,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("JoinGroupRequest.protocols", size, left)
-        protocols_7 = []
+        protocols_7: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -265,7 +265,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 3 or left < 0:
             raise too_many("JoinGroupRequest.protocols", size, left)
-        protocols_7 = []
+        protocols_7: Any = []
         for _ in range(size):
             size = data[at]
             at += 1
@@ -299,7 +299,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             protocols_7.append(item8)
     else:
         raise null_in("JoinGroupRequest.protocols")
-    reason_11 = None
+    reason_11: Any = None
     if version >= 8:
         size = data[at]
         at += 1
@@ -414,7 +414,7 @@ def write_request(version: int) -> Any:
 
 
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[JoinGroupResponse, int]:
-    throttle_time_ms_1 = 0
+    throttle_time_ms_1: Any = 0
     if version >= 2:
         (throttle_time_ms_1,) = _I.unpack_from(data, at)
         at += 4
@@ -450,7 +450,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("JoinGroupResponse.members", size, left)
-        members_7 = []
+        members_7: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -460,7 +460,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                 at = end
             else:
                 raise null_in("JoinGroupResponse.member_id")
-            group_instance_id_10 = None
+            group_instance_id_10: Any = None
             if version >= 5:
                 (size,) = _H.unpack_from(data, at)
                 at += 2
@@ -558,7 +558,7 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[JoinGroupResponse, int]:
     throttle_time_ms_1, error_code_2, generation_id_3 = _IHI.unpack_from(data, at)
     at += 10
-    protocol_type_4 = None
+    protocol_type_4: Any = None
     if version >= 7:
         size = data[at]
         at += 1
@@ -603,7 +603,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         at = end
     else:
         raise null_in("JoinGroupResponse.leader")
-    skip_assignment_7 = False
+    skip_assignment_7: Any = False
     if version >= 9:
         (skip_assignment_7,) = _T.unpack_from(data, at)
         at += 1
@@ -629,7 +629,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         left -= size
         if size > (len(data) - at) // 4 or left < 0:
             raise too_many("JoinGroupResponse.members", size, left)
-        members_9 = []
+        members_9: Any = []
         for _ in range(size):
             size = data[at]
             at += 1

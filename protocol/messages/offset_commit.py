@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ._wire import (
-    _new,
     BYTES,
+    NO_UUID,
+    _new,
     long_varint,
     malformed,
-    NO_UUID,
     null_in,
     read_uuid,
     skip_tags,
@@ -98,7 +98,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         at = end
     else:
         raise null_in("OffsetCommitRequest.member_id")
-    group_instance_id_4 = None
+    group_instance_id_4: Any = None
     if version >= 7:
         (size,) = _H.unpack_from(data, at)
         at += 2
@@ -110,7 +110,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
             group_instance_id_4 = None
         else:
             raise malformed("a negative length")
-    retention_time_ms_5 = -1
+    retention_time_ms_5: Any = -1
     if version <= 4:
         (retention_time_ms_5,) = _Q.unpack_from(data, at)
         at += 8
@@ -120,7 +120,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("OffsetCommitRequest.topics", size, left)
-        topics_6 = []
+        topics_6: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -136,11 +136,11 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                 left -= size
                 if size > (len(data) - at) // 14 or left < 0:
                     raise too_many("OffsetCommitRequest.partitions", size, left)
-                partitions_9 = []
+                partitions_9: Any = []
                 for _ in range(size):
                     partition_index_11, committed_offset_12 = _IQ.unpack_from(data, at)
                     at += 12
-                    committed_leader_epoch_13 = -1
+                    committed_leader_epoch_13: Any = -1
                     if version >= 6:
                         (committed_leader_epoch_13,) = _I.unpack_from(data, at)
                         at += 4
@@ -294,9 +294,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 2 or left < 0:
             raise too_many("OffsetCommitRequest.topics", size, left)
-        topics_5 = []
+        topics_5: Any = []
         for _ in range(size):
-            name_7 = ""
+            name_7: Any = ""
             if version <= 9:
                 size = data[at]
                 at += 1
@@ -311,7 +311,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                     at = end
                 else:
                     raise null_in("OffsetCommitRequest.name")
-            topic_id_8 = None
+            topic_id_8: Any = None
             if version >= 10:
                 topic_id_8 = read_uuid(data[at : at + 16])
                 at += 16
@@ -324,7 +324,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 18 or left < 0:
                     raise too_many("OffsetCommitRequest.partitions", size, left)
-                partitions_9 = []
+                partitions_9: Any = []
                 for _ in range(size):
                     partition_index_11, committed_offset_12, committed_leader_epoch_13 = _IQI.unpack_from(
                         data, at
@@ -457,7 +457,7 @@ def write_request(version: int) -> Any:
 
 
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[OffsetCommitResponse, int]:
-    throttle_time_ms_1 = 0
+    throttle_time_ms_1: Any = 0
     if version >= 3:
         (throttle_time_ms_1,) = _I.unpack_from(data, at)
         at += 4
@@ -467,7 +467,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("OffsetCommitResponse.topics", size, left)
-        topics_2 = []
+        topics_2: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -483,7 +483,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 6 or left < 0:
                     raise too_many("OffsetCommitResponse.partitions", size, left)
-                partitions_5 = []
+                partitions_5: Any = []
                 for _ in range(size):
                     partition_index_7, error_code_8 = _IH.unpack_from(data, at)
                     at += 6
@@ -535,9 +535,9 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         left -= size
         if size > (len(data) - at) // 2 or left < 0:
             raise too_many("OffsetCommitResponse.topics", size, left)
-        topics_2 = []
+        topics_2: Any = []
         for _ in range(size):
-            name_4 = ""
+            name_4: Any = ""
             if version <= 9:
                 size = data[at]
                 at += 1
@@ -552,7 +552,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     at = end
                 else:
                     raise null_in("OffsetCommitResponse.name")
-            topic_id_5 = None
+            topic_id_5: Any = None
             if version >= 10:
                 topic_id_5 = read_uuid(data[at : at + 16])
                 at += 16
@@ -565,7 +565,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                 left -= size
                 if size > (len(data) - at) // 7 or left < 0:
                     raise too_many("OffsetCommitResponse.partitions", size, left)
-                partitions_6 = []
+                partitions_6: Any = []
                 for _ in range(size):
                     partition_index_8, error_code_9 = _IH.unpack_from(data, at)
                     at += 6

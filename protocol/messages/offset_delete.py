@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, null_in, too_many
+from ._wire import _new, null_in, read_count, read_string, write_count, write_string
 
-_H = Struct(">h")
 _HI = Struct(">hi")
 _I = Struct(">i")
 _IH = Struct(">ih")
@@ -58,80 +57,42 @@ class OffsetDeleteResponse(NamedTuple):
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[OffsetDeleteRequest, int]:
     del version
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        group_id_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    group_id_1, at = read_string(data, at)
+    if group_id_1 is None:
         raise null_in("OffsetDeleteRequest.group_id")
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("OffsetDeleteRequest.topics", size, left)
-        topics_2 = []
+    size, at, left = read_count(data, at, left, 6, "OffsetDeleteRequest.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        name_4, at = read_string(data, at)
+        if name_4 is None:
+            raise null_in("OffsetDeleteRequest.name")
+        size, at, left = read_count(data, at, left, 4, "OffsetDeleteRequest.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("OffsetDeleteRequest.name")
-            (size,) = _I.unpack_from(data, at)
+            (partition_index_7,) = _I.unpack_from(data, at)
             at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 4 or left < 0:
-                    raise too_many("OffsetDeleteRequest.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    (partition_index_7,) = _I.unpack_from(data, at)
-                    at += 4
-                    item6 = _new(OffsetDeleteRequestPartition, (partition_index_7,))
-                    partitions_5.append(item6)
-            else:
-                raise null_in("OffsetDeleteRequest.partitions")
-            item3 = _new(OffsetDeleteRequestTopic, (name_4, partitions_5))
-            topics_2.append(item3)
-    else:
+            item6 = _new(OffsetDeleteRequestPartition, (partition_index_7,))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("OffsetDeleteRequest.partitions")
+        item3 = _new(OffsetDeleteRequestTopic, (name_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("OffsetDeleteRequest.topics")
     return _new(OffsetDeleteRequest, (group_id_1, topics_2)), at
 
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.group_id
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.group_id)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _I.pack(item4.partition_index)
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _I.pack(item4.partition_index)
 
 
 def read_request(version: int) -> Any:
@@ -146,39 +107,24 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     del version
     error_code_1, throttle_time_ms_2 = _HI.unpack_from(data, at)
     at += 6
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("OffsetDeleteResponse.topics", size, left)
-        topics_3 = []
+    size, at, left = read_count(data, at, left, 6, "OffsetDeleteResponse.topics")
+    topics_3: Any = None if size < 0 else []
+    for _ in range(size):
+        name_5, at = read_string(data, at)
+        if name_5 is None:
+            raise null_in("OffsetDeleteResponse.name")
+        size, at, left = read_count(data, at, left, 6, "OffsetDeleteResponse.partitions")
+        partitions_6: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                name_5 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("OffsetDeleteResponse.name")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("OffsetDeleteResponse.partitions", size, left)
-                partitions_6 = []
-                for _ in range(size):
-                    partition_index_8, error_code_9 = _IH.unpack_from(data, at)
-                    at += 6
-                    item7 = _new(OffsetDeleteResponsePartition, (partition_index_8, error_code_9))
-                    partitions_6.append(item7)
-            else:
-                raise null_in("OffsetDeleteResponse.partitions")
-            item4 = _new(OffsetDeleteResponseTopic, (name_5, partitions_6))
-            topics_3.append(item4)
-    else:
+            partition_index_8, error_code_9 = _IH.unpack_from(data, at)
+            at += 6
+            item7 = _new(OffsetDeleteResponsePartition, (partition_index_8, error_code_9))
+            partitions_6.append(item7)
+        if partitions_6 is None:
+            raise null_in("OffsetDeleteResponse.partitions")
+        item4 = _new(OffsetDeleteResponseTopic, (name_5, partitions_6))
+        topics_3.append(item4)
+    if topics_3 is None:
         raise null_in("OffsetDeleteResponse.topics")
     return _new(OffsetDeleteResponse, (error_code_1, throttle_time_ms_2, topics_3)), at
 
@@ -187,25 +133,13 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _HI.pack(body.error_code, body.throttle_time_ms)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition_index, item4.error_code)
 
 
 def read_response(version: int) -> Any:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ._wire import (
-    _new,
     BYTES,
+    NO_UUID,
+    _new,
     long_varint,
     malformed,
-    NO_UUID,
     null_in,
     pack,
     read_uuid,
@@ -129,7 +129,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("OffsetFetchRequest.topics", size, left)
-        topics_2 = []
+        topics_2: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -189,7 +189,7 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[OffsetFetchRequest, int]:
-    group_id_1 = ""
+    group_id_1: Any = ""
     if version <= 7:
         size = data[at]
         at += 1
@@ -204,7 +204,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             at = end
         else:
             raise null_in("OffsetFetchRequest.group_id")
-    topics_2 = ()
+    topics_2: Any = ()
     if version <= 7:
         size = data[at]
         at += 1
@@ -253,7 +253,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             topics_2 = None
         else:
             raise malformed("a negative length")
-    groups_6 = ()
+    groups_6: Any = ()
     if version >= 8:
         size = data[at]
         at += 1
@@ -279,7 +279,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                     at = end
                 else:
                     raise null_in("OffsetFetchRequest.group_id")
-                member_id_9 = None
+                member_id_9: Any = None
                 if version >= 9:
                     size = data[at]
                     at += 1
@@ -296,7 +296,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                         member_id_9 = None
                     else:
                         raise malformed("a negative length")
-                member_epoch_10 = -1
+                member_epoch_10: Any = -1
                 if version >= 9:
                     (member_epoch_10,) = _I.unpack_from(data, at)
                     at += 4
@@ -309,9 +309,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                     left -= size
                     if size > (len(data) - at) // 2 or left < 0:
                         raise too_many("OffsetFetchRequest.topics", size, left)
-                    topics_11 = []
+                    topics_11: Any = []
                     for _ in range(size):
-                        name_13 = ""
+                        name_13: Any = ""
                         if version <= 9:
                             size = data[at]
                             at += 1
@@ -326,7 +326,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                                 at = end
                             else:
                                 raise null_in("OffsetFetchRequest.name")
-                        topic_id_14 = None
+                        topic_id_14: Any = None
                         if version >= 10:
                             topic_id_14 = read_uuid(data[at : at + 16])
                             at += 16
@@ -361,7 +361,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 groups_6.append(item7)
         else:
             raise null_in("OffsetFetchRequest.groups")
-    require_stable_16 = False
+    require_stable_16: Any = False
     if version >= 7:
         (require_stable_16,) = _T.unpack_from(data, at)
         at += 1
@@ -475,7 +475,7 @@ def write_request(version: int) -> Any:
 
 
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[OffsetFetchResponse, int]:
-    throttle_time_ms_1 = 0
+    throttle_time_ms_1: Any = 0
     if version >= 3:
         (throttle_time_ms_1,) = _I.unpack_from(data, at)
         at += 4
@@ -485,7 +485,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("OffsetFetchResponse.topics", size, left)
-        topics_2 = []
+        topics_2: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -501,11 +501,11 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 16 or left < 0:
                     raise too_many("OffsetFetchResponse.partitions", size, left)
-                partitions_5 = []
+                partitions_5: Any = []
                 for _ in range(size):
                     partition_index_7, committed_offset_8 = _IQ.unpack_from(data, at)
                     at += 12
-                    committed_leader_epoch_9 = -1
+                    committed_leader_epoch_9: Any = -1
                     if version >= 5:
                         (committed_leader_epoch_9,) = _I.unpack_from(data, at)
                         at += 4
@@ -538,7 +538,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
             topics_2.append(item3)
     else:
         raise null_in("OffsetFetchResponse.topics")
-    error_code_12 = 0
+    error_code_12: Any = 0
     if version >= 2:
         (error_code_12,) = _H.unpack_from(data, at)
         at += 2
@@ -585,7 +585,7 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[OffsetFetchResponse, int]:
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    topics_2 = ()
+    topics_2: Any = ()
     if version <= 7:
         size = data[at]
         at += 1
@@ -620,7 +620,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     left -= size
                     if size > (len(data) - at) // 20 or left < 0:
                         raise too_many("OffsetFetchResponse.partitions", size, left)
-                    partitions_5 = []
+                    partitions_5: Any = []
                     for _ in range(size):
                         partition_index_7, committed_offset_8, committed_leader_epoch_9 = _IQI.unpack_from(
                             data, at
@@ -668,11 +668,11 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                 topics_2.append(item3)
         else:
             raise null_in("OffsetFetchResponse.topics")
-    error_code_12 = 0
+    error_code_12: Any = 0
     if version <= 7:
         (error_code_12,) = _H.unpack_from(data, at)
         at += 2
-    groups_13 = ()
+    groups_13: Any = ()
     if version >= 8:
         size = data[at]
         at += 1
@@ -707,9 +707,9 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     left -= size
                     if size > (len(data) - at) // 2 or left < 0:
                         raise too_many("OffsetFetchResponse.topics", size, left)
-                    topics_16 = []
+                    topics_16: Any = []
                     for _ in range(size):
-                        name_18 = ""
+                        name_18: Any = ""
                         if version <= 9:
                             size = data[at]
                             at += 1
@@ -724,7 +724,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                                 at = end
                             else:
                                 raise null_in("OffsetFetchResponse.name")
-                        topic_id_19 = None
+                        topic_id_19: Any = None
                         if version >= 10:
                             topic_id_19 = read_uuid(data[at : at + 16])
                             at += 16
@@ -737,7 +737,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                             left -= size
                             if size > (len(data) - at) // 20 or left < 0:
                                 raise too_many("OffsetFetchResponse.partitions", size, left)
-                            partitions_20 = []
+                            partitions_20: Any = []
                             for _ in range(size):
                                 partition_index_22, committed_offset_23, committed_leader_epoch_24 = (
                                     _IQI.unpack_from(data, at)

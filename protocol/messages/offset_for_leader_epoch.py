@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
-_H = Struct(">h")
 _HIIQ = Struct(">hiiq")
 _I = Struct(">i")
 _III = Struct(">iii")
@@ -62,45 +73,28 @@ class OffsetForLeaderEpochResponse(NamedTuple):
 def _read_request_classic(
     data: Any, at: int, version: int, left: int
 ) -> tuple[OffsetForLeaderEpochRequest, int]:
-    replica_id_1 = -2
+    replica_id_1: Any = -2
     if version >= 3:
         (replica_id_1,) = _I.unpack_from(data, at)
         at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("OffsetForLeaderEpochRequest.topics", size, left)
-        topics_2 = []
+    size, at, left = read_count(data, at, left, 6, "OffsetForLeaderEpochRequest.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_4, at = read_string(data, at)
+        if topic_4 is None:
+            raise null_in("OffsetForLeaderEpochRequest.topic")
+        size, at, left = read_count(data, at, left, 12, "OffsetForLeaderEpochRequest.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                topic_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("OffsetForLeaderEpochRequest.topic")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 12 or left < 0:
-                    raise too_many("OffsetForLeaderEpochRequest.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    partition_7, current_leader_epoch_8, leader_epoch_9 = _III.unpack_from(data, at)
-                    at += 12
-                    item6 = _new(
-                        OffsetForLeaderPartition, (partition_7, current_leader_epoch_8, leader_epoch_9)
-                    )
-                    partitions_5.append(item6)
-            else:
-                raise null_in("OffsetForLeaderEpochRequest.partitions")
-            item3 = _new(OffsetForLeaderTopic, (topic_4, partitions_5))
-            topics_2.append(item3)
-    else:
+            partition_7, current_leader_epoch_8, leader_epoch_9 = _III.unpack_from(data, at)
+            at += 12
+            item6 = _new(OffsetForLeaderPartition, (partition_7, current_leader_epoch_8, leader_epoch_9))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("OffsetForLeaderEpochRequest.partitions")
+        item3 = _new(OffsetForLeaderTopic, (topic_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("OffsetForLeaderEpochRequest.topics")
     return _new(OffsetForLeaderEpochRequest, (replica_id_1, topics_2)), at
 
@@ -109,25 +103,13 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     if version >= 3:
         out += _I.pack(body.replica_id)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.topic
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _III.pack(item4.partition, item4.current_leader_epoch, item4.leader_epoch)
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.topic)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _III.pack(item4.partition, item4.current_leader_epoch, item4.leader_epoch)
 
 
 def _read_request_flexible(
@@ -136,60 +118,32 @@ def _read_request_flexible(
     del version
     (replica_id_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("OffsetForLeaderEpochRequest.topics", size, left)
-        topics_2 = []
+    size, at, left = read_compact_count(data, at, left, 3, "OffsetForLeaderEpochRequest.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_4, at = read_compact_string(data, at)
+        if topic_4 is None:
+            raise null_in("OffsetForLeaderEpochRequest.topic")
+        size, at, left = read_compact_count(data, at, left, 13, "OffsetForLeaderEpochRequest.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                topic_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("OffsetForLeaderEpochRequest.topic")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 13 or left < 0:
-                    raise too_many("OffsetForLeaderEpochRequest.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    partition_7, current_leader_epoch_8, leader_epoch_9 = _III.unpack_from(data, at)
-                    at += 12
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item6 = _new(
-                        OffsetForLeaderPartition, (partition_7, current_leader_epoch_8, leader_epoch_9)
-                    )
-                    partitions_5.append(item6)
-            else:
-                raise null_in("OffsetForLeaderEpochRequest.partitions")
+            partition_7, current_leader_epoch_8, leader_epoch_9 = _III.unpack_from(data, at)
+            at += 12
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item3 = _new(OffsetForLeaderTopic, (topic_4, partitions_5))
-            topics_2.append(item3)
-    else:
+            item6 = _new(OffsetForLeaderPartition, (partition_7, current_leader_epoch_8, leader_epoch_9))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("OffsetForLeaderEpochRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(OffsetForLeaderTopic, (topic_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("OffsetForLeaderEpochRequest.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -202,30 +156,15 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.replica_id)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.topic
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _III.pack(item4.partition, item4.current_leader_epoch, item4.leader_epoch)
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.topic)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _III.pack(item4.partition, item4.current_leader_epoch, item4.leader_epoch)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 
@@ -243,39 +182,24 @@ def _read_response_classic(
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("OffsetForLeaderEpochResponse.topics", size, left)
-        topics_2 = []
+    size, at, left = read_count(data, at, left, 6, "OffsetForLeaderEpochResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_4, at = read_string(data, at)
+        if topic_4 is None:
+            raise null_in("OffsetForLeaderEpochResponse.topic")
+        size, at, left = read_count(data, at, left, 18, "OffsetForLeaderEpochResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                topic_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("OffsetForLeaderEpochResponse.topic")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 18 or left < 0:
-                    raise too_many("OffsetForLeaderEpochResponse.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    error_code_7, partition_8, leader_epoch_9, end_offset_10 = _HIIQ.unpack_from(data, at)
-                    at += 18
-                    item6 = _new(EpochEndOffset, (error_code_7, partition_8, leader_epoch_9, end_offset_10))
-                    partitions_5.append(item6)
-            else:
-                raise null_in("OffsetForLeaderEpochResponse.partitions")
-            item3 = _new(OffsetForLeaderTopicResult, (topic_4, partitions_5))
-            topics_2.append(item3)
-    else:
+            error_code_7, partition_8, leader_epoch_9, end_offset_10 = _HIIQ.unpack_from(data, at)
+            at += 18
+            item6 = _new(EpochEndOffset, (error_code_7, partition_8, leader_epoch_9, end_offset_10))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("OffsetForLeaderEpochResponse.partitions")
+        item3 = _new(OffsetForLeaderTopicResult, (topic_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("OffsetForLeaderEpochResponse.topics")
     return _new(OffsetForLeaderEpochResponse, (throttle_time_ms_1, topics_2)), at
 
@@ -284,25 +208,13 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.topic
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _HIIQ.pack(item4.error_code, item4.partition, item4.leader_epoch, item4.end_offset)
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.topic)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _HIIQ.pack(item4.error_code, item4.partition, item4.leader_epoch, item4.end_offset)
 
 
 def _read_response_flexible(
@@ -311,58 +223,32 @@ def _read_response_flexible(
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("OffsetForLeaderEpochResponse.topics", size, left)
-        topics_2 = []
+    size, at, left = read_compact_count(data, at, left, 3, "OffsetForLeaderEpochResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        topic_4, at = read_compact_string(data, at)
+        if topic_4 is None:
+            raise null_in("OffsetForLeaderEpochResponse.topic")
+        size, at, left = read_compact_count(data, at, left, 19, "OffsetForLeaderEpochResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                topic_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("OffsetForLeaderEpochResponse.topic")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 19 or left < 0:
-                    raise too_many("OffsetForLeaderEpochResponse.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    error_code_7, partition_8, leader_epoch_9, end_offset_10 = _HIIQ.unpack_from(data, at)
-                    at += 18
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item6 = _new(EpochEndOffset, (error_code_7, partition_8, leader_epoch_9, end_offset_10))
-                    partitions_5.append(item6)
-            else:
-                raise null_in("OffsetForLeaderEpochResponse.partitions")
+            error_code_7, partition_8, leader_epoch_9, end_offset_10 = _HIIQ.unpack_from(data, at)
+            at += 18
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item3 = _new(OffsetForLeaderTopicResult, (topic_4, partitions_5))
-            topics_2.append(item3)
-    else:
+            item6 = _new(EpochEndOffset, (error_code_7, partition_8, leader_epoch_9, end_offset_10))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("OffsetForLeaderEpochResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(OffsetForLeaderTopicResult, (topic_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("OffsetForLeaderEpochResponse.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -375,30 +261,15 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.topic
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _HIIQ.pack(item4.error_code, item4.partition, item4.leader_epoch, item4.end_offset)
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.topic)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _HIIQ.pack(item4.error_code, item4.partition, item4.leader_epoch, item4.end_offset)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 

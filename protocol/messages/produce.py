@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ._wire import (
-    _new,
     BYTES,
+    NO_UUID,
+    _new,
     long_varint,
     malformed,
-    NO_UUID,
     null_in,
     read_tags,
     read_uuid,
@@ -127,7 +127,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("ProduceRequest.topic_data", size, left)
-        topic_data_4 = []
+        topic_data_4: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -143,7 +143,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                 left -= size
                 if size > (len(data) - at) // 8 or left < 0:
                     raise too_many("ProduceRequest.partition_data", size, left)
-                partition_data_7 = []
+                partition_data_7: Any = []
                 for _ in range(size):
                     (index_9,) = _I.unpack_from(data, at)
                     at += 4
@@ -234,9 +234,9 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 2 or left < 0:
             raise too_many("ProduceRequest.topic_data", size, left)
-        topic_data_4 = []
+        topic_data_4: Any = []
         for _ in range(size):
-            name_6 = ""
+            name_6: Any = ""
             if version <= 12:
                 size = data[at]
                 at += 1
@@ -251,7 +251,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                     at = end
                 else:
                     raise null_in("ProduceRequest.name")
-            topic_id_7 = None
+            topic_id_7: Any = None
             if version >= 13:
                 topic_id_7 = read_uuid(data[at : at + 16])
                 at += 16
@@ -264,7 +264,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 6 or left < 0:
                     raise too_many("ProduceRequest.partition_data", size, left)
-                partition_data_8 = []
+                partition_data_8: Any = []
                 for _ in range(size):
                     (index_10,) = _I.unpack_from(data, at)
                     at += 4
@@ -369,7 +369,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("ProduceResponse.responses", size, left)
-        responses_1 = []
+        responses_1: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -385,15 +385,15 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                 left -= size
                 if size > (len(data) - at) // 22 or left < 0:
                     raise too_many("ProduceResponse.partition_responses", size, left)
-                partition_responses_4 = []
+                partition_responses_4: Any = []
                 for _ in range(size):
                     index_6, error_code_7, base_offset_8, log_append_time_ms_9 = _IHQQ.unpack_from(data, at)
                     at += 22
-                    log_start_offset_10 = -1
+                    log_start_offset_10: Any = -1
                     if version >= 5:
                         (log_start_offset_10,) = _Q.unpack_from(data, at)
                         at += 8
-                    record_errors_11 = ()
+                    record_errors_11: Any = ()
                     if version >= 8:
                         (size,) = _I.unpack_from(data, at)
                         at += 4
@@ -421,7 +421,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                                 record_errors_11.append(item12)
                         else:
                             raise null_in("ProduceResponse.record_errors")
-                    error_message_15 = None
+                    error_message_15: Any = None
                     if version >= 8:
                         (size,) = _H.unpack_from(data, at)
                         at += 2
@@ -519,9 +519,9 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         left -= size
         if size > (len(data) - at) // 2 or left < 0:
             raise too_many("ProduceResponse.responses", size, left)
-        responses_1 = []
+        responses_1: Any = []
         for _ in range(size):
-            name_3 = ""
+            name_3: Any = ""
             if version <= 12:
                 size = data[at]
                 at += 1
@@ -536,7 +536,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                     at = end
                 else:
                     raise null_in("ProduceResponse.name")
-            topic_id_4 = None
+            topic_id_4: Any = None
             if version >= 13:
                 topic_id_4 = read_uuid(data[at : at + 16])
                 at += 16
@@ -549,7 +549,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                 left -= size
                 if size > (len(data) - at) // 33 or left < 0:
                     raise too_many("ProduceResponse.partition_responses", size, left)
-                partition_responses_5 = []
+                partition_responses_5: Any = []
                 for _ in range(size):
                     index_7, error_code_8, base_offset_9, log_append_time_ms_10, log_start_offset_11 = (
                         _IHQQQ.unpack_from(data, at)
@@ -564,7 +564,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         left -= size
                         if size > (len(data) - at) // 6 or left < 0:
                             raise too_many("ProduceResponse.record_errors", size, left)
-                        record_errors_12 = []
+                        record_errors_12: Any = []
                         for _ in range(size):
                             (batch_index_14,) = _I.unpack_from(data, at)
                             at += 4
@@ -608,7 +608,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                         error_message_16 = None
                     else:
                         raise malformed("a negative length")
-                    current_leader_17 = None
+                    current_leader_17: Any = None
                     tags, at = read_tags(data, at)
                     for tag18, start, stop in tags:
                         if tag18 == 0 and version >= 10:
@@ -649,7 +649,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
         raise null_in("ProduceResponse.responses")
     (throttle_time_ms_21,) = _I.unpack_from(data, at)
     at += 4
-    node_endpoints_22 = ()
+    node_endpoints_22: Any = ()
     tags, at = read_tags(data, at)
     for tag23, start, stop in tags:
         if tag23 == 0 and version >= 10:
@@ -772,7 +772,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                         out += data
                     tags7 = []
                     current_leader_8 = getattr(item4, "current_leader", None)
-                    if not (current_leader_8 is None) and version >= 10:
+                    if current_leader_8 is not None and (version >= 10):
                         whole9, out = out, bytearray()
                         current_leader_10 = current_leader_8
                         out += _II.pack(current_leader_10.leader_id, current_leader_10.leader_epoch)
@@ -784,7 +784,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _I.pack(body.throttle_time_ms)
     tags11 = []
     node_endpoints_12 = getattr(body, "node_endpoints", ())
-    if not (node_endpoints_12 is None or len(node_endpoints_12) == 0) and version >= 10:
+    if node_endpoints_12 and (version >= 10):
         whole13, out = out, bytearray()
         node_endpoints_14 = node_endpoints_12
         if node_endpoints_14 is None:

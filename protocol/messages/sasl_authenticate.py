@@ -5,10 +5,21 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_bytes,
+    read_compact_bytes,
+    read_compact_string,
+    read_string,
+    skip_tags,
+    write_bytes,
+    write_compact_bytes,
+    write_compact_string,
+    write_string,
+)
 
 _H = Struct(">h")
-_I = Struct(">i")
 _Q = Struct(">q")
 
 
@@ -30,26 +41,15 @@ class SaslAuthenticateResponse(NamedTuple):
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[SaslAuthenticateRequest, int]:
     del version
     del left
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        end = at + size
-        auth_bytes_1 = bytes(data[at:end])
-        at = end
-    else:
+    auth_bytes_1, at = read_bytes(data, at)
+    if auth_bytes_1 is None:
         raise null_in("SaslAuthenticateRequest.auth_bytes")
     return _new(SaslAuthenticateRequest, (auth_bytes_1,)), at
 
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.auth_bytes
-    if value is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        data = value
-        out += _I.pack(len(data))
-        out += data
+    write_bytes(out, body.auth_bytes)
 
 
 def _read_request_flexible(
@@ -57,16 +57,8 @@ def _read_request_flexible(
 ) -> tuple[SaslAuthenticateRequest, int]:
     del version
     del left
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        end = at + size
-        auth_bytes_1 = bytes(data[at:end])
-        at = end
-    else:
+    auth_bytes_1, at = read_compact_bytes(data, at)
+    if auth_bytes_1 is None:
         raise null_in("SaslAuthenticateRequest.auth_bytes")
     if data[at]:
         at = skip_tags(data, at)
@@ -77,14 +69,7 @@ def _read_request_flexible(
 
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.auth_bytes
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_bytes(out, body.auth_bytes)
     out.append(0)
 
 
@@ -102,25 +87,11 @@ def _read_response_classic(
     del left
     (error_code_1,) = _H.unpack_from(data, at)
     at += 2
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        error_message_2 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_2 = None
-    else:
-        raise malformed("a negative length")
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        end = at + size
-        auth_bytes_3 = bytes(data[at:end])
-        at = end
-    else:
+    error_message_2, at = read_string(data, at)
+    auth_bytes_3, at = read_bytes(data, at)
+    if auth_bytes_3 is None:
         raise null_in("SaslAuthenticateResponse.auth_bytes")
-    session_lifetime_ms_4 = 0
+    session_lifetime_ms_4: Any = 0
     if version >= 1:
         (session_lifetime_ms_4,) = _Q.unpack_from(data, at)
         at += 8
@@ -131,20 +102,8 @@ def _read_response_classic(
 
 def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     out += _H.pack(body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
-    value = body.auth_bytes
-    if value is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        data = value
-        out += _I.pack(len(data))
-        out += data
+    write_string(out, body.error_message)
+    write_bytes(out, body.auth_bytes)
     if version >= 1:
         out += _Q.pack(body.session_lifetime_ms)
 
@@ -156,31 +115,9 @@ def _read_response_flexible(
     del left
     (error_code_1,) = _H.unpack_from(data, at)
     at += 2
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        error_message_2 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        error_message_2 = None
-    else:
-        raise malformed("a negative length")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        end = at + size
-        auth_bytes_3 = bytes(data[at:end])
-        at = end
-    else:
+    error_message_2, at = read_compact_string(data, at)
+    auth_bytes_3, at = read_compact_bytes(data, at)
+    if auth_bytes_3 is None:
         raise null_in("SaslAuthenticateResponse.auth_bytes")
     (session_lifetime_ms_4,) = _Q.unpack_from(data, at)
     at += 8
@@ -196,22 +133,8 @@ def _read_response_flexible(
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _H.pack(body.error_code)
-    value = body.error_message
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
-    value = body.auth_bytes
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.error_message)
+    write_compact_bytes(out, body.auth_bytes)
     out += _Q.pack(body.session_lifetime_ms)
     out.append(0)
 

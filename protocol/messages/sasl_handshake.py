@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, null_in, too_many
+from ._wire import _new, null_in, read_count, read_string, write_count, write_string
 
 _H = Struct(">h")
-_I = Struct(">i")
 
 
 class SaslHandshakeRequest(NamedTuple):
@@ -28,26 +27,15 @@ class SaslHandshakeResponse(NamedTuple):
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[SaslHandshakeRequest, int]:
     del version
     del left
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        mechanism_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    mechanism_1, at = read_string(data, at)
+    if mechanism_1 is None:
         raise null_in("SaslHandshakeRequest.mechanism")
     return _new(SaslHandshakeRequest, (mechanism_1,)), at
 
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.mechanism
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.mechanism)
 
 
 def read_request(version: int) -> Any:
@@ -62,24 +50,14 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     del version
     (error_code_1,) = _H.unpack_from(data, at)
     at += 2
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 2 or left < 0:
-            raise too_many("SaslHandshakeResponse.mechanisms", size, left)
-        mechanisms_2 = []
-        for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                item3 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("SaslHandshakeResponse.mechanisms")
-            mechanisms_2.append(item3)
-    else:
+    size, at, left = read_count(data, at, left, 2, "SaslHandshakeResponse.mechanisms")
+    mechanisms_2: Any = None if size < 0 else []
+    for _ in range(size):
+        item3, at = read_string(data, at)
+        if item3 is None:
+            raise null_in("SaslHandshakeResponse.mechanisms")
+        mechanisms_2.append(item3)
+    if mechanisms_2 is None:
         raise null_in("SaslHandshakeResponse.mechanisms")
     return _new(SaslHandshakeResponse, (error_code_1, mechanisms_2)), at
 
@@ -88,18 +66,9 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _H.pack(body.error_code)
     mechanisms_1 = body.mechanisms
-    if mechanisms_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(mechanisms_1))
-        for item2 in mechanisms_1:
-            value = item2
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
+    write_count(out, mechanisms_1)
+    for item2 in mechanisms_1 or ():
+        write_string(out, item2)
 
 
 def read_response(version: int) -> Any:

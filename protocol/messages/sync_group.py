@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import BYTES, _new, long_varint, malformed, null_in, skip_tags, too_many, varint
 
 _H = Struct(">h")
 _I = Struct(">i")
@@ -61,7 +61,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         at = end
     else:
         raise null_in("SyncGroupRequest.member_id")
-    group_instance_id_4 = None
+    group_instance_id_4: Any = None
     if version >= 3:
         (size,) = _H.unpack_from(data, at)
         at += 2
@@ -79,7 +79,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
         left -= size
         if size > (len(data) - at) // 6 or left < 0:
             raise too_many("SyncGroupRequest.assignments", size, left)
-        assignments_5 = []
+        assignments_5: Any = []
         for _ in range(size):
             (size,) = _H.unpack_from(data, at)
             at += 2
@@ -197,7 +197,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         group_instance_id_4 = None
     else:
         raise malformed("a negative length")
-    protocol_type_5 = None
+    protocol_type_5: Any = None
     if version >= 5:
         size = data[at]
         at += 1
@@ -214,7 +214,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
             protocol_type_5 = None
         else:
             raise malformed("a negative length")
-    protocol_name_6 = None
+    protocol_name_6: Any = None
     if version >= 5:
         size = data[at]
         at += 1
@@ -240,7 +240,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
         left -= size
         if size > (len(data) - at) // 3 or left < 0:
             raise too_many("SyncGroupRequest.assignments", size, left)
-        assignments_7 = []
+        assignments_7: Any = []
         for _ in range(size):
             size = data[at]
             at += 1
@@ -373,7 +373,7 @@ def write_request(version: int) -> Any:
 
 def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[SyncGroupResponse, int]:
     del left
-    throttle_time_ms_1 = 0
+    throttle_time_ms_1: Any = 0
     if version >= 1:
         (throttle_time_ms_1,) = _I.unpack_from(data, at)
         at += 4
@@ -407,7 +407,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     del left
     throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
     at += 6
-    protocol_type_3 = None
+    protocol_type_3: Any = None
     if version >= 5:
         size = data[at]
         at += 1
@@ -424,7 +424,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
             protocol_type_3 = None
         else:
             raise malformed("a negative length")
-    protocol_name_4 = None
+    protocol_name_4: Any = None
     if version >= 5:
         size = data[at]
         at += 1

@@ -6,9 +6,20 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from ._wire import _new, BYTES, long_varint, malformed, null_in, skip_tags, too_many, varint
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
 
-_H = Struct(">h")
 _I = Struct(">i")
 _IH = Struct(">ih")
 _IQ = Struct(">iq")
@@ -68,79 +79,40 @@ class TxnOffsetCommitResponse(NamedTuple):
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[TxnOffsetCommitRequest, int]:
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    transactional_id_1, at = read_string(data, at)
+    if transactional_id_1 is None:
         raise null_in("TxnOffsetCommitRequest.transactional_id")
-    (size,) = _H.unpack_from(data, at)
-    at += 2
-    if size >= 0:
-        end = at + size
-        group_id_2 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    group_id_2, at = read_string(data, at)
+    if group_id_2 is None:
         raise null_in("TxnOffsetCommitRequest.group_id")
     producer_id_3, producer_epoch_4 = _QH.unpack_from(data, at)
     at += 10
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("TxnOffsetCommitRequest.topics", size, left)
-        topics_5 = []
+    size, at, left = read_count(data, at, left, 6, "TxnOffsetCommitRequest.topics")
+    topics_5: Any = None if size < 0 else []
+    for _ in range(size):
+        name_7, at = read_string(data, at)
+        if name_7 is None:
+            raise null_in("TxnOffsetCommitRequest.name")
+        size, at, left = read_count(data, at, left, 14, "TxnOffsetCommitRequest.partitions")
+        partitions_8: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                name_7 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("TxnOffsetCommitRequest.name")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 14 or left < 0:
-                    raise too_many("TxnOffsetCommitRequest.partitions", size, left)
-                partitions_8 = []
-                for _ in range(size):
-                    partition_index_10, committed_offset_11 = _IQ.unpack_from(data, at)
-                    at += 12
-                    committed_leader_epoch_12 = -1
-                    if version >= 2:
-                        (committed_leader_epoch_12,) = _I.unpack_from(data, at)
-                        at += 4
-                    (size,) = _H.unpack_from(data, at)
-                    at += 2
-                    if size >= 0:
-                        end = at + size
-                        committed_metadata_13 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        committed_metadata_13 = None
-                    else:
-                        raise malformed("a negative length")
-                    item9 = _new(
-                        TxnOffsetCommitRequestPartition,
-                        (
-                            partition_index_10,
-                            committed_offset_11,
-                            committed_leader_epoch_12,
-                            committed_metadata_13,
-                        ),
-                    )
-                    partitions_8.append(item9)
-            else:
-                raise null_in("TxnOffsetCommitRequest.partitions")
-            item6 = _new(TxnOffsetCommitRequestTopic, (name_7, partitions_8))
-            topics_5.append(item6)
-    else:
+            partition_index_10, committed_offset_11 = _IQ.unpack_from(data, at)
+            at += 12
+            committed_leader_epoch_12: Any = -1
+            if version >= 2:
+                (committed_leader_epoch_12,) = _I.unpack_from(data, at)
+                at += 4
+            committed_metadata_13, at = read_string(data, at)
+            item9 = _new(
+                TxnOffsetCommitRequestPartition,
+                (partition_index_10, committed_offset_11, committed_leader_epoch_12, committed_metadata_13),
+            )
+            partitions_8.append(item9)
+        if partitions_8 is None:
+            raise null_in("TxnOffsetCommitRequest.partitions")
+        item6 = _new(TxnOffsetCommitRequestTopic, (name_7, partitions_8))
+        topics_5.append(item6)
+    if topics_5 is None:
         raise null_in("TxnOffsetCommitRequest.topics")
     return _new(
         TxnOffsetCommitRequest,
@@ -149,187 +121,66 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
 
 
 def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
-    value = body.transactional_id
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
-    value = body.group_id
-    if value is None:
-        out += b"\xff\xff"
-    else:
-        data = value.encode()
-        out += _H.pack(len(data))
-        out += data
+    write_string(out, body.transactional_id)
+    write_string(out, body.group_id)
     out += _QH.pack(body.producer_id, body.producer_epoch)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _IQ.pack(item4.partition_index, item4.committed_offset)
-                    if version >= 2:
-                        out += _I.pack(item4.committed_leader_epoch)
-                    value = item4.committed_metadata
-                    if value is None:
-                        out += b"\xff\xff"
-                    else:
-                        data = value.encode()
-                        out += _H.pack(len(data))
-                        out += data
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IQ.pack(item4.partition_index, item4.committed_offset)
+            if version >= 2:
+                out += _I.pack(item4.committed_leader_epoch)
+            write_string(out, item4.committed_metadata)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[TxnOffsetCommitRequest, int]:
     del version
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        transactional_id_1 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    transactional_id_1, at = read_compact_string(data, at)
+    if transactional_id_1 is None:
         raise null_in("TxnOffsetCommitRequest.transactional_id")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        group_id_2 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    group_id_2, at = read_compact_string(data, at)
+    if group_id_2 is None:
         raise null_in("TxnOffsetCommitRequest.group_id")
     producer_id_3, producer_epoch_4, generation_id_5 = _QHI.unpack_from(data, at)
     at += 14
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        member_id_6 = str(data[at:end], "utf-8")
-        at = end
-    else:
+    member_id_6, at = read_compact_string(data, at)
+    if member_id_6 is None:
         raise null_in("TxnOffsetCommitRequest.member_id")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        if size > 32767:
-            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-        end = at + size
-        group_instance_id_7 = str(data[at:end], "utf-8")
-        at = end
-    elif size == -1:
-        group_instance_id_7 = None
-    else:
-        raise malformed("a negative length")
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("TxnOffsetCommitRequest.topics", size, left)
-        topics_8 = []
+    group_instance_id_7, at = read_compact_string(data, at)
+    size, at, left = read_compact_count(data, at, left, 3, "TxnOffsetCommitRequest.topics")
+    topics_8: Any = None if size < 0 else []
+    for _ in range(size):
+        name_10, at = read_compact_string(data, at)
+        if name_10 is None:
+            raise null_in("TxnOffsetCommitRequest.name")
+        size, at, left = read_compact_count(data, at, left, 18, "TxnOffsetCommitRequest.partitions")
+        partitions_11: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                name_10 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("TxnOffsetCommitRequest.name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 18 or left < 0:
-                    raise too_many("TxnOffsetCommitRequest.partitions", size, left)
-                partitions_11 = []
-                for _ in range(size):
-                    partition_index_13, committed_offset_14, committed_leader_epoch_15 = _IQI.unpack_from(
-                        data, at
-                    )
-                    at += 16
-                    size = data[at]
-                    at += 1
-                    if size > 127:
-                        size, at = long_varint(data, at - 1)
-                    size -= 1
-                    if size >= 0:
-                        if size > 32767:
-                            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                        end = at + size
-                        committed_metadata_16 = str(data[at:end], "utf-8")
-                        at = end
-                    elif size == -1:
-                        committed_metadata_16 = None
-                    else:
-                        raise malformed("a negative length")
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item12 = _new(
-                        TxnOffsetCommitRequestPartition,
-                        (
-                            partition_index_13,
-                            committed_offset_14,
-                            committed_leader_epoch_15,
-                            committed_metadata_16,
-                        ),
-                    )
-                    partitions_11.append(item12)
-            else:
-                raise null_in("TxnOffsetCommitRequest.partitions")
+            partition_index_13, committed_offset_14, committed_leader_epoch_15 = _IQI.unpack_from(data, at)
+            at += 16
+            committed_metadata_16, at = read_compact_string(data, at)
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item9 = _new(TxnOffsetCommitRequestTopic, (name_10, partitions_11))
-            topics_8.append(item9)
-    else:
+            item12 = _new(
+                TxnOffsetCommitRequestPartition,
+                (partition_index_13, committed_offset_14, committed_leader_epoch_15, committed_metadata_16),
+            )
+            partitions_11.append(item12)
+        if partitions_11 is None:
+            raise null_in("TxnOffsetCommitRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item9 = _new(TxnOffsetCommitRequestTopic, (name_10, partitions_11))
+        topics_8.append(item9)
+    if topics_8 is None:
         raise null_in("TxnOffsetCommitRequest.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -352,74 +203,22 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
 
 def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
-    value = body.transactional_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
-    value = body.group_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.transactional_id)
+    write_compact_string(out, body.group_id)
     out += _QHI.pack(body.producer_id, body.producer_epoch, body.generation_id)
-    value = body.member_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
-    value = body.group_instance_id
-    if value is None:
-        out += b"\x00"
-    else:
-        data = value.encode()
-        size = len(data) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        out += data
+    write_compact_string(out, body.member_id)
+    write_compact_string(out, body.group_instance_id)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _IQI.pack(
-                        item4.partition_index, item4.committed_offset, item4.committed_leader_epoch
-                    )
-                    value = item4.committed_metadata
-                    if value is None:
-                        out += b"\x00"
-                    else:
-                        data = value.encode()
-                        size = len(data) + 1
-                        out += varint(size) if size > 127 else BYTES[size]
-                        out += data
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IQI.pack(item4.partition_index, item4.committed_offset, item4.committed_leader_epoch)
+            write_compact_string(out, item4.committed_metadata)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 
@@ -437,39 +236,24 @@ def _read_response_classic(
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    (size,) = _I.unpack_from(data, at)
-    at += 4
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 6 or left < 0:
-            raise too_many("TxnOffsetCommitResponse.topics", size, left)
-        topics_2 = []
+    size, at, left = read_count(data, at, left, 6, "TxnOffsetCommitResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        name_4, at = read_string(data, at)
+        if name_4 is None:
+            raise null_in("TxnOffsetCommitResponse.name")
+        size, at, left = read_count(data, at, left, 6, "TxnOffsetCommitResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            (size,) = _H.unpack_from(data, at)
-            at += 2
-            if size >= 0:
-                end = at + size
-                name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("TxnOffsetCommitResponse.name")
-            (size,) = _I.unpack_from(data, at)
-            at += 4
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 6 or left < 0:
-                    raise too_many("TxnOffsetCommitResponse.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    partition_index_7, error_code_8 = _IH.unpack_from(data, at)
-                    at += 6
-                    item6 = _new(TxnOffsetCommitResponsePartition, (partition_index_7, error_code_8))
-                    partitions_5.append(item6)
-            else:
-                raise null_in("TxnOffsetCommitResponse.partitions")
-            item3 = _new(TxnOffsetCommitResponseTopic, (name_4, partitions_5))
-            topics_2.append(item3)
-    else:
+            partition_index_7, error_code_8 = _IH.unpack_from(data, at)
+            at += 6
+            item6 = _new(TxnOffsetCommitResponsePartition, (partition_index_7, error_code_8))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("TxnOffsetCommitResponse.partitions")
+        item3 = _new(TxnOffsetCommitResponseTopic, (name_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("TxnOffsetCommitResponse.topics")
     return _new(TxnOffsetCommitResponse, (throttle_time_ms_1, topics_2)), at
 
@@ -478,25 +262,13 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\xff\xff\xff\xff"
-    else:
-        out += _I.pack(len(topics_1))
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\xff\xff"
-            else:
-                data = value.encode()
-                out += _H.pack(len(data))
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\xff\xff\xff\xff"
-            else:
-                out += _I.pack(len(partitions_3))
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition_index, item4.error_code)
 
 
 def _read_response_flexible(
@@ -505,58 +277,32 @@ def _read_response_flexible(
     del version
     (throttle_time_ms_1,) = _I.unpack_from(data, at)
     at += 4
-    size = data[at]
-    at += 1
-    if size > 127:
-        size, at = long_varint(data, at - 1)
-    size -= 1
-    if size >= 0:
-        left -= size
-        if size > (len(data) - at) // 3 or left < 0:
-            raise too_many("TxnOffsetCommitResponse.topics", size, left)
-        topics_2 = []
+    size, at, left = read_compact_count(data, at, left, 3, "TxnOffsetCommitResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        name_4, at = read_compact_string(data, at)
+        if name_4 is None:
+            raise null_in("TxnOffsetCommitResponse.name")
+        size, at, left = read_compact_count(data, at, left, 7, "TxnOffsetCommitResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
         for _ in range(size):
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                if size > 32767:
-                    raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
-                end = at + size
-                name_4 = str(data[at:end], "utf-8")
-                at = end
-            else:
-                raise null_in("TxnOffsetCommitResponse.name")
-            size = data[at]
-            at += 1
-            if size > 127:
-                size, at = long_varint(data, at - 1)
-            size -= 1
-            if size >= 0:
-                left -= size
-                if size > (len(data) - at) // 7 or left < 0:
-                    raise too_many("TxnOffsetCommitResponse.partitions", size, left)
-                partitions_5 = []
-                for _ in range(size):
-                    partition_index_7, error_code_8 = _IH.unpack_from(data, at)
-                    at += 6
-                    if data[at]:
-                        at = skip_tags(data, at)
-                    else:
-                        at += 1
-                    item6 = _new(TxnOffsetCommitResponsePartition, (partition_index_7, error_code_8))
-                    partitions_5.append(item6)
-            else:
-                raise null_in("TxnOffsetCommitResponse.partitions")
+            partition_index_7, error_code_8 = _IH.unpack_from(data, at)
+            at += 6
             if data[at]:
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item3 = _new(TxnOffsetCommitResponseTopic, (name_4, partitions_5))
-            topics_2.append(item3)
-    else:
+            item6 = _new(TxnOffsetCommitResponsePartition, (partition_index_7, error_code_8))
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("TxnOffsetCommitResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(TxnOffsetCommitResponseTopic, (name_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
         raise null_in("TxnOffsetCommitResponse.topics")
     if data[at]:
         at = skip_tags(data, at)
@@ -569,30 +315,15 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     del version
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
-    if topics_1 is None:
-        out += b"\x00"
-    else:
-        size = len(topics_1) + 1
-        out += varint(size) if size > 127 else BYTES[size]
-        for item2 in topics_1:
-            value = item2.name
-            if value is None:
-                out += b"\x00"
-            else:
-                data = value.encode()
-                size = len(data) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                out += data
-            partitions_3 = item2.partitions
-            if partitions_3 is None:
-                out += b"\x00"
-            else:
-                size = len(partitions_3) + 1
-                out += varint(size) if size > 127 else BYTES[size]
-                for item4 in partitions_3:
-                    out += _IH.pack(item4.partition_index, item4.error_code)
-                    out.append(0)
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IH.pack(item4.partition_index, item4.error_code)
             out.append(0)
+        out.append(0)
     out.append(0)
 
 
