@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -827,25 +828,20 @@ def modules() -> dict[str, str]:
     for api, paths in schemas().items():
         messages = [load(path) for path in paths]
         made[f"{snake(api)}.py"] = Module(api, messages).text()
-    return {name: _formatted(text) for name, text in made.items()}
+    return _formatted(made)
 
 
-def _formatted(text: str) -> str:
-    for words in (["check", "--quiet", "--select", "I", "--fix"], ["format"]):
-        command = [
-            sys.executable,
-            "-m",
-            "ruff",
-            *words,
-            "--stdin-filename",
-            str(TARGET / "generated.py"),
-            "-",
-        ]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, check=False)
-        if done.returncode:
-            raise SystemExit(f"{done.stderr}\n{text}")
-        text = done.stdout
-    return text
+def _formatted(texts: dict[str, str]) -> dict[str, str]:
+    """As ``ruff format`` and its sorting of imports leave these modules."""
+    with TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text)
+        for words in (["check", "--quiet", "--no-cache", "--select", "I", "--fix"], ["format", "--no-cache"]):
+            command = [sys.executable, "-m", "ruff", *words, "--config", str(ROOT / "pyproject.toml"), folder]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise SystemExit(done.stdout + done.stderr)
+        return {name: (Path(folder) / name).read_text() for name in texts}
 
 
 def main() -> int:

@@ -78,6 +78,8 @@ def varint(value: int) -> bytes:
 def read_uuid(data: Any) -> UUID | None:
     """A UUID; None for the one of zeros, which stands for none."""
     raw = bytes(data)
+    if len(raw) < len(NO_UUID):
+        raise MalformedMessageError("a UUID that is cut short")
     return None if raw == NO_UUID else UUID(bytes=raw)
 
 

@@ -118,7 +118,7 @@ def same(fields: list[Any], version: int, ours: Any, given: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "version"), CASES)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**32))
 def test_both_write_the_same_bytes_and_read_what_was_written(name: str, version: int, seed: int) -> None:
     api, message = MESSAGES[name]
