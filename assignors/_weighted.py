@@ -29,7 +29,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
 
     def __init__(
         self,
-        weights: WeightSource = None,
+        weights: WeightSource | None = None,
         *,
         moves: int | None = None,
         tolerance: float = 0.05,

@@ -17,7 +17,7 @@ from .base import Assignor
 #: Weights by partition, or one for each partition of a topic. Any unit: only proportions count.
 Weights = Mapping[TopicPartition, float] | Mapping[str, float]
 #: Weights, or a function that gives those of the partitions it is asked for, or what to measure.
-WeightSource = Weights | Callable[[Sequence[TopicPartition]], Weights] | Literal["lag", "throughput"] | None
+WeightSource = Weights | Callable[[Sequence[TopicPartition]], Weights] | Literal["lag", "throughput"]
 
 MEASURES: Final = ("lag", "throughput")
 

@@ -1,0 +1,1 @@
+"""Kafka's messages, written from their schemas by ``scripts/generate_messages.py``: a module for each API."""

@@ -1,0 +1,223 @@
+"""Heartbeat (12), versions 0 to 4. Written by scripts/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any, NamedTuple
+
+from ._wire import BYTES, _new, long_varint, malformed, null_in, skip_tags, varint
+
+_H = Struct(">h")
+_I = Struct(">i")
+_IH = Struct(">ih")
+
+
+class HeartbeatRequest(NamedTuple):
+    """Heartbeat request, v0-4."""
+
+    group_id: str = ""
+    generation_id: int = 0
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class HeartbeatResponse(NamedTuple):
+    """Heartbeat response, v0-4."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+
+
+def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[HeartbeatRequest, int]:
+    del left
+    (size,) = _H.unpack_from(data, at)
+    at += 2
+    if size >= 0:
+        end = at + size
+        group_id_1 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("HeartbeatRequest.group_id")
+    (generation_id_2,) = _I.unpack_from(data, at)
+    at += 4
+    (size,) = _H.unpack_from(data, at)
+    at += 2
+    if size >= 0:
+        end = at + size
+        member_id_3 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("HeartbeatRequest.member_id")
+    group_instance_id_4: Any = None
+    if version >= 3:
+        (size,) = _H.unpack_from(data, at)
+        at += 2
+        if size >= 0:
+            end = at + size
+            group_instance_id_4 = str(data[at:end], "utf-8")
+            at = end
+        elif size == -1:
+            group_instance_id_4 = None
+        else:
+            raise malformed("a negative length")
+    return _new(HeartbeatRequest, (group_id_1, generation_id_2, member_id_3, group_instance_id_4)), at
+
+
+def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
+    value = body.group_id
+    if value is None:
+        out += b"\xff\xff"
+    else:
+        data = value.encode()
+        out += _H.pack(len(data))
+        out += data
+    out += _I.pack(body.generation_id)
+    value = body.member_id
+    if value is None:
+        out += b"\xff\xff"
+    else:
+        data = value.encode()
+        out += _H.pack(len(data))
+        out += data
+    if version >= 3:
+        value = body.group_instance_id
+        if value is None:
+            out += b"\xff\xff"
+        else:
+            data = value.encode()
+            out += _H.pack(len(data))
+            out += data
+
+
+def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[HeartbeatRequest, int]:
+    del version
+    del left
+    size = data[at]
+    at += 1
+    if size > 127:
+        size, at = long_varint(data, at - 1)
+    size -= 1
+    if size >= 0:
+        if size > 32767:
+            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        end = at + size
+        group_id_1 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("HeartbeatRequest.group_id")
+    (generation_id_2,) = _I.unpack_from(data, at)
+    at += 4
+    size = data[at]
+    at += 1
+    if size > 127:
+        size, at = long_varint(data, at - 1)
+    size -= 1
+    if size >= 0:
+        if size > 32767:
+            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        end = at + size
+        member_id_3 = str(data[at:end], "utf-8")
+        at = end
+    else:
+        raise null_in("HeartbeatRequest.member_id")
+    size = data[at]
+    at += 1
+    if size > 127:
+        size, at = long_varint(data, at - 1)
+    size -= 1
+    if size >= 0:
+        if size > 32767:
+            raise malformed("a string of " + str(size) + " bytes, 32767 is the most")
+        end = at + size
+        group_instance_id_4 = str(data[at:end], "utf-8")
+        at = end
+    elif size == -1:
+        group_instance_id_4 = None
+    else:
+        raise malformed("a negative length")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(HeartbeatRequest, (group_id_1, generation_id_2, member_id_3, group_instance_id_4)), at
+
+
+def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    value = body.group_id
+    if value is None:
+        out += b"\x00"
+    else:
+        data = value.encode()
+        size = len(data) + 1
+        out += varint(size) if size > 127 else BYTES[size]
+        out += data
+    out += _I.pack(body.generation_id)
+    value = body.member_id
+    if value is None:
+        out += b"\x00"
+    else:
+        data = value.encode()
+        size = len(data) + 1
+        out += varint(size) if size > 127 else BYTES[size]
+        out += data
+    value = body.group_instance_id
+    if value is None:
+        out += b"\x00"
+    else:
+        data = value.encode()
+        size = len(data) + 1
+        out += varint(size) if size > 127 else BYTES[size]
+        out += data
+    out.append(0)
+
+
+def read_request(version: int) -> Any:
+    return _read_request_flexible if version >= 4 else _read_request_classic
+
+
+def write_request(version: int) -> Any:
+    return _write_request_flexible if version >= 4 else _write_request_classic
+
+
+def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[HeartbeatResponse, int]:
+    del left
+    throttle_time_ms_1: Any = 0
+    if version >= 1:
+        (throttle_time_ms_1,) = _I.unpack_from(data, at)
+        at += 4
+    (error_code_2,) = _H.unpack_from(data, at)
+    at += 2
+    return _new(HeartbeatResponse, (throttle_time_ms_1, error_code_2)), at
+
+
+def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
+    if version >= 1:
+        out += _I.pack(body.throttle_time_ms)
+    out += _H.pack(body.error_code)
+
+
+def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[HeartbeatResponse, int]:
+    del version
+    del left
+    throttle_time_ms_1, error_code_2 = _IH.unpack_from(data, at)
+    at += 6
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(HeartbeatResponse, (throttle_time_ms_1, error_code_2)), at
+
+
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    out += _IH.pack(body.throttle_time_ms, body.error_code)
+    out.append(0)
+
+
+def read_response(version: int) -> Any:
+    return _read_response_flexible if version >= 4 else _read_response_classic
+
+
+def write_response(version: int) -> Any:
+    return _write_response_flexible if version >= 4 else _write_response_classic

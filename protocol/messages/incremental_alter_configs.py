@@ -1,0 +1,282 @@
+"""IncrementalAlterConfigs (44), versions 0 to 1. Written by scripts/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, NamedTuple
+
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
+
+_T = Struct(">?")
+_B = Struct(">b")
+_H = Struct(">h")
+_I = Struct(">i")
+
+
+class AlterableConfig(NamedTuple):
+    """AlterableConfig of IncrementalAlterConfigs."""
+
+    name: str = ""
+    config_operation: int = 0
+    value: str | None = ""
+
+
+class AlterConfigsResource(NamedTuple):
+    """AlterConfigsResource of IncrementalAlterConfigs."""
+
+    resource_type: int = 0
+    resource_name: str = ""
+    configs: Sequence[AlterableConfig] = ()
+
+
+class IncrementalAlterConfigsRequest(NamedTuple):
+    """IncrementalAlterConfigs request, v0-1."""
+
+    resources: Sequence[AlterConfigsResource] = ()
+    validate_only: bool = False
+
+
+class AlterConfigsResourceResponse(NamedTuple):
+    """AlterConfigsResourceResponse of IncrementalAlterConfigs."""
+
+    error_code: int = 0
+    error_message: str | None = ""
+    resource_type: int = 0
+    resource_name: str = ""
+
+
+class IncrementalAlterConfigsResponse(NamedTuple):
+    """IncrementalAlterConfigs response, v0-1."""
+
+    throttle_time_ms: int = 0
+    responses: Sequence[AlterConfigsResourceResponse] = ()
+
+
+def _read_request_classic(
+    data: Any, at: int, version: int, left: int
+) -> tuple[IncrementalAlterConfigsRequest, int]:
+    del version
+    size, at, left = read_count(data, at, left, 7, "IncrementalAlterConfigsRequest.resources")
+    resources_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_4, at = read_string(data, at)
+        if resource_name_4 is None:
+            raise null_in("IncrementalAlterConfigsRequest.resource_name")
+        size, at, left = read_count(data, at, left, 5, "IncrementalAlterConfigsRequest.configs")
+        configs_5: Any = None if size < 0 else []
+        for _ in range(size):
+            name_7, at = read_string(data, at)
+            if name_7 is None:
+                raise null_in("IncrementalAlterConfigsRequest.name")
+            (config_operation_8,) = _B.unpack_from(data, at)
+            at += 1
+            value_9, at = read_string(data, at)
+            item6 = _new(AlterableConfig, (name_7, config_operation_8, value_9))
+            configs_5.append(item6)
+        if configs_5 is None:
+            raise null_in("IncrementalAlterConfigsRequest.configs")
+        item2 = _new(AlterConfigsResource, (resource_type_3, resource_name_4, configs_5))
+        resources_1.append(item2)
+    if resources_1 is None:
+        raise null_in("IncrementalAlterConfigsRequest.resources")
+    (validate_only_10,) = _T.unpack_from(data, at)
+    at += 1
+    return _new(IncrementalAlterConfigsRequest, (resources_1, validate_only_10)), at
+
+
+def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
+    del version
+    resources_1 = body.resources
+    write_count(out, resources_1)
+    for item2 in resources_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_string(out, item2.resource_name)
+        configs_3 = item2.configs
+        write_count(out, configs_3)
+        for item4 in configs_3 or ():
+            write_string(out, item4.name)
+            out += _B.pack(item4.config_operation)
+            write_string(out, item4.value)
+    out += _T.pack(body.validate_only)
+
+
+def _read_request_flexible(
+    data: Any, at: int, version: int, left: int
+) -> tuple[IncrementalAlterConfigsRequest, int]:
+    del version
+    size, at, left = read_compact_count(data, at, left, 4, "IncrementalAlterConfigsRequest.resources")
+    resources_1: Any = None if size < 0 else []
+    for _ in range(size):
+        (resource_type_3,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_4, at = read_compact_string(data, at)
+        if resource_name_4 is None:
+            raise null_in("IncrementalAlterConfigsRequest.resource_name")
+        size, at, left = read_compact_count(data, at, left, 4, "IncrementalAlterConfigsRequest.configs")
+        configs_5: Any = None if size < 0 else []
+        for _ in range(size):
+            name_7, at = read_compact_string(data, at)
+            if name_7 is None:
+                raise null_in("IncrementalAlterConfigsRequest.name")
+            (config_operation_8,) = _B.unpack_from(data, at)
+            at += 1
+            value_9, at = read_compact_string(data, at)
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item6 = _new(AlterableConfig, (name_7, config_operation_8, value_9))
+            configs_5.append(item6)
+        if configs_5 is None:
+            raise null_in("IncrementalAlterConfigsRequest.configs")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item2 = _new(AlterConfigsResource, (resource_type_3, resource_name_4, configs_5))
+        resources_1.append(item2)
+    if resources_1 is None:
+        raise null_in("IncrementalAlterConfigsRequest.resources")
+    (validate_only_10,) = _T.unpack_from(data, at)
+    at += 1
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(IncrementalAlterConfigsRequest, (resources_1, validate_only_10)), at
+
+
+def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    resources_1 = body.resources
+    write_compact_count(out, resources_1)
+    for item2 in resources_1 or ():
+        out += _B.pack(item2.resource_type)
+        write_compact_string(out, item2.resource_name)
+        configs_3 = item2.configs
+        write_compact_count(out, configs_3)
+        for item4 in configs_3 or ():
+            write_compact_string(out, item4.name)
+            out += _B.pack(item4.config_operation)
+            write_compact_string(out, item4.value)
+            out.append(0)
+        out.append(0)
+    out += _T.pack(body.validate_only)
+    out.append(0)
+
+
+def read_request(version: int) -> Any:
+    return _read_request_flexible if version >= 1 else _read_request_classic
+
+
+def write_request(version: int) -> Any:
+    return _write_request_flexible if version >= 1 else _write_request_classic
+
+
+def _read_response_classic(
+    data: Any, at: int, version: int, left: int
+) -> tuple[IncrementalAlterConfigsResponse, int]:
+    del version
+    (throttle_time_ms_1,) = _I.unpack_from(data, at)
+    at += 4
+    size, at, left = read_count(data, at, left, 7, "IncrementalAlterConfigsResponse.responses")
+    responses_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_string(data, at)
+        (resource_type_6,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_7, at = read_string(data, at)
+        if resource_name_7 is None:
+            raise null_in("IncrementalAlterConfigsResponse.resource_name")
+        item3 = _new(
+            AlterConfigsResourceResponse, (error_code_4, error_message_5, resource_type_6, resource_name_7)
+        )
+        responses_2.append(item3)
+    if responses_2 is None:
+        raise null_in("IncrementalAlterConfigsResponse.responses")
+    return _new(IncrementalAlterConfigsResponse, (throttle_time_ms_1, responses_2)), at
+
+
+def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
+    del version
+    out += _I.pack(body.throttle_time_ms)
+    responses_1 = body.responses
+    write_count(out, responses_1)
+    for item2 in responses_1 or ():
+        out += _H.pack(item2.error_code)
+        write_string(out, item2.error_message)
+        out += _B.pack(item2.resource_type)
+        write_string(out, item2.resource_name)
+
+
+def _read_response_flexible(
+    data: Any, at: int, version: int, left: int
+) -> tuple[IncrementalAlterConfigsResponse, int]:
+    del version
+    (throttle_time_ms_1,) = _I.unpack_from(data, at)
+    at += 4
+    size, at, left = read_compact_count(data, at, left, 6, "IncrementalAlterConfigsResponse.responses")
+    responses_2: Any = None if size < 0 else []
+    for _ in range(size):
+        (error_code_4,) = _H.unpack_from(data, at)
+        at += 2
+        error_message_5, at = read_compact_string(data, at)
+        (resource_type_6,) = _B.unpack_from(data, at)
+        at += 1
+        resource_name_7, at = read_compact_string(data, at)
+        if resource_name_7 is None:
+            raise null_in("IncrementalAlterConfigsResponse.resource_name")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(
+            AlterConfigsResourceResponse, (error_code_4, error_message_5, resource_type_6, resource_name_7)
+        )
+        responses_2.append(item3)
+    if responses_2 is None:
+        raise null_in("IncrementalAlterConfigsResponse.responses")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(IncrementalAlterConfigsResponse, (throttle_time_ms_1, responses_2)), at
+
+
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    out += _I.pack(body.throttle_time_ms)
+    responses_1 = body.responses
+    write_compact_count(out, responses_1)
+    for item2 in responses_1 or ():
+        out += _H.pack(item2.error_code)
+        write_compact_string(out, item2.error_message)
+        out += _B.pack(item2.resource_type)
+        write_compact_string(out, item2.resource_name)
+        out.append(0)
+    out.append(0)
+
+
+def read_response(version: int) -> Any:
+    return _read_response_flexible if version >= 1 else _read_response_classic
+
+
+def write_response(version: int) -> Any:
+    return _write_response_flexible if version >= 1 else _write_response_classic

@@ -1,0 +1,315 @@
+"""ListOffsets (2), versions 1 to 11. Written by scripts/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, NamedTuple
+
+from ._wire import (
+    _new,
+    null_in,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_string,
+    skip_tags,
+    write_compact_count,
+    write_compact_string,
+    write_count,
+    write_string,
+)
+
+_B = Struct(">b")
+_I = Struct(">i")
+_IB = Struct(">ib")
+_IHQQ = Struct(">ihqq")
+_IHQQI = Struct(">ihqqi")
+_IIQ = Struct(">iiq")
+_Q = Struct(">q")
+
+
+class ListOffsetsPartition(NamedTuple):
+    """ListOffsetsPartition of ListOffsets."""
+
+    partition_index: int = 0
+    current_leader_epoch: int = -1
+    timestamp: int = 0
+    max_num_offsets: int = 1
+
+
+class ListOffsetsTopic(NamedTuple):
+    """ListOffsetsTopic of ListOffsets."""
+
+    name: str = ""
+    partitions: Sequence[ListOffsetsPartition] = ()
+
+
+class ListOffsetsRequest(NamedTuple):
+    """ListOffsets request, v1-11."""
+
+    replica_id: int = 0
+    isolation_level: int = 0
+    topics: Sequence[ListOffsetsTopic] = ()
+    timeout_ms: int = 0
+
+
+class ListOffsetsPartitionResponse(NamedTuple):
+    """ListOffsetsPartitionResponse of ListOffsets."""
+
+    partition_index: int = 0
+    error_code: int = 0
+    old_style_offsets: Sequence[int] = ()
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+class ListOffsetsTopicResponse(NamedTuple):
+    """ListOffsetsTopicResponse of ListOffsets."""
+
+    name: str = ""
+    partitions: Sequence[ListOffsetsPartitionResponse] = ()
+
+
+class ListOffsetsResponse(NamedTuple):
+    """ListOffsets response, v1-11."""
+
+    throttle_time_ms: int = 0
+    topics: Sequence[ListOffsetsTopicResponse] = ()
+
+
+def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[ListOffsetsRequest, int]:
+    (replica_id_1,) = _I.unpack_from(data, at)
+    at += 4
+    isolation_level_2: Any = 0
+    if version >= 2:
+        (isolation_level_2,) = _B.unpack_from(data, at)
+        at += 1
+    size, at, left = read_count(data, at, left, 6, "ListOffsetsRequest.topics")
+    topics_3: Any = None if size < 0 else []
+    for _ in range(size):
+        name_5, at = read_string(data, at)
+        if name_5 is None:
+            raise null_in("ListOffsetsRequest.name")
+        size, at, left = read_count(data, at, left, 12, "ListOffsetsRequest.partitions")
+        partitions_6: Any = None if size < 0 else []
+        for _ in range(size):
+            (partition_index_8,) = _I.unpack_from(data, at)
+            at += 4
+            current_leader_epoch_9: Any = -1
+            if version >= 4:
+                (current_leader_epoch_9,) = _I.unpack_from(data, at)
+                at += 4
+            (timestamp_10,) = _Q.unpack_from(data, at)
+            at += 8
+            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10, 1))
+            partitions_6.append(item7)
+        if partitions_6 is None:
+            raise null_in("ListOffsetsRequest.partitions")
+        item4 = _new(ListOffsetsTopic, (name_5, partitions_6))
+        topics_3.append(item4)
+    if topics_3 is None:
+        raise null_in("ListOffsetsRequest.topics")
+    return _new(ListOffsetsRequest, (replica_id_1, isolation_level_2, topics_3, 0)), at
+
+
+def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
+    out += _I.pack(body.replica_id)
+    if version >= 2:
+        out += _B.pack(body.isolation_level)
+    topics_1 = body.topics
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _I.pack(item4.partition_index)
+            if version >= 4:
+                out += _I.pack(item4.current_leader_epoch)
+            out += _Q.pack(item4.timestamp)
+
+
+def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[ListOffsetsRequest, int]:
+    replica_id_1, isolation_level_2 = _IB.unpack_from(data, at)
+    at += 5
+    size, at, left = read_compact_count(data, at, left, 3, "ListOffsetsRequest.topics")
+    topics_3: Any = None if size < 0 else []
+    for _ in range(size):
+        name_5, at = read_compact_string(data, at)
+        if name_5 is None:
+            raise null_in("ListOffsetsRequest.name")
+        size, at, left = read_compact_count(data, at, left, 17, "ListOffsetsRequest.partitions")
+        partitions_6: Any = None if size < 0 else []
+        for _ in range(size):
+            partition_index_8, current_leader_epoch_9, timestamp_10 = _IIQ.unpack_from(data, at)
+            at += 16
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10, 1))
+            partitions_6.append(item7)
+        if partitions_6 is None:
+            raise null_in("ListOffsetsRequest.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item4 = _new(ListOffsetsTopic, (name_5, partitions_6))
+        topics_3.append(item4)
+    if topics_3 is None:
+        raise null_in("ListOffsetsRequest.topics")
+    timeout_ms_11: Any = 0
+    if version >= 10:
+        (timeout_ms_11,) = _I.unpack_from(data, at)
+        at += 4
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(ListOffsetsRequest, (replica_id_1, isolation_level_2, topics_3, timeout_ms_11)), at
+
+
+def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
+    out += _IB.pack(body.replica_id, body.isolation_level)
+    topics_1 = body.topics
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IIQ.pack(item4.partition_index, item4.current_leader_epoch, item4.timestamp)
+            out.append(0)
+        out.append(0)
+    if version >= 10:
+        out += _I.pack(body.timeout_ms)
+    out.append(0)
+
+
+def read_request(version: int) -> Any:
+    return _read_request_flexible if version >= 6 else _read_request_classic
+
+
+def write_request(version: int) -> Any:
+    return _write_request_flexible if version >= 6 else _write_request_classic
+
+
+def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple[ListOffsetsResponse, int]:
+    throttle_time_ms_1: Any = 0
+    if version >= 2:
+        (throttle_time_ms_1,) = _I.unpack_from(data, at)
+        at += 4
+    size, at, left = read_count(data, at, left, 6, "ListOffsetsResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        name_4, at = read_string(data, at)
+        if name_4 is None:
+            raise null_in("ListOffsetsResponse.name")
+        size, at, left = read_count(data, at, left, 22, "ListOffsetsResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
+        for _ in range(size):
+            partition_index_7, error_code_8, timestamp_9, offset_10 = _IHQQ.unpack_from(data, at)
+            at += 22
+            leader_epoch_11: Any = -1
+            if version >= 4:
+                (leader_epoch_11,) = _I.unpack_from(data, at)
+                at += 4
+            item6 = _new(
+                ListOffsetsPartitionResponse,
+                (partition_index_7, error_code_8, (), timestamp_9, offset_10, leader_epoch_11),
+            )
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("ListOffsetsResponse.partitions")
+        item3 = _new(ListOffsetsTopicResponse, (name_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
+        raise null_in("ListOffsetsResponse.topics")
+    return _new(ListOffsetsResponse, (throttle_time_ms_1, topics_2)), at
+
+
+def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
+    if version >= 2:
+        out += _I.pack(body.throttle_time_ms)
+    topics_1 = body.topics
+    write_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IHQQ.pack(item4.partition_index, item4.error_code, item4.timestamp, item4.offset)
+            if version >= 4:
+                out += _I.pack(item4.leader_epoch)
+
+
+def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[ListOffsetsResponse, int]:
+    del version
+    (throttle_time_ms_1,) = _I.unpack_from(data, at)
+    at += 4
+    size, at, left = read_compact_count(data, at, left, 3, "ListOffsetsResponse.topics")
+    topics_2: Any = None if size < 0 else []
+    for _ in range(size):
+        name_4, at = read_compact_string(data, at)
+        if name_4 is None:
+            raise null_in("ListOffsetsResponse.name")
+        size, at, left = read_compact_count(data, at, left, 27, "ListOffsetsResponse.partitions")
+        partitions_5: Any = None if size < 0 else []
+        for _ in range(size):
+            partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11 = _IHQQI.unpack_from(
+                data, at
+            )
+            at += 26
+            if data[at]:
+                at = skip_tags(data, at)
+            else:
+                at += 1
+            item6 = _new(
+                ListOffsetsPartitionResponse,
+                (partition_index_7, error_code_8, (), timestamp_9, offset_10, leader_epoch_11),
+            )
+            partitions_5.append(item6)
+        if partitions_5 is None:
+            raise null_in("ListOffsetsResponse.partitions")
+        if data[at]:
+            at = skip_tags(data, at)
+        else:
+            at += 1
+        item3 = _new(ListOffsetsTopicResponse, (name_4, partitions_5))
+        topics_2.append(item3)
+    if topics_2 is None:
+        raise null_in("ListOffsetsResponse.topics")
+    if data[at]:
+        at = skip_tags(data, at)
+    else:
+        at += 1
+    return _new(ListOffsetsResponse, (throttle_time_ms_1, topics_2)), at
+
+
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+    del version
+    out += _I.pack(body.throttle_time_ms)
+    topics_1 = body.topics
+    write_compact_count(out, topics_1)
+    for item2 in topics_1 or ():
+        write_compact_string(out, item2.name)
+        partitions_3 = item2.partitions
+        write_compact_count(out, partitions_3)
+        for item4 in partitions_3 or ():
+            out += _IHQQI.pack(
+                item4.partition_index, item4.error_code, item4.timestamp, item4.offset, item4.leader_epoch
+            )
+            out.append(0)
+        out.append(0)
+    out.append(0)
+
+
+def read_response(version: int) -> Any:
+    return _read_response_flexible if version >= 6 else _read_response_classic
+
+
+def write_response(version: int) -> Any:
+    return _write_response_flexible if version >= 6 else _write_response_classic

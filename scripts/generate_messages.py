@@ -1,0 +1,864 @@
+"""Writes ``protocol/messages/``: a module for each API with its messages, their readers and writers.
+
+The schemas are Apache Kafka's, as kafka-python ships them, and our own in ``protocol/*.json``. What is written is
+plain Python without reflection: named tuples, a reader and a writer for the classic versions of a message and one
+for the flexible ones (KIP-482). ``--check`` writes nothing and exits 1 where a module is not what the schemas say:
+a newer kafka-python may ship other schemas.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = ROOT / "protocol"
+TARGET = OURS / "messages"
+
+#: Fixed-size types: format of struct, bytes, Python's type, default.
+FIXED = {
+    "bool": ("?", 1, "bool", "False"),
+    "int8": ("b", 1, "int", "0"),
+    "int16": ("h", 2, "int", "0"),
+    "uint16": ("H", 2, "int", "0"),
+    "int32": ("i", 4, "int", "0"),
+    "uint32": ("I", 4, "int", "0"),
+    "int64": ("q", 8, "int", "0"),
+    "float64": ("d", 8, "float", "0.0"),
+}
+_WRITTEN = "Written by scripts/generate_messages.py: do not edit."
+#: Letters of formats in the names of constants.
+_LETTERS = str.maketrans("?bhHiIqd", "TBHUIWQD")
+PYTHON = {"string": "str", "bytes": "bytes", "records": "bytes | memoryview", "uuid": "UUID | None"}
+ANY = 32_767
+#: The APIs that brokers get most of: what helpers would do stands in their functions, which takes a third less time.
+INLINE = {"Heartbeat", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup", "Produce", "Fetch"}
+
+
+# --- schemas ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Range:
+    """Versions from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def parse(cls, text: str | None) -> Range:
+        if text is None or text == "none":
+            return cls(1, 0)
+        if text.endswith("+"):
+            return cls(int(text[:-1]), ANY)
+        low, _, high = text.partition("-")
+        return cls(int(low), int(high or low))
+
+    def __contains__(self, version: int) -> bool:
+        return self.low <= version <= self.high
+
+    def cut(self, other: Range) -> Range:
+        return Range(max(self.low, other.low), min(self.high, other.high))
+
+    @property
+    def empty(self) -> bool:
+        return self.low > self.high
+
+    def condition(self, within: Range) -> str | None:
+        """When a version of ``within`` is one of these; None for always."""
+        low, high = self.low > within.low, self.high < within.high
+        if low and high:
+            return (
+                f"{self.low} <= version <= {self.high}" if self.low < self.high else f"version == {self.low}"
+            )
+        if low:
+            return f"version >= {self.low}"
+        return f"version <= {self.high}" if high else None
+
+
+@dataclass
+class Field:
+    """A field of a message or struct. ``kind`` is a simple type, or the name of a struct with ``fields``."""
+
+    name: str
+    kind: str
+    array: bool
+    versions: Range
+    nullable: Range
+    tag: int | None
+    tagged: Range
+    default: str
+    fields: list[Field] = field(default_factory=list)
+
+    @property
+    def is_struct(self) -> bool:
+        return bool(self.fields)
+
+    @property
+    def fixed(self) -> bool:
+        return not self.array and self.kind in FIXED
+
+    @property
+    def type(self) -> str:
+        inner = self.kind if self.is_struct else PYTHON.get(self.kind) or FIXED[self.kind][2]
+        name = f"Sequence[{inner}]" if self.array else inner
+        return f"{name} | None" if self.may_be_none and not name.endswith("None") else name
+
+    @property
+    def may_be_none(self) -> bool:
+        return not self.nullable.empty or self.default == "None"
+
+
+@dataclass
+class Message:
+    """One side of an API."""
+
+    name: str
+    key: int
+    versions: Range
+    flexible: Range
+    fields: list[Field]
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def load(path: Path) -> Message:
+    schema = json.loads(re.sub(r"(?m)^\s*//.*$|(?<=[,{\[\s])//.*$", "", path.read_text()))
+    common = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
+    versions = Range.parse(schema["validVersions"])
+    fields = [_field(each, common, versions) for each in schema["fields"]]
+    return Message(
+        schema["name"], schema["apiKey"], versions, Range.parse(schema["flexibleVersions"]), fields
+    )
+
+
+def _field(schema: dict[str, Any], common: dict[str, Any], within: Range) -> Field:
+    kind = schema["type"]
+    array = kind.startswith("[]")
+    kind = kind.removeprefix("[]")
+    versions = Range.parse(schema.get("versions")).cut(within)
+    tag = schema.get("tag")
+    made = Field(
+        name=snake(schema["name"]),
+        kind=kind,
+        array=array,
+        versions=versions,
+        nullable=Range.parse(schema.get("nullableVersions")),
+        tag=tag,
+        tagged=Range.parse(schema.get("taggedVersions")) if tag is not None else Range(1, 0),
+        default="",
+        fields=[_field(each, common, versions) for each in schema.get("fields") or common.get(kind, ())],
+    )
+    made.default = _default(made, schema.get("default", ""))
+    return made
+
+
+def _default(made: Field, given: Any) -> str:
+    if given == "null":
+        return "None"
+    if made.array:
+        return "()"
+    if made.is_struct:
+        return "None" if made.tag is not None else f"{made.kind}()"
+    if made.kind == "bool":
+        return "True" if str(given).lower() == "true" else "False"
+    if made.kind in FIXED:
+        number = int(str(given), 0) if given != "" and made.kind != "float64" else given
+        return str(number) if given != "" else FIXED[made.kind][3]
+    if made.kind == "uuid":
+        return "None"
+    return repr(given) if made.kind == "string" else 'b""'
+
+
+# --- code ---------------------------------------------------------------------------------------------------
+
+
+class Code:
+    """Lines of a function, with names of its own."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 1
+        self._names = 0
+
+    def add(self, *lines: str) -> None:
+        self.lines += ["    " * self.depth + line for line in lines]
+
+    def name(self, hint: str) -> str:
+        self._names += 1
+        return f"{hint}{self._names}"
+
+    def block(self, head: str) -> Block:
+        return Block(self, head)
+
+
+class Block:
+    """What is added in ``with code.block("if ...:")`` stands in it."""
+
+    def __init__(self, code: Code, head: str) -> None:
+        self._code, self._head = code, head
+
+    def __enter__(self) -> None:
+        self._code.add(self._head)
+        self._code.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._code.depth -= 1
+
+
+class Module:
+    """The module of an API."""
+
+    def __init__(self, api: str, messages: list[Message]) -> None:
+        self.api = api
+        self.messages = messages
+        _name_apart(messages)
+        self.structs: dict[str, str] = {}
+        self.formats: dict[str, str] = {}
+        self.helpers: set[str] = set()
+
+    def format(self, text: str) -> str:
+        """The name of a ``struct.Struct``."""
+        return self.formats.setdefault(text, "_" + text.translate(_LETTERS))
+
+    def text(self) -> str:
+        functions = [text for message in self.messages for text in self._functions(message)]
+        for message in self.messages:
+            self._class(message.name, message.fields, f"{_title(message)}.")
+        low, high = self.messages[0].versions.low, self.messages[0].versions.high
+        head = [
+            f'"""{self.api} ({self.messages[0].key}), versions {low} to {high}. {_WRITTEN}"""',
+            "",
+            "from __future__ import annotations",
+            "",
+            *self._imports(functions),
+            "",
+            *(f'{name} = Struct(">{text}")' for text, name in sorted(self.formats.items())),
+            "",
+        ]
+        return "\n".join(head) + "\n" + "\n".join([*self.structs.values(), *functions]) + "\n"
+
+    def _imports(self, functions: list[str]) -> Iterator[str]:
+        every = "\n".join([*self.structs.values(), *functions])
+        if "Sequence[" in every:
+            yield "from collections.abc import Sequence"
+        if self.formats:
+            yield "from struct import Struct"
+        yield "from typing import Any, NamedTuple"
+        if "UUID" in every:
+            yield "from uuid import UUID"
+        yield ""
+        if self.helpers:
+            yield f"from ._wire import {', '.join(sorted(self.helpers, key=str.lower))}"
+
+    def _class(self, name: str, fields: list[Field], words: str) -> None:
+        for each in fields:
+            if each.is_struct and each.kind not in self.structs:
+                self._class(each.kind, each.fields, f"{each.kind} of {self.api}.")
+        lines = [f"class {name}(NamedTuple):", f'    """{words}"""', ""]
+        for each in fields:
+            clash = "  # type: ignore[assignment]" if each.name in ("count", "index") else ""
+            lines.append(f"    {each.name}: {each.type} = {each.default}{clash}")
+        if not fields:
+            lines.pop()
+        self.structs[name] = "\n" + "\n".join(lines) + "\n"
+
+    def _functions(self, message: Message) -> Iterator[str]:
+        side = "request" if message.name.endswith("Request") else "response"
+        classic = message.versions.cut(
+            Range(0, message.flexible.low - 1 if not message.flexible.empty else ANY)
+        )
+        flexible = message.versions.cut(message.flexible)
+        readers, writers = [], []
+        for kind, versions in (("classic", classic), ("flexible", flexible)):
+            if versions.empty:
+                continue
+            name = f"{side}_{kind}"
+            yield Reader(self, message, versions, flexible=kind == "flexible").function(f"_read_{name}")
+            yield Writer(self, message, versions, flexible=kind == "flexible").function(f"_write_{name}")
+            readers.append((f"_read_{name}", versions))
+            writers.append((f"_write_{name}", versions))
+        yield self._choice(f"read_{side}", readers)
+        yield self._choice(f"write_{side}", writers)
+
+    def _choice(self, name: str, functions: list[tuple[str, Range]]) -> str:
+        """A public name for the function of a version."""
+        if len(functions) == 1:
+            return f"\ndef {name}(version: int) -> Any:\n    return {functions[0][0]}\n"
+        (classic, _), (flexible, versions) = functions
+        return f"\ndef {name}(version: int) -> Any:\n    return {flexible} if version >= {versions.low} else {classic}\n"
+
+
+def _structs(fields: list[Field]) -> Iterator[Field]:
+    for each in fields:
+        if each.is_struct:
+            yield each
+            yield from _structs(each.fields)
+
+
+def _shape(struct: Field) -> list[Any]:
+    return [(each.name, each.type, each.default, _shape(each)) for each in struct.fields]
+
+
+def _name_apart(messages: list[Message]) -> None:
+    """Give structs of one name and other fields other names: a request's and its response's may be two things."""
+    shapes: dict[str, set[str]] = {}
+    for message in messages:
+        for each in _structs(message.fields):
+            shapes.setdefault(each.kind, set()).add(repr(_shape(each)))
+    for message in messages:
+        side = "Request" if message.name.endswith("Request") else "Response"
+        for each in _structs(message.fields):
+            if len(shapes.get(each.kind, ())) > 1:
+                each.kind = f"{side}{each.kind}"
+
+
+def _title(message: Message) -> str:
+    side = "request" if message.name.endswith("Request") else "response"
+    return f"{message.name.removesuffix('Request').removesuffix('Response')} {side}, v{message.versions.low}-{message.versions.high}"
+
+
+class Side:
+    """What readers and writers of one kind of versions have in common."""
+
+    def __init__(self, module: Module, message: Message, versions: Range, *, flexible: bool) -> None:
+        self.module, self.message, self.versions, self.flexible = module, message, versions, flexible
+        self.code = Code()
+        self.inline = module.api in INLINE
+
+    def helper(self, name: str) -> str:
+        self.module.helpers.add(name)
+        return name
+
+    def split(self, fields: list[Field], within: Range) -> tuple[list[Field], list[Field]]:
+        """The fields that some version of ``within`` has: in the body, and tagged."""
+        body, tagged = [], []
+        for each in fields:
+            there = each.versions.cut(within)
+            if there.empty:
+                continue
+            if each.tag is not None and self.flexible and not each.tagged.cut(there).empty:
+                tagged.append(each)
+            else:
+                body.append(each)
+        return body, tagged
+
+    def runs(self, fields: list[Field], within: Range) -> Iterator[list[Field]]:
+        """Fields in their order; those of fixed size that come together in all versions in one run."""
+        run: list[Field] = []
+        for each in fields:
+            same = run and run[0].versions.cut(within) == each.versions.cut(within)
+            if each.fixed and same and run[0].fixed:
+                run.append(each)
+                continue
+            if run:
+                yield run
+            run = [each]
+        if run:
+            yield run
+
+
+class Reader(Side):
+    """``(data, at, version, left) -> (message, at)``; ``left`` array elements are the most."""
+
+    def function(self, name: str) -> str:
+        code = self.code
+        values = self.struct(self.message.fields, self.versions)
+        code.add(f"return _new({self.message.name}, ({_tuple(values)})), at")
+        head = (
+            f"\ndef {name}(data: Any, at: int, version: int, left: int) -> tuple[{self.message.name}, int]:"
+        )
+        self.helper("_new")
+        body = "\n".join(code.lines)
+        unused = "" if re.search(r"\bversion\b", body) else "    del version\n"
+        unused += "" if re.search(r"\bleft\b", body) else "    del left\n"
+        return f"{head}\n{unused}{body}\n"
+
+    def struct(self, fields: list[Field], within: Range) -> list[str]:
+        """Read a struct's fields; the expressions of their values, in the order of the schema."""
+        names: dict[str, str] = {}
+        body, tagged = self.split(fields, within)
+        for run in self.runs(body, within):
+            targets = []
+            condition = run[0].versions.condition(within)
+            for each in run:
+                names[each.name] = self.code.name(f"{each.name}_")
+                targets.append(names[each.name])
+                if condition:
+                    self.code.add(f"{names[each.name]}: Any = {each.default}")
+            if condition:
+                with self.code.block(f"if {condition}:"):
+                    self.run(run, targets, run[0].versions.cut(within))
+            else:
+                self.run(run, targets, within)
+        for each in tagged:
+            names[each.name] = self.code.name(f"{each.name}_")
+            self.code.add(f"{names[each.name]}: Any = {each.default}")
+        if self.flexible:
+            self.tags(tagged, names, within)
+        return [names.get(each.name, each.default) for each in fields]
+
+    def run(self, run: list[Field], targets: list[str], within: Range) -> None:
+        code = self.code
+        if run[0].fixed:
+            text = "".join(FIXED[each.kind][0] for each in run)
+            size = sum(FIXED[each.kind][1] for each in run)
+            code.add(
+                f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {self.module.format(text)}.unpack_from(data, at)"
+            )
+            code.add(f"at += {size}")
+            return
+        (each,), (target,) = run, targets
+        if each.array:
+            self.array(each, target, within)
+        else:
+            self.one(each, target, within)
+
+    def one(self, each: Field, target: str, within: Range) -> None:
+        """A value that is no array and not of fixed size."""
+        code = self.code
+        if each.is_struct:
+            nullable = each.nullable.cut(within)
+            if nullable.empty:
+                values = self.struct(each.fields, within)
+                code.add(f"{target} = _new({each.kind}, ({_tuple(values)}))")
+                return
+            code.add("present = data[at]", "at += 1")
+            with code.block("if present > 127:"):
+                code.add(f"{target} = None")
+            with code.block("else:"):
+                values = self.struct(each.fields, within)
+                code.add(f"{target} = _new({each.kind}, ({_tuple(values)}))")
+        elif each.kind == "uuid":
+            code.add(f"{target} = {self.helper('read_uuid')}(data[at : at + 16])", "at += 16")
+        else:
+            self.sized(each, target, within)
+
+    def sized(self, each: Field, target: str, within: Range) -> None:
+        """A string, bytes or records."""
+        code = self.code
+        wide = each.kind != "string"
+        if not self.inline:
+            helper = f"read_{'compact_' if self.flexible else ''}{each.kind}"
+            code.add(f"{target}, at = {self.helper(helper)}(data, at)")
+            self.refuse_null(each, target, within)
+            return
+        if self.flexible:
+            self.varint("size")
+            code.add("size -= 1")
+        elif wide:
+            code.add(f"(size,) = {self.module.format('i')}.unpack_from(data, at)", "at += 4")
+        else:
+            code.add(f"(size,) = {self.module.format('h')}.unpack_from(data, at)", "at += 2")
+        value = {
+            "string": 'str(data[at:end], "utf-8")',
+            "bytes": "bytes(data[at:end])",
+            "records": "data[at:end]",
+        }[each.kind]
+        with code.block("if size >= 0:"):
+            if self.flexible and not wide:
+                with code.block("if size > 32767:"):
+                    code.add(
+                        f'raise {self.helper("malformed")}("a string of " + str(size) + " bytes, 32767 is the most")'
+                    )
+            code.add("end = at + size", f"{target} = {value}", "at = end")
+        self.null(each, target, within)
+
+    def refuse_null(self, each: Field, target: str, within: Range) -> None:
+        """Where a value was read by a helper that lets nulls through."""
+        nullable = each.nullable.cut(within)
+        condition = None if nullable.empty else nullable.condition(within)
+        if not nullable.empty and condition is None:
+            return
+        words = f"{target} is None" + (f" and not {_parenthesised(condition)}" if condition else "")
+        with self.code.block(f"if {words}:"):
+            self.code.add(f'raise {self.helper("null_in")}("{self.message.name}.{each.name}")')
+
+    def null(self, each: Field, target: str, within: Range) -> None:
+        """What follows ``if size >= 0``: a null, where that may be."""
+        code = self.code
+        nullable = each.nullable.cut(within)
+        refuse = (
+            f'raise {self.helper("null_in")}("{self.message.name}.{each.name}")' if nullable != within else ""
+        )
+        condition = None if nullable.empty else nullable.condition(within)
+        if nullable.empty:
+            with code.block("else:"):
+                code.add(refuse)
+        elif condition is None:
+            with code.block("elif size == -1:"):
+                code.add(f"{target} = None")
+            with code.block("else:"):
+                code.add(f'raise {self.helper("malformed")}("a negative length")')
+        else:
+            with code.block(f"elif size == -1 and {condition}:"):
+                code.add(f"{target} = None")
+            with code.block("else:"):
+                code.add(refuse)
+
+    def varint(self, name: str) -> None:
+        self.code.add(f"{name} = data[at]", "at += 1")
+        with self.code.block(f"if {name} > 127:"):
+            self.code.add(f"{name}, at = {self.helper('long_varint')}(data, at - 1)")
+
+    def array(self, each: Field, target: str, within: Range) -> None:
+        code = self.code
+        least = self.smallest(each, within)
+        if not self.inline:
+            helper = f"read_{'compact_' if self.flexible else ''}count"
+            code.add(
+                f'size, at, left = {self.helper(helper)}(data, at, left, {least}, "{self.message.name}.{each.name}")'
+            )
+            self.elements(each, target, within, "if size < 0:")
+            self.refuse_null(each, target, within)
+            return
+        if self.flexible:
+            self.varint("size")
+            code.add("size -= 1")
+        else:
+            code.add(f"(size,) = {self.module.format('i')}.unpack_from(data, at)", "at += 4")
+        with code.block("if size >= 0:"):
+            room = "len(data) - at" if least == 1 else f"(len(data) - at) // {least}"
+            code.add("left -= size")
+            with code.block(f"if size > {room} or left < 0:"):
+                code.add(f'raise {self.helper("too_many")}("{self.message.name}.{each.name}", size, left)')
+            self.elements(each, target, within)
+        self.null(each, target, within)
+
+    def elements(self, each: Field, target: str, within: Range, null: str = "") -> None:
+        """``size`` elements; with ``null``, the condition for none at all."""
+        code = self.code
+        if each.kind in FIXED and not each.is_struct:
+            letter, width = FIXED[each.kind][0], FIXED[each.kind][1]
+            if null:
+                code.add(
+                    f'{target} = None if size < 0 else list({self.helper("unpack_from")}(f">{{size}}{letter}", data, at))'
+                )
+                code.add(f"at += {width} * max(size, 0)")
+            else:
+                code.add(
+                    f'{target} = list({self.helper("unpack_from")}(f">{{size}}{letter}", data, at))',
+                    f"at += {width} * size",
+                )
+            return
+        declared = any(f" {target}: Any" in line for line in code.lines)
+        start = "None if size < 0 else []" if null else "[]"
+        code.add(f"{target} = {start}" if declared else f"{target}: Any = {start}")
+        with code.block("for _ in range(size):"):
+            item = code.name("item")
+            inner = Field(
+                each.name, each.kind, False, within, Range(1, 0), None, Range(1, 0), "", each.fields
+            )
+            self.one(inner, item, within)
+            code.add(f"{target}.append({item})")
+
+    def smallest(self, each: Field, within: Range) -> int:
+        """The least bytes that an element takes, in every version of ``within``."""
+        if not each.is_struct:
+            return self._least(each.kind)
+        body, _ = self.split(each.fields, within)
+        total = int(self.flexible)
+        for inner in body:
+            if inner.versions.cut(within) != within:
+                continue
+            if inner.array:
+                total += 1 if self.flexible else 4
+            elif inner.is_struct:
+                total += 1 if not inner.nullable.empty else self.smallest(inner, within)
+            else:
+                total += self._least(inner.kind)
+        return max(1, total)
+
+    def _least(self, kind: str) -> int:
+        if kind in FIXED:
+            return FIXED[kind][1]
+        if kind == "uuid":
+            return 16
+        return 1 if self.flexible else 2 if kind == "string" else 4
+
+    def tags(self, tagged: list[Field], names: dict[str, str], within: Range) -> None:
+        """The tagged fields behind a struct: those that are known are read, others stepped over."""
+        code = self.code
+        if not tagged:
+            with code.block("if data[at]:"):
+                code.add(f"at = {self.helper('skip_tags')}(data, at)")
+            with code.block("else:"):
+                code.add("at += 1")
+            return
+        tag = code.name("tag")
+        code.add(f"tags, at = {self.helper('read_tags')}(data, at)")
+        with code.block(f"for {tag}, start, stop in tags:"):
+            for number, each in enumerate(sorted(tagged, key=lambda each: each.tag or 0)):
+                condition = each.tagged.cut(each.versions).condition(within)
+                words = f"{tag} == {each.tag}" + (f" and {condition}" if condition else "")
+                with code.block(f"{'if' if number == 0 else 'elif'} {words}:"):
+                    code.add("at = start")
+                    self.tag_value(each, names[each.name], each.versions.cut(within))
+                    with code.block("if at != stop:"):
+                        code.add(
+                            f'raise {self.helper("malformed")}("a tagged field of another length than it says")'
+                        )
+            code.add("at = stop")
+
+    def tag_value(self, each: Field, target: str, within: Range) -> None:
+        if each.fixed:
+            self.run([each], [target], within)
+        elif each.array:
+            self.array(each, target, within)
+        else:
+            self.one(each, target, within)
+
+
+class Writer(Side):
+    """``(out, body, version)``; takes any object with the fields of that version."""
+
+    def function(self, name: str) -> str:
+        self.struct("body", self.message.fields, self.versions)
+        if not self.code.lines:
+            self.code.add("del out, body, version")
+        body = "\n".join(self.code.lines)
+        head = f"\ndef {name}(out: bytearray, body: Any, version: int) -> None:"
+        unused = [
+            word for word in ("body", "version") if self.code.lines and not re.search(rf"\b{word}\b", body)
+        ]
+        lines = f"    del {', '.join(unused)}\n" if unused else ""
+        return f"{head}\n{lines}{body}\n"
+
+    def struct(self, item: str, fields: list[Field], within: Range) -> None:
+        body, tagged = self.split(fields, within)
+        for run in self.runs(body, within):
+            condition = run[0].versions.condition(within)
+            if condition:
+                with self.code.block(f"if {condition}:"):
+                    self.run(item, run, run[0].versions.cut(within))
+            else:
+                self.run(item, run, within)
+        if self.flexible:
+            self.tags(item, tagged, within)
+
+    def run(self, item: str, run: list[Field], within: Range) -> None:
+        if run[0].fixed:
+            text = "".join(FIXED[each.kind][0] for each in run)
+            values = ", ".join(f"{item}.{each.name}" for each in run)
+            self.code.add(f"out += {self.module.format(text)}.pack({values})")
+            return
+        (each,) = run
+        if each.array:
+            self.array(f"{item}.{each.name}", each, within)
+        else:
+            self.one(f"{item}.{each.name}", each, within)
+
+    def one(self, expression: str, each: Field, within: Range) -> None:
+        code = self.code
+        if each.is_struct:
+            if each.nullable.cut(within).empty:
+                name = code.name(f"{each.name}_")
+                code.add(f"{name} = {expression}")
+                self.struct(name, each.fields, within)
+                return
+            name = code.name(f"{each.name}_")
+            code.add(f"{name} = {expression}")
+            with code.block(f"if {name} is None:"):
+                code.add("out.append(255)")
+            with code.block("else:"):
+                code.add("out.append(1)")
+                self.struct(name, each.fields, within)
+        elif each.kind == "uuid":
+            code.add(
+                f"uuid = {expression}", f"out += {self.helper('NO_UUID')} if uuid is None else uuid.bytes"
+            )
+        else:
+            self.sized(expression, each)
+
+    def sized(self, expression: str, each: Field) -> None:
+        code = self.code
+        if not self.inline:
+            kind = "string" if each.kind == "string" else "bytes"
+            code.add(
+                f"{self.helper('write_' + ('compact_' if self.flexible else '') + kind)}(out, {expression})"
+            )
+            return
+        code.add(f"value = {expression}")
+        null = b"\0" if self.flexible else b"\xff\xff" if each.kind == "string" else b"\xff\xff\xff\xff"
+        with code.block("if value is None:"):
+            code.add(f"out += {null!r}")
+        with code.block("else:"):
+            if each.kind == "string":
+                code.add("data = value.encode()")
+            else:
+                code.add("data = value")
+            if self.flexible:
+                code.add("size = len(data) + 1")
+                code.add(
+                    f"out += {self.helper('varint')}(size) if size > 127 else {self.helper('BYTES')}[size]"
+                )
+            else:
+                code.add(
+                    f"out += {self.module.format('h' if each.kind == 'string' else 'i')}.pack(len(data))"
+                )
+            code.add("out += data")
+
+    def array(self, expression: str, each: Field, within: Range) -> None:
+        code = self.code
+        items, item = code.name(f"{each.name}_"), code.name("item")
+        code.add(f"{items} = {expression}")
+        if not self.inline:
+            code.add(
+                f"{self.helper('write_compact_count' if self.flexible else 'write_count')}(out, {items})"
+            )
+            if each.kind in FIXED and not each.is_struct:
+                code.add(
+                    f'out += {self.helper("pack")}(f">{{len({items} or ())}}{FIXED[each.kind][0]}", *({items} or ()))'
+                )
+                return
+            with code.block(f"for {item} in {items} or ():"):
+                self.element(item, each, within)
+            return
+        with code.block(f"if {items} is None:"):
+            code.add(f"out += {(b'' + bytes([0]) if self.flexible else bytes([255] * 4))!r}")
+        with code.block("else:"):
+            if self.flexible:
+                code.add(f"size = len({items}) + 1")
+                code.add(
+                    f"out += {self.helper('varint')}(size) if size > 127 else {self.helper('BYTES')}[size]"
+                )
+            else:
+                code.add(f"out += {self.module.format('i')}.pack(len({items}))")
+            if each.kind in FIXED and not each.is_struct:
+                code.add(f'out += {self.helper("pack")}(f">{{len({items})}}{FIXED[each.kind][0]}", *{items})')
+                return
+            with code.block(f"for {item} in {items}:"):
+                self.element(item, each, within)
+
+    def element(self, item: str, each: Field, within: Range) -> None:
+        if each.is_struct:
+            self.struct(item, each.fields, within)
+        else:
+            self.one(
+                item, Field(each.name, each.kind, False, within, Range(1, 0), None, Range(1, 0), ""), within
+            )
+
+    def tags(self, item: str, tagged: list[Field], within: Range) -> None:
+        code = self.code
+        if not tagged:
+            code.add("out.append(0)")
+            return
+        tags = code.name("tags")
+        code.add(f"{tags} = []")
+        for each in sorted(tagged, key=lambda each: each.tag or 0):
+            value = code.name(f"{each.name}_")
+            condition = each.tagged.cut(each.versions).condition(within)
+            code.add(f"{value} = getattr({item}, {each.name!r}, {each.default})")
+            words = _differs(value, each) + (f" and {_parenthesised(condition)}" if condition else "")
+            with code.block(f"if {words}:"):
+                whole = code.name("whole")
+                code.add(f"{whole}, out = out, bytearray()")
+                # a struct in a tag writes its own, empty, tagged fields; a plain value has none
+                holder = Field(
+                    each.name,
+                    each.kind,
+                    each.array,
+                    within,
+                    each.nullable,
+                    None,
+                    Range(1, 0),
+                    each.default,
+                    each.fields,
+                )
+                self.value(value, holder, each.versions.cut(within))
+                code.add(f"{tags}.append(({each.tag}, out))", f"out = {whole}")
+        code.add(f"{self.helper('write_tags')}(out, {tags})")
+
+    def value(self, expression: str, each: Field, within: Range) -> None:
+        if each.fixed:
+            self.code.add(f"out += {self.module.format(FIXED[each.kind][0])}.pack({expression})")
+        elif each.array:
+            self.array(expression, each, within)
+        else:
+            self.one(expression, each, within)
+
+
+def _differs(value: str, each: Field) -> str:
+    """When a tagged field is written: a default is not."""
+    if each.default == "None":
+        return f"{value} is not None"
+    if each.default in ("()", "False"):
+        return value
+    return f"not {value}" if each.default == "True" else f"{value} != {each.default}"
+
+
+def _parenthesised(condition: str) -> str:
+    return f"({condition})"
+
+
+def _tuple(values: list[str]) -> str:
+    return f"{', '.join(values)}," if len(values) == 1 else ", ".join(values)
+
+
+# --- files --------------------------------------------------------------------------------------------------
+
+
+def schemas() -> dict[str, list[Path]]:
+    """The files of each API that both sides are known of, its request first."""
+    import kafka.protocol.schemas.resources as shipped
+
+    found: dict[str, list[Path]] = {}
+    for folder in (Path(next(iter(shipped.__path__))), OURS):
+        for path in sorted(folder.glob("*Request.json")):
+            api = path.name.removesuffix("Request.json")
+            response = folder / f"{api}Response.json"
+            if response.exists():
+                found[api] = [path, response]
+    return found
+
+
+def modules() -> dict[str, str]:
+    """The text of each module, by its file name."""
+    made = {}
+    for api, paths in schemas().items():
+        messages = [load(path) for path in paths]
+        made[f"{snake(api)}.py"] = Module(api, messages).text()
+    return _formatted(made)
+
+
+def _formatted(texts: dict[str, str]) -> dict[str, str]:
+    """As ``ruff format`` and its sorting of imports leave these modules."""
+    with TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text)
+        for words in (["check", "--quiet", "--no-cache", "--select", "I", "--fix"], ["format", "--no-cache"]):
+            command = [sys.executable, "-m", "ruff", *words, "--config", str(ROOT / "pyproject.toml"), folder]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise SystemExit(done.stdout + done.stderr)
+        return {name: (Path(folder) / name).read_text() for name in texts}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write protocol/messages/ from the schemas of messages.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a module is stale")
+    check = parser.parse_args().check
+    stale = []
+    for name, text in modules().items():
+        path = TARGET / name
+        if not path.exists() or path.read_text() != text:
+            stale.append(name)
+            if not check:
+                path.write_text(text)
+    if stale:
+        print(("not what the schemas say: " if check else "written: ") + ", ".join(stale))
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
