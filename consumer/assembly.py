@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from .pollwatch import PollWatch
 from .positions import Positions
 from .signal import Signal
 from .start_offsets import Reading
+from .surroundings import SURROUNDINGS
 from .tracker import Tracker
 from .whereabouts import LoopWatch
 
@@ -57,7 +57,7 @@ def assemble(
     failed: Callable[[Exception], None],
 ) -> Parts:
     """Build the parts; nothing connects. Raises ConfigError for assignors that cannot be used."""
-    rng = random.Random()
+    rng = SURROUNDINGS.get().make_random()
     backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
     settled = Signal()
     cluster = Cluster(

@@ -8,9 +8,7 @@ lead there.
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
@@ -34,6 +32,7 @@ from .metadata import ClusterMetadata, Node, TopicMetadata
 from .offset_requests import CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
 from .sasl import Sasl
+from .surroundings import SURROUNDINGS
 
 T = TypeVar("T")
 
@@ -80,11 +79,12 @@ class Cluster:
         self._bootstrap = parse_bootstrap(bootstrap)
         self._state = ClusterMetadata()
         self._coordinators: dict[str, Node] = {}
-        self._rng = random.Random()
+        around = SURROUNDINGS.get()
+        self._rng = around.make_random()
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, rng=self._rng)
 
         async def open_connection(address: Address) -> Connection:
-            return await Connection.open(
+            return await around.open_connection(
                 address,
                 client_id=client_id,
                 timeout_ms=connect_timeout_ms,
@@ -216,7 +216,8 @@ class Cluster:
         When the time is up, the last error is raised.
         """
         timeout_ms = self.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = time.monotonic() + timeout_ms / 1000
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
         attempt = 0
         while True:
             try:
@@ -225,7 +226,7 @@ class Cluster:
                 if isinstance(error, KafkaError) and not _worth_retrying(error.code):
                     raise
                 delay = self._backoff.delay_ms(attempt) / 1000
-                if self._closed or time.monotonic() + delay > deadline:
+                if self._closed or loop.time() + delay > deadline:
                     raise
             attempt += 1
             await asyncio.sleep(delay)

@@ -26,6 +26,7 @@ from .run import Run
 from .seeking import Seeking
 from .selection import Selection
 from .signal import Signal
+from .surroundings import SURROUNDINGS
 
 T = TypeVar("T")
 
@@ -156,8 +157,9 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             parts.driver.watch_topics(),
             parts.handover.run(),
             parts.fetcher.run(),
-            parts.loop_watch.run(),
         ]
+        if SURROUNDINGS.get().threads:
+            jobs.append(parts.loop_watch.run())
         if self.config.commits:
             jobs.append(parts.committer.run(self.config.auto_commit_interval_ms))
         for job in jobs:
