@@ -26,6 +26,8 @@ from ._process import Process
 if TYPE_CHECKING:
     from ._world import ServiceWorld
 
+#: After so long a deleted topic is there again.
+_REMADE_MS: Final = 300
 #: What an OffsetCommit is refused with for a while.
 _PASSING: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -159,7 +161,7 @@ class ServiceIncidents(Incidents):
 
     def _remake_topic(self, incident: Incident) -> None:
         if (topic := self._delete(incident)) is not None:
-            self._of.make_topic(topic)
+            self._of.until_healed(_REMADE_MS, lambda: self._of.make_topic(topic))
 
     def _grow_topic(self, incident: Incident) -> None:
         if (topic := self._topic(incident)) is not None:

@@ -6,20 +6,25 @@ Nothing here looks into a consumer. Handlers tell what they are given, the netwo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ....consumer import done_ahead
 from ....protocol import TopicPartition
 
 if TYPE_CHECKING:
+    from ....consumer import Record
     from ._process import Process
     from ._topics import Log
     from ._world import ServiceWorld
 
+#: Key and value.
+Row: TypeAlias = tuple[bytes | None, bytes | None]
+
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
+_ORIGIN: Final = b"kohort.origin."
 #: A cancelled handler had its time if no more than this was missing.
 _ROUNDING_MS: Final = 10
 _FLOOD: Final = 1_500
@@ -40,6 +45,7 @@ class Entry:
     poison: bool = False
     cancels: bool = False
     hangs: bool = False
+    row: Row = (None, None)
     finished: int = 0
     aside: int = 0
     gone: bool = False
@@ -82,6 +88,12 @@ class Ledger:
         self._progress: dict[TopicPartition, _Progress] = {}
         #: Acknowledged: (how often the log was cut, the offset).
         self._committed: dict[TopicPartition, tuple[int, int]] = {}
+        self._remade: set[str] = set()
+        self._first: dict[TopicPartition, int] = {}
+        #: Records that some handler is at.
+        self.at_work: dict[Entry, None] = {}
+        #: When a record of a partition was done last.
+        self.moved_ms: dict[TopicPartition, int] = {}
 
     # --- records come and go ------------------------------------------------------------------------------
 
@@ -100,9 +112,16 @@ class Ledger:
                 entry.poison = rng.random() < work.poison
                 entry.cancels = rng.random() < work.cancels
                 entry.hangs = hangs and offset == log.end
-            key = b"k%d" % rng.randrange(_KEYS) if rng.random() < 0.8 else None
-            rows.append((key, b"#%d#" % entry.number))
+            entry.row = self._row(entry)
+            rows.append(entry.row)
         log.append(rows)
+
+    def _row(self, entry: Entry) -> Row:
+        world = self._world
+        if world.users is not None:
+            return world.users.record(entry.partition.topic, world.rng)
+        key = b"k%d" % world.rng.randrange(_KEYS) if world.rng.random() < 0.8 else None
+        return key, b"#%d#" % entry.number
 
     def flood(self, partition: TopicPartition, log: Log) -> None:
         """More records than any buffer has."""
@@ -113,12 +132,14 @@ class Ledger:
         live = self._live.get(partition, {})
         for gone in [n for n in live if n >= offset]:
             live.pop(gone).gone = True
+        self._first[partition] = min(self._first.get(partition, 0), offset)
 
     def deleted(self, topic: str) -> None:
         """The topic is gone, with all that it had."""
         for partition in [p for p in self._live if p.topic == topic]:
             self.cut(partition, 0)
             self._committed.pop(partition, None)
+        self._remade.add(topic)
 
     def healed(self) -> None:
         """Nothing takes long or fails any more."""
@@ -132,20 +153,39 @@ class Ledger:
         assert found is not None, value
         return self.entries[int(found[1])]
 
+    def at(self, record: Record) -> Entry | None:
+        """The record that is at this place now; None if its place is gone."""
+        return self._live.get(record.topic_partition, {}).get(record.offset)
+
+    def all_of(self, records: Iterable[Record]) -> list[Entry]:
+        """The records of these, as far as they are known."""
+        if self._world.users is None:
+            return [self.of(record.value) for record in records]
+        return [entry for record in records if (entry := self.at(record)) is not None]
+
+    def rows(self) -> dict[TopicPartition, list[Row]]:
+        """Keys and values of what is there."""
+        return {partition: [entry.row for entry in live.values()] for partition, live in self._live.items()}
+
     # --- what handlers tell -------------------------------------------------------------------------------
 
     def begins(self, process: Process, entries: Iterable[Entry]) -> None:
         """A handler is given these."""
         now = self._world.heap.now
         for entry in entries:
+            if self._world.trace is not None:
+                self._world.say(f"{process.name} begins {entry}, which takes {entry.work_ms} ms")
             if entry.finished and self._world.plan.calm and not entry.gone:
                 self._world.found("S14", f"{process.name} is given {entry}, which was finished before")
             entry.running[process] = now
+            self.at_work[entry] = None
 
     def ends(self, process: Process, entries: Iterable[Entry], *, finished: bool) -> None:
         """A handler has returned, or failed."""
         for entry in entries:
-            entry.running.pop(process, None)
+            self._rests(process, entry)
+            if self._world.trace is not None:
+                self._world.say(f"{process.name} {'has finished' if finished else 'fails with'} {entry}")
             if finished and process.alive:
                 entry.finished += 1
                 self._world.stats.records += 1
@@ -155,7 +195,9 @@ class Ledger:
         """A handler was cancelled."""
         world = self._world
         for entry in entries:
-            since = entry.running.pop(process, world.heap.now)
+            since = self._rests(process, entry)
+            if world.trace is not None and process.alive:
+                world.say(f"{process.name} is cancelled while it is at {entry}")
             had_ms = world.heap.now - since
             short = entry.work_ms <= world.plan.drain_ms * 6 // 10 and not entry.hangs
             if process.alive and world.sound and short and had_ms < world.plan.drain_ms - _ROUNDING_MS:
@@ -166,8 +208,10 @@ class Ledger:
 
     def set_aside(self, topic: str, data: bytes) -> None:
         """A dead letter is in its topic."""
-        for number in _ID.findall(data):
-            entry = self.entries[int(number)]
+        for partition, offset in _origins(data):
+            entry = self._live.get(partition, {}).get(offset)
+            if entry is None:
+                continue
             entry.aside += 1
             self._done(entry)
             if not entry.poison and self._world.plan.calm and topic:
@@ -176,14 +220,26 @@ class Ledger:
     def gone(self, process: Process) -> None:
         """The process is gone, and who ran in it."""
         for entry in self.running(process):
-            entry.running.pop(process)
+            self._rests(process, entry)
 
     def running(self, process: Process) -> list[Entry]:
         """What a process is at."""
-        return [entry for entry in self.entries if process in entry.running]
+        return [entry for entry in self.at_work if process in entry.running]
+
+    def gives_up(self, process: Process, entries: Iterable[Entry]) -> None:
+        """A handler was cancelled, as its program wanted it."""
+        for entry in entries:
+            self._rests(process, entry)
+
+    def _rests(self, process: Process, entry: Entry) -> int:
+        since = entry.running.pop(process, self._world.heap.now)
+        if not entry.running:
+            self.at_work.pop(entry, None)
+        return since
 
     def _done(self, entry: Entry) -> None:
         self._progress.setdefault(entry.partition, _Progress()).done(entry.offset)
+        self.moved_ms[entry.partition] = self._world.heap.now
 
     # --- what is committed --------------------------------------------------------------------------------
 
@@ -202,7 +258,8 @@ class Ledger:
     def acknowledged(self, partition: TopicPartition, offset: int) -> None:
         """A commit was taken."""
         log = self._world.topics.log(partition)
-        if log is None:
+        if log is None or partition.topic in self._remade:
+            # a commit for the topic that was may come late, by its name alone
             return
         cuts, before = self._committed.get(partition, (log.cuts, -1))
         if cuts == log.cuts and offset < before:
@@ -213,10 +270,28 @@ class Ledger:
     # --- what is left -------------------------------------------------------------------------------------
 
     def left(self) -> list[Entry]:
-        """Records that are there and that nobody has dealt with."""
-        return [entry for live in self._live.values() for entry in live.values() if not entry.dealt_with]
+        """Of each partition the first record that nobody has dealt with."""
+        return [entry for partition in self._live if (entry := self.oldest(partition)) is not None]
 
     def oldest(self, partition: TopicPartition) -> Entry | None:
         """The first record of a partition that nobody has dealt with."""
-        live = self._live.get(partition, {})
-        return next((entry for entry in live.values() if not entry.dealt_with), None)
+        live, offset = self._live.get(partition, {}), self._first.get(partition, 0)
+        while (entry := live.get(offset)) is not None and entry.dealt_with:
+            offset += 1
+        self._first[partition] = offset
+        return entry
+
+
+def _origins(data: bytes) -> Iterator[tuple[TopicPartition, int]]:
+    """Where the dead letters of a record batch come from, as their headers say."""
+    at = 0
+    while (at := data.find(_ORIGIN + b"topic", at)) >= 0:
+        topic, number, offset = (_header(data, name, at) for name in (b"topic", b"partition", b"offset"))
+        yield TopicPartition(topic.decode(), int(number)), int(offset)
+        at += 1
+
+
+def _header(data: bytes, name: bytes, start: int) -> bytes:
+    # the value's length is a varint of one byte, twice as large as the value is long
+    at = data.index(_ORIGIN + name, start) + len(_ORIGIN) + len(name)
+    return data[at + 1 : at + 1 + data[at] // 2]

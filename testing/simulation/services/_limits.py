@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ....protocol import ApiKey, TopicPartition
 from ....statemachine import GroupState
 from .._network import Call
-from ._plan import GROUP, NODES
+from ._plan import NODES
 
 if TYPE_CHECKING:
     from ._process import Process
@@ -79,9 +79,11 @@ class Limits:
         now = world.heap.now
         if now - calm_since < _PATIENCE_MS:
             return
-        running = [entry for entry in world.ledger.entries if entry.running]
-        at_work = {entry.partition for entry in running}
-        busy = max((sum(p in e.running for e in running) for p in world.processes.values()), default=0)
+        at_work, busy = {entry.partition for entry in world.ledger.at_work}, 0
+        for process in world.processes.values():
+            in_threads = process.in_threads() if process.alive else []
+            at_work |= {entry.partition for entry in in_threads}
+            busy = max(busy, len(in_threads) + len(world.ledger.running(process)))
         if busy >= world.plan.concurrency - 1:
             world.disturbed()
             return
@@ -89,7 +91,8 @@ class Limits:
             entry = world.ledger.oldest(partition)
             if entry is None or partition in at_work or not self._good(partition, now):
                 continue
-            if now - max(entry.made_ms, calm_since) > _PATIENCE_MS:
+            moved_ms = world.ledger.moved_ms.get(partition, 0)
+            if now - max(entry.made_ms, calm_since, moved_ms) > _PATIENCE_MS:
                 others = sorted(f"{p.topic}-{p.partition}" for p in at_work)
                 text = f"{entry} has waited for {now - entry.made_ms} ms, though nothing holds it up"
                 world.found("S15", f"{text}; others: {others} are at work")
@@ -97,7 +100,7 @@ class Limits:
     def _settled(self) -> bool:
         world = self._world
         shard = world.broker.shard
-        group = None if shard is None else shard.groups.get(GROUP)
+        group = None if shard is None else shard.groups.get(world.plan.group)
         return group is not None and group.state is GroupState.STABLE
 
     def _good(self, partition: TopicPartition, now: int) -> bool:

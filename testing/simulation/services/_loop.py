@@ -80,8 +80,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._moment = self._steps = 0
         self._frozen_until = 0
         self._threads: dict[Any, _Threads] = {}
-        #: Functions that run in threads, and when they end.
-        self.in_threads: dict[asyncio.Future[Any], Callable[[], None]] = {}
+        #: Functions that run in threads, and what ends them.
+        self.in_threads: dict[asyncio.Future[Any], tuple[Callable[..., Any], Callable[[], None]]] = {}
 
     def __repr__(self) -> str:
         return f"ProcessLoop({len(self._ready)} ready, {len(self.tasks)} tasks)"
@@ -101,17 +101,14 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         """Throw away what a killed process was doing, without a word."""
         self.kill()
         tasks, self.tasks = self.tasks, {}
-        for task in tasks:
-            coroutine: Any = task.get_coro()
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            for _ in range(_MOST_CLOSES):
-                try:
-                    coroutine.close()
-                    break
-                except RuntimeError:
-                    continue  # it waits for something in a finally: never mind
-                except BaseException:
-                    break
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            for task in tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _throw_away(task.get_coro())
+        finally:
+            asyncio._set_running_loop(before)
         self.in_threads.clear()
         self._threads.clear()
 
@@ -192,7 +189,15 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Any]:
+        if not self.alive:
+            # made in the finally of a coroutine that is thrown away
+            coro.close()
+            coro = _nothing()
         task = asyncio.Task(coro, loop=self, name=name or "task", context=context)
+        if not self.alive:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coro.close()
+            return task
         self.tasks[task] = None
         task.add_done_callback(self._task_done)
         return task
@@ -228,8 +233,23 @@ class ProcessLoop(asyncio.AbstractEventLoop):
 
     def release_threads(self) -> None:
         """Functions that were to take long end now."""
-        for end in list(self.in_threads.values()):
+        for _, end in list(self.in_threads.values()):
             self._heap.at(self._heap.now, end)
+
+
+async def _nothing() -> None:
+    """What a task of a dead process does."""
+
+
+def _throw_away(coroutine: Any) -> None:
+    for _ in range(_MOST_CLOSES):
+        try:
+            coroutine.close()
+            return
+        except RuntimeError:
+            continue  # it waits for something in a finally: never mind
+        except BaseException:
+            return
 
 
 class _Threads:
@@ -251,12 +271,12 @@ class _Threads:
             if not loop.alive or loop.in_threads.pop(future, None) is None:
                 return
             if loop._heap.now < loop._frozen_until:
-                loop.in_threads[future] = end
+                loop.in_threads[future] = call, end
                 loop._heap.at(loop._frozen_until, end)
                 return
             self._end(future, call, args)
 
-        loop.in_threads[future] = end
+        loop.in_threads[future] = call, end
         loop._heap.at(loop._heap.now + loop._delay_ms(call), end)
 
     def _end(self, future: asyncio.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:

@@ -31,7 +31,7 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "new-leader": ("a partition gets another leader, which has all records", 1),
     "cut": ("a partition gets a leader whose log is shorter, and other records follow", 2),
     "delete-topic": ("a topic that is read is deleted; it may be made anew later", 1),
-    "remake-topic": ("a topic that is read is deleted and made anew at once", 1),
+    "remake-topic": ("a topic that is read is deleted and soon made anew", 1),
     "grow-topic": ("a topic gets one more partition", 1),
     "lose-rights": ("a topic may not be read for a while", 1),
     "lose-group-rights": ("the group may not be used for a while", 1),
@@ -110,6 +110,12 @@ class ServicePlan(Plan):
     versions: dict[int, int] = field(default_factory=dict)
     work: Work = field(default_factory=lambda: Work(0.0, 0, 0.0, 0.0, 0.0))
     processes: list[ProcessPlan] = field(default_factory=list)
+    dead_letter_topics: list[str] = field(default_factory=lambda: [DEAD_LETTERS])
+
+    @property
+    def group(self) -> str:
+        """The name of the only group."""
+        return next(iter(self.groups))
 
     def names(self) -> list[str]:
         """What can be left out, the coarsest first."""
@@ -235,3 +241,10 @@ def _incidents(rng: Random, on: list[str], faults_ms: int, *, fsync: bool) -> li
             who, draw = rng.getrandbits(16), rng.random()
             incidents.append(Incident(f"i{len(incidents)}", at_ms, kind, who, draw, length_ms))
     return incidents
+
+
+def faults_table() -> str:
+    """What may happen, as a Markdown table."""
+    lines = ["| fault | what happens |", "| --- | --- |"]
+    lines += [f"| `{name}` | {what} |" for name, (what, _) in INCIDENTS.items()]
+    return "\n".join(lines) + "\n"

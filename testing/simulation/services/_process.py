@@ -21,6 +21,7 @@ from ._plan import ProcessPlan
 from ._work import MakeProgram, Program, Refused
 
 if TYPE_CHECKING:
+    from ._ledger import Entry
     from ._world import ServiceWorld
 
 #: A function in a thread hangs until everything is healed.
@@ -144,9 +145,14 @@ class Process:
     async def _open(self, address: Address, **_: Any) -> SimulatedConnection:
         return await open_connection(self, address)
 
+    def in_threads(self) -> list[Entry]:
+        """The records that functions in threads are at."""
+        ledger = self.world.ledger
+        return [e for call, _ in self.loop.in_threads.values() for e in ledger.all_of(_records(call))]
+
     def _delay_ms(self, call: Callable[..., Any]) -> int:
         """How long a function takes in a thread."""
-        entries = [self.world.ledger.of(record.value) for record in _records(call)]
+        entries = self.world.ledger.all_of(_records(call))
         if any(entry.hangs for entry in entries):
             return _FOR_EVER_MS
         return 1 + int(self.world.rng.random() * 3) + sum(entry.work_ms for entry in entries)

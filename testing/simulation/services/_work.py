@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ....consumer import AsyncGroupConsumer, ConsumerClosedError, Record, StaleRecordError
 from ....consumer.service import ConsumerService, DbApiSink, Retry
-from ._plan import DEAD_LETTERS, GROUP
+from ._plan import DEAD_LETTERS
 
 if TYPE_CHECKING:
     from ._ledger import Entry
@@ -58,7 +58,7 @@ def make_service(process: Process) -> ConsumerService:
     plan = process.world.plan
     service = ConsumerService(
         bootstrap=BOOTSTRAP,
-        group=GROUP,
+        group=plan.group,
         drain_timeout_ms=plan.drain_ms,
         **plan.config,
         **({"group_instance_id": process.plan.instance_id} if process.plan.instance_id else {}),
@@ -173,13 +173,14 @@ class App:
             await asyncio.wait(list(self._works), timeout=self._process.world.plan.drain_ms / 1_000)
         for work in list(self._works):
             work.cancel()
+        await asyncio.gather(*self._works, return_exceptions=True)
         self._consumer = None
 
     def _make(self) -> AsyncGroupConsumer:
         plan = self._process.world.plan
         more = {"group_instance_id": self._process.plan.instance_id} if self._process.plan.instance_id else {}
         return AsyncGroupConsumer(
-            *plan.topics, bootstrap=BOOTSTRAP, group=GROUP, drain_timeout_ms=plan.drain_ms, **plan.config, **more
+            *plan.topics, bootstrap=BOOTSTRAP, group=plan.group, drain_timeout_ms=plan.drain_ms, **plan.config, **more
         )
 
     async def _read(self, consumer: AsyncGroupConsumer, until: float) -> None:
@@ -217,9 +218,9 @@ class App:
                     await process.hang()
                 elif entry.work_ms:
                     await asyncio.sleep(entry.work_ms / 1_000)
-        finally:
-            for entry in entries:
-                entry.running.pop(process, None)
+        except asyncio.CancelledError:
+            ledger.gives_up(process, entries)
+            raise
         ledger.ends(process, entries, finished=True)
         consumer = self._consumer
         if consumer is None:

@@ -20,9 +20,10 @@ from ._incidents import ServiceIncidents
 from ._ledger import Ledger
 from ._limits import Limits
 from ._nodes import PORT, Node
-from ._plan import DEAD_LETTERS, GROUP, NODES, ProcessPlan, ServicePlan
+from ._plan import NODES, ProcessPlan, ServicePlan
 from ._process import Process
 from ._topics import Topics
+from ._users import UsersService
 from ._work import MakeProgram, make_program
 
 _PRODUCE_MS: Final = 250
@@ -80,6 +81,7 @@ class ServiceWorld(World):
         checked: bool = True,
         traced: bool = False,
         make: MakeProgram = make_program,
+        users: UsersService | None = None,
     ) -> None:
         super().__init__(plan, checked=checked, traced=traced)
         self.checks = ServiceChecks(self, enabled=checked)
@@ -96,9 +98,10 @@ class ServiceWorld(World):
         #: When something last happened that may hold partitions up.
         self.disturbed_ms = 0
         self.sound = not plan.network and not any(i.kind in _UNSOUND for i in plan.incidents)
+        self.users = users
         self._make = make
         self._undo: list[Callable[[], None]] = []
-        self._started = 0
+        self._all: list[Process] = []
         self._asked: dict[Call, dict[TopicPartition, int]] = {}
         self.database = f"file:kohort-simulation-{id(self)}?mode=memory&cache=shared"
         self._database = sqlite3.connect(self.database, uri=True)
@@ -172,6 +175,9 @@ class ServiceWorld(World):
                 for row in topic.partitions:
                     partition = TopicPartition(topic.name, row.partition_index)
                     asked[partition] = row.committed_offset
+                    if self.trace is not None:
+                        more = f", {row.committed_metadata}" if row.committed_metadata else ""
+                        self.say(f"{process.name} commits {partition}: {row.committed_offset}{more}")
                     self.ledger.committing(process, partition, row)
 
     def acknowledged(self, call: Call, partition: TopicPartition) -> None:
@@ -187,8 +193,8 @@ class ServiceWorld(World):
         if there is None or not there.alive:
             self.say(f"{plan.name} starts")
             self.disturbed()
-            self.processes[plan.name] = Process(self, plan, self._make)
-            self._started += 1
+            process = self.processes[plan.name] = Process(self, plan, self._make)
+            self._all.append(process)
 
     def start_later(self, plan: ProcessPlan, delay_ms: int) -> None:
         """Start it in a while, or when the faults are over."""
@@ -245,7 +251,7 @@ class ServiceWorld(World):
         """A topic is deleted, and with it what was committed of it."""
         self.topics.delete(name)
         self.ledger.deleted(name)
-        self.checks.book.gone(GROUP, name)
+        self.checks.book.gone(self.plan.group, name)
         self.broker.delete_topic(name)
 
     def _look_at_topics(self) -> None:
@@ -273,7 +279,8 @@ class ServiceWorld(World):
         try:
             for name in plan.topics:
                 self.make_topic(name)
-            self.topics.make(DEAD_LETTERS, 2, 0)
+            for name in plan.dead_letter_topics:
+                self.topics.make(name, 2, 0)
             self.broker.start()
             for process in plan.processes:
                 self.heap.at(process.starts_ms, self.start_process, process)
@@ -320,7 +327,7 @@ class ServiceWorld(World):
             self._let_pass(self.heap.now + _LOOK_MS)
 
     def _unsettled(self) -> tuple[str, str] | None:
-        shard = self.broker.shard
+        plan, shard = self.plan, self.broker.shard
         if shard is None:
             return "L1", "the coordinator does not serve"
         living = [process for process in self.processes.values() if process.alive]
@@ -331,15 +338,15 @@ class ServiceWorld(World):
             consumer = process.consumer
             if consumer is None or consumer.state.state is not MemberState.STABLE:
                 return "L1", f"{process.name} is {consumer}"
-        group = shard.groups.get(GROUP)
+        group = shard.groups.get(plan.group)
         if living and (group is None or group.state is not GroupState.STABLE or len(group.members) != len(living)):
-            return "L1", f"{GROUP} is {group}, alive are {living}"
+            return "L1", f"{plan.group} is {group}, alive are {living}"
         if not living:
             return None
         if left := self.ledger.left():
-            return "L3", f"{len(left)} records are not done, the first is {left[0]}"
+            return "L3", f"{left[0]} is not done, and in {len(left) - 1} other partitions is one"
         for partition, end in self.topics.ends().items():
-            entry = shard.durable.offset(GROUP, partition)
+            entry = shard.durable.offset(plan.group, partition)
             if partition.topic in self.plan.topics and end and (entry is None or entry.offset != end):
                 name = f"{partition.topic}-{partition.partition}"
                 return "L3", f"{name} ends at {end}, committed is {None if entry is None else entry.offset}"
@@ -356,11 +363,16 @@ class ServiceWorld(World):
                     self._let_pass(self.heap.now + _LOOK_MS)
                 self._let_pass(self.heap.now + 50)
         shard = self.broker.shard
-        group = None if shard is None else shard.groups.get(GROUP)
+        group = None if shard is None else shard.groups.get(self.plan.group)
         seats = [] if group is None else [m for m in group.members.values() if m.instance_id is None]
         if seats:
-            self.checks.fail("L5", f"all processes have ended, and in {GROUP} are still {seats}")
+            self.checks.fail("L5", f"all processes have ended, and in {self.plan.group} are still {seats}")
         self._effects()
+        if self.users is not None:
+            try:
+                self.users.settled(self.ledger.rows())
+            except Exception as error:
+                self.checks.fail("A", f"the application: {error!r}")
 
     def _effects(self) -> None:
         if self.plan.kind != "once":
@@ -374,8 +386,10 @@ class ServiceWorld(World):
                 self.checks.fail("S18", f"{entry} took effect {done} times")
 
     def close(self) -> None:
-        for process in self.processes.values():
+        for process in self._all:
             process.close()
+        self._all.clear()
+        self.processes.clear()
         for node in self.nodes.values():
             node.close()
         self._database.close()
