@@ -86,7 +86,7 @@ class Ledger:
         self._world = world
         self._live: dict[TopicPartition, dict[int, Entry]] = {}
         self._progress: dict[TopicPartition, _Progress] = {}
-        #: Acknowledged: (how often the log was cut, the offset).
+        #: Acknowledged: the offset, and the leader epoch of what was read.
         self._committed: dict[TopicPartition, tuple[int, int]] = {}
         self._remade: set[str] = set()
         self._first: dict[TopicPartition, int] = {}
@@ -255,17 +255,18 @@ class Ledger:
                 text = f"{process.name} commits {first} to {end} of {name} as done, which is not"
                 self._world.found("S11", text)
 
-    def acknowledged(self, partition: TopicPartition, offset: int) -> None:
-        """A commit was taken."""
+    def acknowledged(self, partition: TopicPartition, offset: int, epoch: int) -> None:
+        """A commit was taken; ``epoch`` is the leader's under which its records were read."""
         log = self._world.topics.log(partition)
         if log is None or partition.topic in self._remade:
             # a commit for the topic that was may come late, by its name alone
             return
-        cuts, before = self._committed.get(partition, (log.cuts, -1))
-        if cuts == log.cuts and offset < before:
+        before, of_epoch = self._committed.get(partition, (-1, epoch))
+        # who has not heard of a cut yet may commit what was there before
+        if offset < before and not (log.cuts and epoch != of_epoch):
             name = f"{partition.topic}-{partition.partition}"
             self._world.found("S12", f"{name} is committed at {offset}, and was at {before}")
-        self._committed[partition] = log.cuts, offset
+        self._committed[partition] = offset, epoch
 
     # --- what is left -------------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ _COUNTED: Final = frozenset(
 _PATIENCE_MS: Final = 4_000
 #: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
 _BOOKKEEPING: Final = 400
+#: What is held is looked at this seldom.
+_HELD_EVERY: Final = 4
 
 
 class Limits:
@@ -43,7 +45,7 @@ class Limits:
     def __init__(self, world: ServiceWorld) -> None:
         self._world = world
         self._sent: dict[tuple[str, int], deque[int]] = {}
-        self._rebalances = 0
+        self._rebalances = self._looks = 0
 
     def sent(self, process: Process, call: Call) -> None:
         """A request goes out."""
@@ -62,6 +64,9 @@ class Limits:
         if not self._world.checks.enabled:
             return
         self._waiting()
+        self._looks += 1
+        if self._looks % _HELD_EVERY:
+            return
         for process in self._world.processes.values():
             self._held(process)
 

@@ -102,7 +102,7 @@ class ServiceWorld(World):
         self._make = make
         self._undo: list[Callable[[], None]] = []
         self._all: list[Process] = []
-        self._asked: dict[Call, dict[TopicPartition, int]] = {}
+        self._asked: dict[Call, dict[TopicPartition, tuple[int, int]]] = {}
         self.database = f"file:kohort-simulation-{id(self)}?mode=memory&cache=shared"
         self._database = sqlite3.connect(self.database, uri=True)
         self._database.execute("CREATE TABLE effects (number INTEGER NOT NULL)")
@@ -174,7 +174,7 @@ class ServiceWorld(World):
             for topic in call.body.topics:
                 for row in topic.partitions:
                     partition = TopicPartition(topic.name, row.partition_index)
-                    asked[partition] = row.committed_offset
+                    asked[partition] = row.committed_offset, row.committed_leader_epoch
                     if self.trace is not None:
                         more = f", {row.committed_metadata}" if row.committed_metadata else ""
                         self.say(f"{process.name} commits {partition}: {row.committed_offset}{more}")
@@ -183,7 +183,7 @@ class ServiceWorld(World):
     def acknowledged(self, call: Call, partition: TopicPartition) -> None:
         """A commit was taken by the coordinator."""
         if partition in self._asked.get(call, ()):
-            self.ledger.acknowledged(partition, self._asked[call][partition])
+            self.ledger.acknowledged(partition, *self._asked[call][partition])
 
     # --- processes ----------------------------------------------------------------------------------------
 
