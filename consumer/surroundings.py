@@ -28,5 +28,7 @@ class Surroundings:
     threads: bool = True
 
 
+_REAL: Final = Surroundings()
+
 #: Those of the context in which a consumer is built and started.
-SURROUNDINGS: Final[ContextVar[Surroundings]] = ContextVar("kohort_surroundings", default=Surroundings())
+SURROUNDINGS: Final[ContextVar[Surroundings]] = ContextVar("kohort_surroundings", default=_REAL)

@@ -32,8 +32,8 @@ class Client(Protocol):
 class Node(Protocol):
     """Who takes requests in, while it can be reached."""
 
-    reachable: bool
-
+    @property
+    def reachable(self) -> bool: ...
     def receive(self, call: Call, /) -> None: ...
 
 

@@ -1,4 +1,4 @@
-"""Whole services through every fault: the shipped consumer and ConsumerService on a simulated loop and cluster."""
+"""Whole services through every fault: the consumer as it ships, on a simulated loop and cluster."""
 
 from ._plan import faults_table
 from ._simulate import simulate_service, trace_service

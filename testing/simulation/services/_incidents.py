@@ -142,7 +142,9 @@ class ServiceIncidents(Incidents):
         log = world.topics.log(partition)
         if log is None or log.leader < 0 or not log.end:
             return
-        log.cut(int(log.end * (0.4 + 0.6 * incident.draw)), (log.leader + 1) % len(world.nodes), world.heap.now)
+        log.cut(
+            int(log.end * (0.4 + 0.6 * incident.draw)), (log.leader + 1) % len(world.nodes), world.heap.now
+        )
         world.ledger.cut(partition, log.end)
         world.say(f"... {partition.topic}-{partition.partition} ends at {log.end} now")
         # others follow at once, where those were
@@ -244,14 +246,11 @@ def _refused(call: Call, code: ErrorCode) -> Any:
     body = call.body
     match call.api_key:
         case ApiKey.OFFSET_COMMIT:
-            return CommitReply(
-                [
-                    TopicErrors(
-                        topic.name, NO_TOPIC_ID, [PartitionError(p.partition_index, code) for p in topic.partitions]
-                    )
-                    for topic in body.topics
-                ]
-            )
+            topics = []
+            for topic in body.topics:
+                rows = [PartitionError(row.partition_index, code) for row in topic.partitions]
+                topics.append(TopicErrors(topic.name, NO_TOPIC_ID, rows))
+            return CommitReply(topics)
         case ApiKey.OFFSET_FETCH:
             row = SimpleNamespace(group_id=body.groups[0].group_id, error_code=code, topics=[])
             return SimpleNamespace(groups=[row])

@@ -1,4 +1,4 @@
-"""What processes may ask for and hold: no storms of requests, no partition that waits for another, no heap."""
+"""What processes may ask for and hold: no storms of requests, no partition that waits for another."""
 
 from __future__ import annotations
 
@@ -133,7 +133,9 @@ class Limits:
             allowed = config.max_undone_records + config.max_poll_records
             if undone > allowed:
                 name = f"{partition.topic}-{partition.partition}"
-                self._world.found("S16", f"{process.name} has {undone} of {name} undone, {allowed} are allowed")
+                self._world.found(
+                    "S16", f"{process.name} has {undone} of {name} undone, {allowed} are allowed"
+                )
         numbers = weight(parts.tracker)
         partitions = max(1, len(consumer.assignment()))
         bound = partitions * (_BOOKKEEPING + 8 * min(config.max_undone_records, 500))

@@ -141,7 +141,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         handle = Handle(callback, args, context, when)
         if self.alive:
             due = max(ceil(when * 1_000), self._heap.now)
-            # never early, not even by what a float has lost: whoever waited would wait again, at the same time
+            # never early, not even by what a float has lost: who waited would wait again, and no time pass
             self._heap.at(due if due / 1_000 >= when else due + 1, self._fire, handle)
         return handle
 

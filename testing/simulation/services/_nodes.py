@@ -97,7 +97,9 @@ class Node:
             else:
                 rows.append(_described(topic))
         nodes = [node for node in self._world.nodes.values() if node.reachable]
-        brokers = [SimpleNamespace(node_id=n.number, host=HOST, port=PORT + n.number, rack=None) for n in nodes]
+        brokers = [
+            SimpleNamespace(node_id=n.number, host=HOST, port=PORT + n.number, rack=None) for n in nodes
+        ]
         return SimpleNamespace(
             error_code=0, brokers=brokers, topics=rows, cluster_id="simulated", controller_id=COORDINATOR
         )
@@ -110,7 +112,12 @@ class Node:
         elif not world.nodes[COORDINATOR].reachable:
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         row = SimpleNamespace(
-            key=group, node_id=COORDINATOR, host=HOST, port=PORT + COORDINATOR, error_code=code, error_message=None
+            key=group,
+            node_id=COORDINATOR,
+            host=HOST,
+            port=PORT + COORDINATOR,
+            error_code=code,
+            error_message=None,
         )
         return SimpleNamespace(coordinators=[row])
 
@@ -247,9 +254,7 @@ def _failed(error: int) -> FetchedPartition:
 
 
 def _missing(name: str, error: int) -> Any:
-    return SimpleNamespace(
-        name=name, error_code=int(error), topic_id=None, is_internal=False, partitions=()
-    )
+    return SimpleNamespace(name=name, error_code=int(error), topic_id=None, is_internal=False, partitions=())
 
 
 def _described(topic: Topic) -> Any:

@@ -101,7 +101,7 @@ class ServicePlan(Plan):
 
     kind: str = "async"
     calm: bool = False
-    lanes: str = "partition"
+    lanes: Any = "partition"
     concurrency: int = 4
     attempts: int = 3
     dead_letters: bool = True

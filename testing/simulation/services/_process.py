@@ -44,7 +44,9 @@ class Process:
         #: After its end it is started again after so long; None: it is not.
         self.restart_ms: int | None = None
         self.ended = False
-        self.loop = ProcessLoop(world.heap, failed=self._failed, delay_ms=self._delay_ms)
+        self.loop = ProcessLoop(  # type: ignore[abstract]
+            world.heap, failed=self._failed, delay_ms=self._delay_ms
+        )
         self._databases: list[sqlite3.Connection] = []
         self._hanging: list[asyncio.Future[None]] = []
         around = Surroundings(
@@ -59,7 +61,7 @@ class Process:
         try:
             self.program: Program = context.run(make, self)
             coroutine = self.program.run()
-            self._main = context.run(self.loop.create_task, coroutine, name="main")  # type: ignore[arg-type]
+            self._main = context.run(self.loop.create_task, coroutine, name="main")
         finally:
             asyncio._set_running_loop(before)
         self._main.add_done_callback(self._ended)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from .._simulate import Run, SimulationReport, run_all, traced
 from .._violation import Violation
 from ._plan import ServicePlan, draw_service_plan
 from ._users import MakeRecord, MakeService, Settled, UsersService
-from ._work import make_program
+from ._work import MakeProgram, make_program
 from ._world import ServiceWorld
 
 
@@ -65,5 +65,5 @@ class _ServiceRun(Run):
         return plan.leave_out(left_out)
 
     def world(self, plan: ServicePlan, *, traced: bool) -> ServiceWorld:
-        make: Callable[..., object] = make_program if self.users is None else self.users.program
+        make: MakeProgram = make_program if self.users is None else self.users.program
         return ServiceWorld(plan, checked=self.checked, traced=traced, make=make, users=self.users)

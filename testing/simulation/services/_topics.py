@@ -1,4 +1,4 @@
-"""Topics and what becomes of them: logs of real record batches, leaders, epochs; deleted, remade, grown, cut."""
+"""Topics and what becomes of them: logs of real record batches, leaders, epochs; made, grown, cut."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class Log:
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Whole batches from the one on that has this offset; at least one, if there is one."""
         first = bisect_right(self.batches, offset, key=lambda batch: batch.base) - 1
-        taken, size = [], 0
+        taken: list[bytes] = []
+        size = 0
         for batch in self.batches[max(first, 0) :]:
             if taken and size + len(batch.data) > max_bytes:
                 break

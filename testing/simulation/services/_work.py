@@ -61,7 +61,7 @@ def make_service(process: Process) -> ConsumerService:
         group=plan.group,
         drain_timeout_ms=plan.drain_ms,
         **plan.config,
-        **({"group_instance_id": process.plan.instance_id} if process.plan.instance_id else {}),
+        group_instance_id=process.plan.instance_id,
     )
     options: dict[str, Any] = {
         "concurrency": plan.concurrency,
@@ -136,7 +136,7 @@ class Handlers:
 
 
 class App:
-    """A program that reads, handles what it gets in tasks, and marks it done with the consumer it has then."""
+    """A program that reads, handles what it gets in tasks, and marks it done with its consumer of then."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -178,9 +178,13 @@ class App:
 
     def _make(self) -> AsyncGroupConsumer:
         plan = self._process.world.plan
-        more = {"group_instance_id": self._process.plan.instance_id} if self._process.plan.instance_id else {}
         return AsyncGroupConsumer(
-            *plan.topics, bootstrap=BOOTSTRAP, group=plan.group, drain_timeout_ms=plan.drain_ms, **plan.config, **more
+            *plan.topics,
+            bootstrap=BOOTSTRAP,
+            group=plan.group,
+            drain_timeout_ms=plan.drain_ms,
+            group_instance_id=self._process.plan.instance_id,
+            **plan.config,
         )
 
     async def _read(self, consumer: AsyncGroupConsumer, until: float) -> None:

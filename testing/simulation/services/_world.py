@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from ....consumer.address import Address
 from ....protocol import ApiKey, TopicPartition
-from ....statemachine import GroupState, MemberState
 from .._checks import Checks
 from .._network import Call
 from .._network import Connection as Line
@@ -22,6 +21,7 @@ from ._limits import Limits
 from ._nodes import PORT, Node
 from ._plan import NODES, ProcessPlan, ServicePlan
 from ._process import Process
+from ._settled import look_at_the_end, still_waited_for
 from ._topics import Topics
 from ._users import UsersService
 from ._work import MakeProgram, make_program
@@ -100,13 +100,15 @@ class ServiceWorld(World):
         self.sound = not plan.network and not any(i.kind in _UNSOUND for i in plan.incidents)
         self.users = users
         self._make = make
-        self._undo: list[Callable[[], None]] = []
+        #: What is to be put right when the faults are over, if not before.
+        self.to_undo: list[Callable[[], None]] = []
         self._all: list[Process] = []
         self._asked: dict[Call, dict[TopicPartition, tuple[int, int]]] = {}
         self.database = f"file:kohort-simulation-{id(self)}?mode=memory&cache=shared"
-        self._database = sqlite3.connect(self.database, uri=True)
-        self._database.execute("CREATE TABLE effects (number INTEGER NOT NULL)")
-        self._database.commit()
+        #: What handlers have done under exactly once.
+        self.effects = sqlite3.connect(self.database, uri=True)
+        self.effects.execute("CREATE TABLE effects (number INTEGER NOT NULL)")
+        self.effects.commit()
 
     # --- what others ask ----------------------------------------------------------------------------------
 
@@ -155,13 +157,13 @@ class ServiceWorld(World):
         """Call ``undo`` in a while, or when the faults are over."""
 
         def once() -> None:
-            if undo in self._undo:
-                self._undo.remove(undo)
+            if undo in self.to_undo:
+                self.to_undo.remove(undo)
                 self.disturbed()
                 undo()
                 self.topics.changed()
 
-        self._undo.append(undo)
+        self.to_undo.append(undo)
         self.heap.at(self.heap.now + length_ms, once)
 
     # --- what consumers do --------------------------------------------------------------------------------
@@ -303,7 +305,7 @@ class ServiceWorld(World):
         self.disturbed()
         self.healed = True
         self.ledger.healed()
-        undo, self._undo = self._undo, []
+        undo, self.to_undo = self.to_undo, []
         for each in undo:
             each()
         self.broker.heal()
@@ -319,38 +321,12 @@ class ServiceWorld(World):
     def _settle(self) -> None:
         plan, start = self.plan, self.heap.now
         bound_ms = plan.session_ms + 2 * plan.rebalance_ms + plan.drain_ms + _SETTLE_MS
-        while (left := self._unsettled()) is not None:
+        while (left := still_waited_for(self)) is not None:
             if self.heap.now - start > bound_ms:
                 name, text = left
                 self.checks.fail(name, f"{text}, {self.heap.now - start} ms after the last fault")
                 return
             self._let_pass(self.heap.now + _LOOK_MS)
-
-    def _unsettled(self) -> tuple[str, str] | None:
-        plan, shard = self.plan, self.broker.shard
-        if shard is None:
-            return "L1", "the coordinator does not serve"
-        living = [process for process in self.processes.values() if process.alive]
-        stopping = [process.name for process in living if process.stopping_ms is not None]
-        if stopping or self._undo:
-            return "L1", f"{stopping} are about to end, {self.restarting} to start"
-        for process in living:
-            consumer = process.consumer
-            if consumer is None or consumer.state.state is not MemberState.STABLE:
-                return "L1", f"{process.name} is {consumer}"
-        group = shard.groups.get(plan.group)
-        if living and (group is None or group.state is not GroupState.STABLE or len(group.members) != len(living)):
-            return "L1", f"{plan.group} is {group}, alive are {living}"
-        if not living:
-            return None
-        if left := self.ledger.left():
-            return "L3", f"{left[0]} is not done, and in {len(left) - 1} other partitions is one"
-        for partition, end in self.topics.ends().items():
-            entry = shard.durable.offset(plan.group, partition)
-            if partition.topic in self.plan.topics and end and (entry is None or entry.offset != end):
-                name = f"{partition.topic}-{partition.partition}"
-                return "L3", f"{name} ends at {end}, committed is {None if entry is None else entry.offset}"
-        return None
 
     def _end(self) -> None:
         """All processes are stopped, one after the other."""
@@ -362,28 +338,12 @@ class ServiceWorld(World):
                 while process.alive and self.pending is None:
                     self._let_pass(self.heap.now + _LOOK_MS)
                 self._let_pass(self.heap.now + 50)
-        shard = self.broker.shard
-        group = None if shard is None else shard.groups.get(self.plan.group)
-        seats = [] if group is None else [m for m in group.members.values() if m.instance_id is None]
-        if seats:
-            self.checks.fail("L5", f"all processes have ended, and in {self.plan.group} are still {seats}")
-        self._effects()
+        look_at_the_end(self)
         if self.users is not None:
             try:
                 self.users.settled(self.ledger.rows())
             except Exception as error:
                 self.checks.fail("A", f"the application: {error!r}")
-
-    def _effects(self) -> None:
-        if self.plan.kind != "once":
-            return
-        counts: dict[int, int] = {}
-        for (number,) in self._database.execute("SELECT number FROM effects"):
-            counts[number] = counts.get(number, 0) + 1
-        for entry in self.ledger.entries:
-            done = counts.get(entry.number, 0)
-            if done > 1 or (done == 0 and not entry.gone and not entry.aside):
-                self.checks.fail("S18", f"{entry} took effect {done} times")
 
     def close(self) -> None:
         for process in self._all:
@@ -392,7 +352,7 @@ class ServiceWorld(World):
         self.processes.clear()
         for node in self.nodes.values():
             node.close()
-        self._database.close()
+        self.effects.close()
         self._asked.clear()
         super().close()
 
