@@ -112,6 +112,7 @@ def assemble(
         carry_out=driver.carry_out,
         report=report,
         by_hand=by_hand,
+        limit_ms=config.request_timeout_ms,
     )
     handover = Handover(
         HandoverSettings(config.drain_ms, config.rebalance_ms, config.commits),

@@ -95,7 +95,7 @@ class _Bench:
         stay = self.tracker.get(partition)
         assert stay is not None
         for offset in offsets:
-            self.tracker.done(Record(*partition, offset, 0, None, None, epoch=stay.epoch))
+            self.tracker.done(Record(*partition, offset, 0, None, None, session_id=stay.session_id))
 
     async def commit(self, timeout_ms: float = 2_000) -> None:
         await self.committer.commit(None, timeout_ms)
@@ -197,11 +197,12 @@ async def test_a_generation_that_is_refused_is_told_to_membership_and_the_partit
     assert caught.value.lost == (A,)
 
 
-async def test_a_partition_that_came_back_meanwhile_is_another_stay() -> None:
+async def test_a_partition_that_came_back_meanwhile_is_another_assignment() -> None:
     bench = _Bench(BrokerConnectionError("b:1", "gone"))
     bench.done(A, 0)
 
     def comes_back() -> None:
+        bench.tracker.end(A)
         bench.tracker.begin(A, 0)
 
     bench.coordinator.meanwhile = comes_back

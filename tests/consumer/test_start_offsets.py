@@ -99,7 +99,7 @@ async def test_a_log_cut_before_the_committed_offset_is_read_from_the_cut_and_an
     await bench.validate()
     assert (bench.position.phase, bench.position.fetch_offset) == (Phase.READING, 8)
     assert bench.events == [LogTruncated(ORDERS, 10, 5, 8)]
-    assert bench.tracker.committable() == {ORDERS: CommittedOffset(8)}, "the old commit is corrected"
+    assert bench.tracker.committable() == {ORDERS: CommittedOffset(8, 4)}, "the old commit is corrected"
 
 
 async def test_the_policy_fail_stops_the_partition_at_the_cut() -> None:
