@@ -75,7 +75,7 @@ def assemble(
     kind = ByHand if by_hand else Membership
     membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
-    tracker = Tracker()
+    tracker = Tracker(commits=config.commits)
     delivery = Delivery(
         positions,
         tracker,

@@ -202,6 +202,7 @@ class Delivery:
             self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
+        self._tracker.given_out += bool(taken)
         self.last_taken = Taken(taken.copy(), parts)
         return taken
 
@@ -221,6 +222,7 @@ class Delivery:
                     break
             self._turn.rotate(-1)
             if made:
+                self._tracker.given_out += 1
                 return made
         return []
 
@@ -252,6 +254,7 @@ class Delivery:
         room = min(RUN, self._max_undone - lane.stay.undone)
         lane.index = end = min(first + room, len(lane.batch))
         lane.stay.delivered_all(lane.batch.rows.offsets[first:end])
+        self._tracker.given_out += 1
         self._run = run = Run(lane, first, end)
         return run
 

@@ -23,8 +23,10 @@ from .record import Record
 
 _offset_of = itemgetter(Record._fields.index("offset"))
 _session_id_of = itemgetter(Record._fields.index("session_id"))
-#: Closed ranges at the head of the lists are removed once they are so many, and half of the list.
+#: Bounds of ranges that are passed are removed once they are so many, and half of the list.
 _TRIM = 64
+#: Whoever has been given records so often without marking one done is not waited for, unless it is to commit.
+NEVER_MARKED = 10
 
 
 @dataclass(slots=True, eq=False)
@@ -53,8 +55,6 @@ class PartitionSession:
     first: int = field(init=False)
     #: Offsets from ``first`` on and before this one may be done, in order, by setting ``first`` alone.
     limit: int = field(init=False)
-    #: How often records were given out.
-    deliveries: int = 0
     #: Offsets marked done in other threads, which append to it; they count once ``Tracker.done_marked`` is called.
     marked: list[int] = field(default_factory=list)
     #: Where the closed ranges start and end in turn, from ``_head`` on, ascending: no two ranges touch.
@@ -115,7 +115,6 @@ class PartitionSession:
 
     def delivered_all(self, offsets: Sequence[int]) -> None:
         """Some records go to the user together; at least one."""
-        self.deliveries += 1
         first, end = offsets[0], offsets[-1] + 1
         if end - first == len(offsets):
             self._deliver(first, end)
@@ -338,15 +337,17 @@ def _in_a_row(offsets: Sequence[int]) -> bool:
 class Tracker:
     """The sessions of all partitions that this consumer has now, or is giving up.
 
-    ``with_metadata``: whether commits say what is done beyond the first gap. ``marking_expected``: whether
-    records are marked done even if none has been so far.
+    ``with_metadata``: whether commits say what is done beyond the first gap. ``commits``: whether what is done
+    is committed at intervals, so that whoever reads must mark records done.
     """
 
-    def __init__(self, *, marking_expected: bool = True) -> None:
+    def __init__(self, *, commits: bool = True) -> None:
         self.with_metadata = True
+        #: How often records were given out.
+        self.given_out = 0
         #: How many wait for records to be done, partitions whose window is full included.
         self.awaited = 0
-        self._marking = marking_expected
+        self._marking = commits
         self._by_partition: dict[TopicPartition, PartitionSession] = {}
         self._by_id: dict[int, PartitionSession] = {}
 
@@ -455,8 +456,21 @@ class Tracker:
         """The partitions that have undone records, and how many."""
         return {session.partition: session.undone for session in self._of(partitions) if session.undone}
 
+    def _is_marking(self) -> bool:
+        """Whether records that are out can be expected to be marked done. Who keeps offsets elsewhere never
+        does.
+        """
+        self._marking = self._marking or any(session.any_done for session in self._of(None))
+        return self._marking or self.given_out < NEVER_MARKED
+
     def first_undone(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The partitions that have undone records, and the first offset of them."""
+        """The partitions with undone records to wait for, and the first offset of them.
+
+        There are none to wait for in a consumer that does not commit at intervals, and has been given records
+        NEVER_MARKED times without marking one done.
+        """
+        if not self._is_marking():
+            return {}
         return {s.partition: s.first_undone for s in self._of(partitions) if s.first_undone is not None}
 
     def committable(
