@@ -75,7 +75,7 @@ def assemble(
     kind = ByHand if by_hand else Membership
     membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
-    tracker = Tracker()
+    tracker = Tracker(commits=config.commits)
     delivery = Delivery(
         positions,
         tracker,
@@ -112,6 +112,7 @@ def assemble(
         carry_out=driver.carry_out,
         report=report,
         by_hand=by_hand,
+        limit_ms=config.request_timeout_ms,
     )
     handover = Handover(
         HandoverSettings(config.drain_ms, config.rebalance_ms, config.commits),

@@ -6,10 +6,8 @@ import asyncio
 import inspect
 import re
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -31,15 +29,6 @@ T = TypeVar("T")
 
 #: Records that were marked done reach the consumer's thread so much later at most.
 DONE_AFTER_S = 0.005
-
-
-@dataclass(slots=True)
-class Line:
-    """Records of a stay, marked done one after the other: offsets ``first`` to, not including, ``end``."""
-
-    epoch: int
-    first: int
-    end: int
 
 
 class GroupConsumer:
@@ -74,10 +63,8 @@ class GroupConsumer:
         )
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
-        self._epochs = self._consumer.parts.tracker.epochs
-        #: Lines to be marked; ``_line`` is the one that goes on, always among them.
-        self._line = Line(-1, 0, 0)
-        self._lines: deque[Line] = deque([self._line])
+        self._sessions = self._consumer.parts.tracker.sessions
+        #: Whether the loop has been asked to look at what is marked done.
         self._scheduled = False
         self._closing = threading.Lock()
 
@@ -169,28 +156,30 @@ class GroupConsumer:
 
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
-        epoch, offset = record.epoch, record.offset
-        if epoch not in self._epochs:
-            self._require_running()
-            self._consumer.parts.tracker.stay_of(record)
-        line = self._line
-        if line.end == offset and line.epoch == epoch:
-            line.end = offset + 1
-            if line is not self._line:
-                # another thread has begun a line meanwhile: this one may have been read for the last time
-                self._lines.append(Line(epoch, offset, offset + 1))
-        else:
-            line = Line(epoch, offset, offset + 1)
-            # in this order: a line that is marked before it is the one that goes on would go on unseen
-            self._line = line
-            self._lines.append(line)
+        try:
+            # safe in any thread: a list takes what is appended to it in one step
+            self._sessions[record.session_id].marked.append(record.offset)
+        except KeyError:
+            self._raise_stale(record)
         if not self._scheduled:
             self._mark_soon()
 
     def done_all(self, records: Iterable[Record]) -> None:
-        """``done`` for each."""
+        """As AsyncGroupConsumer.done_all."""
+        sessions, stale = self._sessions, None
         for record in records:
-            self.done(record)
+            try:
+                sessions[record.session_id].marked.append(record.offset)
+            except KeyError:
+                stale = stale or record
+        if not self._scheduled:
+            self._mark_soon()
+        if stale is not None:
+            self._raise_stale(stale)
+
+    def _raise_stale(self, record: Record) -> None:
+        self._require_running()
+        self._consumer.parts.tracker.session_of(record)
 
     def _mark_soon(self) -> None:
         """Let the loop mark what is done: to be woken for each record would cost more than the records."""
@@ -202,22 +191,10 @@ class GroupConsumer:
             raise
 
     def _mark_done(self) -> None:
-        """On the loop: one turn for all that came meanwhile.
-
-        What was given up since it was marked is delivered elsewhere.
-        """
-        # before the lines are read: what comes after this is scheduled anew
+        """On the loop: one turn for all that came meanwhile."""
+        # before it is read: what comes after this is scheduled anew
         self._scheduled = False
-        for _ in range(len(self._lines)):
-            line = self._lines.popleft()
-            # before its end is read: who adds to it after that sees that it is not the one any more
-            last = line is self._line
-            end = line.end
-            if line.first < end:
-                self._consumer.done_offsets(line.epoch, range(line.first, end))
-                line.first = end
-            if last:
-                self._lines.append(line)
+        self._consumer.done_marked()
 
     def commit(
         self,

@@ -113,7 +113,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             failed=self._fail,
         )
         self._tracker = self._built.tracker
-        self._stays = self._tracker.epochs
+        self._sessions = self._tracker.sessions
 
     def __repr__(self) -> str:
         status = self.state

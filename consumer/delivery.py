@@ -7,7 +7,7 @@ given up costs nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from .events import Event, PartitionFailed, WindowFull
 from .positions import Position, Positions
 from .record import Record, RecordBatch, Rows
 from .run import Run
-from .tracker import Stay, Tracker
+from .tracker import PartitionSession, Tracker
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class Lane:
     """What is fetched of a partition and not delivered: ``batch`` from ``index`` on, then ``readers``."""
 
     position: Position
-    stay: Stay
+    stay: PartitionSession
     readers: deque[ChunkReader] = field(default_factory=deque)
     batch: RecordBatch = NOTHING
     index: int = 0
@@ -47,16 +47,16 @@ class Lane:
 class Chunk:
     """A partition's next data: ``reader`` is at its beginning, or ``records`` were decoded before."""
 
-    stay: Stay
+    stay: PartitionSession
     reader: ChunkReader | None
     records: list[Record]
 
 
 class Taken(NamedTuple):
-    """Records that were taken together, and the stays they are of, each with its offsets, in their order."""
+    """Records that were taken together, and whose they are: of which session, from and up to which offset."""
 
     records: list[Record]
-    parts: list[tuple[Stay, Sequence[int]]]
+    parts: list[tuple[PartitionSession, int, int]]
 
 
 class Delivery:
@@ -74,7 +74,7 @@ class Delivery:
     ) -> None:
         self.halted = False
         self.buffered_bytes = 0
-        #: What ``take`` gave last: the records, and whose they are by their offsets.
+        #: What ``take`` gave last.
         self.last_taken: Taken = Taken([], [])
         self._positions = positions
         self._tracker = tracker
@@ -115,6 +115,11 @@ class Delivery:
         """Whether the partition was started."""
         return partition in self._lanes
 
+    def session(self, partition: TopicPartition) -> PartitionSession | None:
+        """The one in which the partition is delivered; None before ``start``."""
+        lane = self._lanes.get(partition)
+        return lane.stay if lane is not None else None
+
     def delivered_to(self, partition: TopicPartition) -> int | None:
         """The next offset to deliver; None before ``start``."""
         self.recall()
@@ -133,9 +138,15 @@ class Delivery:
         else:
             self.drop([position.partition])
 
+    def known_to(self, partition: TopicPartition, offset: int) -> None:
+        """The log is known to be the same up to this offset, which is not before the next one to deliver."""
+        lane = self._lanes.get(partition)
+        if lane is not None:
+            lane.stay.cut(offset)
+
     def epoch(self, partition: TopicPartition) -> int:
-        """Number of the partition's stay, to stamp its records with."""
-        return self._lanes[partition].stay.epoch
+        """Id of the partition's session, to stamp its records with."""
+        return self._lanes[partition].stay.session_id
 
     def buffered(self, partition: TopicPartition) -> int:
         """Bytes fetched and not delivered."""
@@ -176,21 +187,22 @@ class Delivery:
         """Up to so many records, from as many partitions as it takes; empty when there is nothing now."""
         self.recall()
         taken: list[Record] = []
-        parts: list[tuple[Stay, Sequence[int]]] = []
+        parts: list[tuple[PartitionSession, int, int]] = []
         for _ in range(len(self._turn)):
             if self.halted:
                 break
             lane = self._turn[0]
             while len(taken) < limit and self._ready(lane):
-                records, offsets = self._take_from(lane, limit - len(taken))
+                records = self._take_from(lane, limit - len(taken))
                 taken += records
-                parts.append((lane.stay, offsets))
+                parts.append((lane.stay, records[0].offset, records[-1].offset + 1))
             if len(lane.batch) and len(taken) >= limit:
                 break
             # at the end of a batch, or of what it has, the next lane has its turn
             self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
+        self._tracker.given_out += bool(taken)
         self.last_taken = Taken(taken.copy(), parts)
         return taken
 
@@ -210,6 +222,7 @@ class Delivery:
                     break
             self._turn.rotate(-1)
             if made:
+                self._tracker.given_out += 1
                 return made
         return []
 
@@ -241,6 +254,7 @@ class Delivery:
         room = min(RUN, self._max_undone - lane.stay.undone)
         lane.index = end = min(first + room, len(lane.batch))
         lane.stay.delivered_all(lane.batch.rows.offsets[first:end])
+        self._tracker.given_out += 1
         self._run = run = Run(lane, first, end)
         return run
 
@@ -264,7 +278,7 @@ class Delivery:
         run = self._run
         return 0 if run is None else run.count - run.given
 
-    def next_offset(self, stay: Stay) -> int:
+    def next_offset(self, stay: PartitionSession) -> int:
         """Offset of the next record to be taken of this stay."""
         run = self._run
         offset = run.next_offset if run is not None and run.lane.stay is stay else None
@@ -283,16 +297,15 @@ class Delivery:
             self._turn.rotate(-1)
         return None
 
-    def _take_from(self, lane: Lane, limit: int) -> tuple[list[Record], Sequence[int]]:
+    def _take_from(self, lane: Lane, limit: int) -> list[Record]:
         room = self._max_undone - lane.stay.undone
         first, last = lane.index, min(lane.index + min(limit, room), len(lane.batch))
         lane.index = last
-        offsets = lane.batch.rows.offsets[first:last]
-        lane.stay.delivered_all(offsets)
+        lane.stay.delivered_all(lane.batch.rows.offsets[first:last])
         some = lane.batch.records(first, last)
         if last == len(lane.batch):
             self._end_batch(lane)
-        return some, offsets
+        return some
 
     def _ready(self, lane: Lane) -> bool:
         """Whether the lane has a record to give now; decodes the next batch if need be."""
@@ -324,7 +337,7 @@ class Delivery:
             self._corrupt(lane, error)
             return
         lane.index = 0
-        lane.stay.leader_epoch = reader.leader_epoch
+        lane.stay.read_under(reader.leader_epoch)
         lane.position.failures = 0
         lane.buffered_bytes -= before - reader.size
         self.buffered_bytes -= before - reader.size
@@ -363,8 +376,7 @@ class Delivery:
 
     # windows
 
-    def made_room(self, stay: Stay) -> None:
-        """A record of this stay is done."""
-        lane = self._lanes.get(stay.partition)
-        if lane is not None and lane.full and stay.undone < self._max_undone:
+    def made_room(self) -> None:
+        """Some records are done."""
+        if any(lane.full and lane.stay.undone < self._max_undone for lane in self._turn):
             self._wake()

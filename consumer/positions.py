@@ -140,11 +140,11 @@ class Positions:
         position = self._all.get(partition)
         if position is None or position.phase is not Phase.SEEKING:
             return
-        position.committed = committed
         if committed is None:
             self._start_reset(position, Reset(None, "nothing is committed"))
         else:
             self._read_from(position, committed.offset)
+            position.committed = committed
             position.leader_epoch = committed.leader_epoch
             if committed.leader_epoch >= 0:
                 if committed.leader_epoch == leader_epoch:
@@ -239,6 +239,8 @@ class Positions:
 
     def _read_from(self, position: Position, offset: int) -> None:
         position.fetch_offset = offset
+        # a commit is not what reading starts from when it goes on elsewhere, be it at the same offset
+        position.committed = None
         position.leader_epoch = -1
         position.unasked = False
         position.read_replica = -1

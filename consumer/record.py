@@ -22,19 +22,24 @@ class _Fields(NamedTuple):
     value: bytes | None
     headers: Headers = ()
     generation: int = -1
-    epoch: int = 0
+    session_id: int = 0
 
 
 class Record(_Fields):
     """One record. ``key`` and ``value`` are None for null; times are in milliseconds since 1970.
 
-    ``generation`` is the group's generation when it was delivered (-1 outside a group). ``epoch`` numbers the
-    stays of the partition with this consumer: ``done`` is refused for a record of an earlier stay. A record
-    equals itself only: what is delivered again is another one.
+    ``generation`` is the group's generation when it was delivered (-1 outside a group). ``session_id``
+    is that of the partition's session with the consumer that delivered it: ``done`` is refused for a record of
+    an earlier one, or of another consumer. A record equals itself only: what is delivered again is another one.
     """
 
     # a tuple underneath, since nothing else is made as quickly by the hundred thousand
     __slots__ = ()
+
+    @property
+    def epoch(self) -> int:
+        """The name that ``session_id`` had before."""
+        return self.session_id
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..protocol import KafkaError, KohortError, TopicPartition, UnsupportedVersionError
+from . import done_ahead
 from .backoff import Backoff
 from .cluster import Cluster
 from .delivery import Delivery
@@ -54,7 +55,7 @@ class StartOffsets:
             if self._with.positions.get(position.partition) is position and position.phase is Phase.SEEKING:
                 partition = position.partition
                 epoch = self._with.cluster.known.leader_epoch(partition)
-                self._with.positions.found_committed(partition, found.get(partition), epoch)
+                self._with.positions.found_committed(partition, _certain(found.get(partition)), epoch)
                 self.moved(position)
 
     async def _committed(self, seeking: list[Position]) -> dict[TopicPartition, CommittedOffset]:
@@ -105,7 +106,7 @@ class StartOffsets:
 
     async def validate(self, validating: list[Position]) -> None:
         """Ask the leaders whether their logs still are the ones that were read (KIP-320)."""
-        epochs = {p.partition: p.leader_epoch for p in validating}
+        epochs = {p.partition: max(p.leader_epoch, self._read_under(p)) for p in validating}
         before = {p.partition: p.changed for p in validating}
         known = {p: self._with.cluster.known.leader_epoch(p) for p in epochs}
         ends = await self._guarded(
@@ -120,10 +121,17 @@ class StartOffsets:
             position.checked_epoch = known[partition]
             end = ends.get(partition)
             if end is not None and end.offset < position.fetch_offset:
-                self._truncated(position, end)
+                self._truncated(position, epochs[partition], end)
             else:
                 self._with.positions.valid(position)
             self.moved(position, goes_on=True)
+            # what is said to be done beyond the commit may be of the part that was cut, while the commit is not
+            self._with.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
+
+    def _read_under(self, position: Position) -> int:
+        """The highest leader epoch under which the partition was read."""
+        session = self._with.delivery.session(position.partition)
+        return -1 if session is None else session.leader_epoch
 
     async def _epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
         try:
@@ -132,9 +140,9 @@ class StartOffsets:
             # brokers before Kafka 2.1 cannot say, and nobody could ask them before
             return {}
 
-    def _truncated(self, position: Position, end: EpochEnd) -> None:
+    def _truncated(self, position: Position, epoch: int, end: EpochEnd) -> None:
         """What was read is not in the log any more: go on where it was cut, or as the policy is."""
-        partition, asked, epoch = position.partition, position.fetch_offset, position.leader_epoch
+        partition, asked = position.partition, position.fetch_offset
         if self._with.positions.fails_without_offset:
             self._with.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
             return
@@ -143,9 +151,10 @@ class StartOffsets:
             self._with.delivery.drop([partition])
             return
         # what was fetched and not delivered may be gone as well; what was delivered is where it was, or gone
-        stay = self._with.delivery.delivered_to(partition)
-        offset = end.offset if stay is None else min(end.offset, stay)
+        delivered = self._with.delivery.delivered_to(partition)
+        offset = end.offset if delivered is None else min(end.offset, delivered)
         self._with.positions.cut_at(position, offset)
+        position.leader_epoch = end.leader_epoch
         self._with.delivery.cut(position)
         self._with.report(LogTruncated(partition, asked, epoch, offset))
 
@@ -183,6 +192,13 @@ class StartOffsets:
         now = asyncio.get_running_loop().time() * 1000
         position.retry_at = now + self._with.backoff.delay_ms(position.failures)
         position.failures += 1
+
+
+def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
+    """Without what is done beyond it, where no leader can say whether its log still is the one that was read."""
+    if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
+        return committed
+    return replace(committed, metadata="")
 
 
 def _policy_name(reset_to: int) -> str:

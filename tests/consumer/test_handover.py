@@ -89,7 +89,7 @@ class _Bench:
     def done(self, partition: TopicPartition, offset: int) -> None:
         stay = self.tracker.get(partition)
         assert stay is not None
-        self.tracker.done(Record(*partition, offset, 0, None, None, epoch=stay.epoch))
+        self.tracker.done(Record(*partition, offset, 0, None, None, session_id=stay.session_id))
         self.handover.record_done()
 
     async def then(self, step: str) -> None:
