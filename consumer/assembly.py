@@ -114,7 +114,7 @@ def assemble(
         by_hand=by_hand,
     )
     handover = Handover(
-        HandoverSettings(config.drain_ms, config.rebalance_ms, config.commits),
+        HandoverSettings(config.drain_ms, config.rebalance_ms, config.default_api_timeout_ms, config.commits),
         callbacks,
         positions,
         delivery,
