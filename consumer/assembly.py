@@ -80,6 +80,7 @@ def assemble(
         positions,
         tracker,
         max_undone=config.max_undone_records,
+        held_limit_bytes=config.prefetch_max_bytes,
         wake=wake,
         report=report,
         hungry=lambda: fetcher.wake(),
@@ -168,6 +169,7 @@ def _fetch_settings(config: ConsumerConfig) -> FetchSettings:
         max_wait_ms=config.fetch_max_wait_ms,
         prefetch_max_bytes=config.prefetch_max_bytes,
         check_crcs=config.check_crcs,
+        max_batch_bytes=config.max_decompressed_batch_bytes,
         replica_lease_ms=config.metadata_max_age_ms,
     )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
@@ -31,7 +30,7 @@ from .errors import BrokerConnectionError, ConsumerClosedError
 from .fetch_answers import FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, TopicMetadata
-from .offset_requests import CommittedOffset, EpochEnd, OffsetAndTimestamp
+from .offset_requests import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
 from .sasl import Sasl
 
@@ -119,7 +118,7 @@ class Cluster:
         self._pool.close()
 
     def break_connections(self) -> None:
-        """Close every connection as if the network had; requests under way fail, later ones connect anew."""
+        """Close every connection as if the network had."""
         self._pool.close()
 
     # what is known
@@ -216,7 +215,8 @@ class Cluster:
         When the time is up, the last error is raised.
         """
         timeout_ms = self.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = time.monotonic() + timeout_ms / 1000
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
         attempt = 0
         while True:
             try:
@@ -225,7 +225,7 @@ class Cluster:
                 if isinstance(error, KafkaError) and not _worth_retrying(error.code):
                     raise
                 delay = self._backoff.delay_ms(attempt) / 1000
-                if self._closed or time.monotonic() + delay > deadline:
+                if self._closed or loop.time() + delay > deadline:
                     raise
             attempt += 1
             await asyncio.sleep(delay)
@@ -307,10 +307,18 @@ class Cluster:
     # offsets, records, topics
 
     async def committed(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = True
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = True,
+        errors: Errors | None = None,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, for these partitions or all; those without an offset are left out."""
-        return await offset_requests.committed(self, group, partitions, require_stable)
+        """What the group has committed, for these partitions or all; those without an offset are left out.
+
+        With ``errors``, what is wrong with a partition is put there, and the others are answered.
+        """
+        return await offset_requests.committed(self, group, partitions, require_stable, errors)
 
     async def commit(
         self,
@@ -324,18 +332,27 @@ class Cluster:
         await offset_requests.commit(self, group, offsets, generation, member_id, instance_id)
 
     async def list_offsets(
-        self, at: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self,
+        at: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        errors: Errors | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """First offset (-2), end offset (-1) or the first offset at or after a time in ms, per partition.
 
         A time after the last record gives offset -1. With ``read_committed`` the end is the last stable
-        offset.
+        offset. With ``errors`` leaders are asked once; what is wrong with a partition is put there.
         """
-        return await offset_requests.list_offsets(self, at, read_committed)
+        return await offset_requests.list_offsets(self, at, read_committed, errors)
 
-    async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
-        """Where leader epochs end in the logs of now (KIP-320): before what was read, if a log was cut."""
-        return await offset_requests.epoch_ends(self, epochs)
+    async def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
+    ) -> dict[TopicPartition, EpochEnd]:
+        """Where leader epochs end in the logs of now (KIP-320): before what was read, if a log was cut.
+
+        ``errors`` as for ``list_offsets``.
+        """
+        return await offset_requests.epoch_ends(self, epochs, errors)
 
     async def fetch(
         self,
