@@ -99,6 +99,7 @@ def assemble(
         settled=settled,
         report=report,
         failed=failed,
+        polled=wake,
     )
     reading = Reading(cluster, positions, delivery, backoff, report, polled=wake)
     fetcher = Fetcher(reading, _fetch_settings(config))

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ..protocol import TopicPartition
 from .arrow_reading import ROWS_PER_BATCH
 from .closing import CLOSE_TIMEOUT_MS
-from .consumer import FORKED, AsyncGroupConsumer, ConsumerStatus
-from .errors import ConsumerClosedError
+from .consumer import AsyncGroupConsumer, ConsumerStatus
+from .errors import ConsumerClosedError, ForkedError
 from .events import EventLog
 from .handover import PartitionsCallback, in_callback
 from .offset_requests import CommittedOffset
@@ -359,7 +359,7 @@ class GroupConsumer:
             state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
             raise ConsumerClosedError(f"this consumer {state}")
         if os.getpid() != self._process:
-            raise ConsumerClosedError(FORKED)
+            raise ForkedError
 
 
 async def _next_or_none(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:

@@ -9,6 +9,9 @@ from typing import Any
 from .assembly import Parts
 from .handover import in_callback
 
+#: The task, or the number of the thread, that closes.
+Caller = asyncio.Task[Any] | int | None
+
 #: ``close`` waits so long for the last commit and callbacks.
 CLOSE_TIMEOUT_MS = 30_000
 #: LeaveGroup has at least so long, whatever came before it took: without it the seat is kept for a session.
@@ -49,7 +52,7 @@ class Closing:
 
     async def close(
         self,
-        caller: asyncio.Task[Any] | int | None,
+        caller: Caller,
         drain_timeout_ms: float,
         timeout_ms: float,
         *,
@@ -88,7 +91,7 @@ class Closing:
         self._parts.driver.leave_now()
         self._parts.handover.hurry(self._drain_ms)
 
-    async def _close(self, caller: asyncio.Task[Any] | int | None, timeout_ms: float) -> None:
+    async def _close(self, caller: Caller, timeout_ms: float) -> None:
         parts, loop = self._parts, asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
 
@@ -111,9 +114,7 @@ class Closing:
             await parts.cluster.close()
             self._over()
 
-    async def _give_up(
-        self, caller: asyncio.Task[Any] | int | None, timeout_ms: float, left_ms: Callable[[], float]
-    ) -> None:
+    async def _give_up(self, caller: Caller, timeout_ms: float, left_ms: Callable[[], float]) -> None:
         parts = self._parts
         if parts.watch.read_by_another(caller):
             notice_ms = min(self._notice_ms, timeout_ms)

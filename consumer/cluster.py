@@ -1,8 +1,7 @@
 """A cluster as a client sees it: metadata, connections, coordinators, and requests that are tried again.
 
-Everything that consumers and Spark ask of brokers goes through :class:`Cluster`. Requests about offsets,
-records and topics are in ``offset_requests``, ``fetch_requests`` and ``topic_requests``; the methods here
-lead there.
+Everything that consumers and Spark ask of brokers goes through :class:`Cluster`; requests about offsets,
+records and topics lead to ``offset_requests``, ``fetch_requests`` and ``topic_requests``.
 """
 
 from __future__ import annotations
@@ -14,19 +13,12 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from ..protocol import (
-    MAX_FRAME_BYTES,
-    ApiKey,
-    ErrorCode,
-    KafkaError,
-    TopicPartition,
-    request_class,
-)
+from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
 from . import fetch_requests, offset_requests, topic_requests
 from .address import Address, parse_bootstrap
 from .backoff import Backoff
 from .connection import Connection
-from .errors import BrokerConnectionError, ConsumerClosedError
+from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
 from .fetch_answers import FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, TopicMetadata
@@ -36,14 +28,9 @@ from .sasl import Sasl
 
 T = TypeVar("T")
 
-_COORDINATOR_CODES = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
+_E = ErrorCode
+_MOVED = (_E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR, _E.REQUEST_TIMED_OUT)
+_COORDINATOR_CODES = frozenset((_E.COORDINATOR_LOAD_IN_PROGRESS, *_MOVED))
 
 #: So many leaders at most are connected to before there is anything to fetch.
 _MOST_PREPARED = 8
@@ -96,6 +83,8 @@ class Cluster:
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
         )
         self._closed = False
+        #: Told of each connection that is refused for who this client is: trying again cannot help.
+        self.refused: Callable[[AuthenticationError], None] = lambda _: None
 
     def __repr__(self) -> str:
         known = f"{len(self._state.nodes)} nodes, {len(self._state.topics)} topics"
@@ -250,7 +239,11 @@ class Cluster:
 
     async def _connection(self, address: Address, channel: Channel) -> Connection:
         self._require_open()
-        connection = await self._pool.get(address, channel)
+        try:
+            connection = await self._pool.get(address, channel)
+        except AuthenticationError as error:
+            self.refused(error)
+            raise
         try:
             self._require_open()
         except ConsumerClosedError:

@@ -13,10 +13,11 @@ from ..protocol import TopicPartition
 from ..statemachine import MemberState
 from .arrow_reading import ArrowReading
 from .assembly import Parts, assemble
-from .closing import CLOSE_TIMEOUT_MS, CLOSED, Closing
+from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import prepare
-from .errors import ConfigError, ConsumerClosedError
+from .errors import ConfigError, ConsumerClosedError, ForkedError
+from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
 from .loading import off_the_loop
@@ -30,10 +31,6 @@ from .signal import Signal
 
 T = TypeVar("T")
 
-FORKED = (
-    "this consumer belongs to the process that this one was forked from, whose connections it shares: "
-    "make a consumer in each process, after the fork"
-)
 #: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
 #: a turn, so this also bounds how quickly data comes while records are read.
 TURN_S = 0.002
@@ -92,6 +89,11 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             raise ConfigError("'group' is missing: name one, or give partitions to read without a group")
         #: What happens, as typed events: iterate it, or give it a listener.
         self.events = EventLog()
+        who = f"group {self.config.group}" if self.config.group else "partitions by hand"
+        lines = EventLines(who, lambda: self._time())
+        #: Whether what happens is told to the logger ``kohort.consumer``.
+        self.logged = True
+        self.events.listen(lambda event: lines.see(event) if self.logged else None)
         self._callbacks = Callbacks(
             on_partitions_assigned, on_partitions_revoking, on_partitions_revoked, on_partitions_lost
         )
@@ -134,7 +136,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # a close under way may have been given time for records that others are at
+        # a close under way may have time for records that others are at
         await self.close_by(asyncio.current_task(), 0, CLOSE_TIMEOUT_MS, hurry=False)
 
     # life
@@ -160,6 +162,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             await parts.cluster.close()
             raise
         self._parts = parts
+        parts.cluster.refused = self._fail
         self._time = asyncio.get_running_loop().time
         parts.watch.touch(parts.driver.now())
         jobs = [
@@ -191,18 +194,12 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         await self.close_by(asyncio.current_task(), drain_timeout_ms, timeout_ms)
 
     async def close_by(
-        self,
-        caller: asyncio.Task[Any] | int | None,
-        drain_timeout_ms: float,
-        timeout_ms: float,
-        *,
-        hurry: bool = True,
+        self, caller: Caller, drain_ms: float, timeout_ms: float, *, hurry: bool = True
     ) -> None:
         """``close``, for a task, or for the thread of this number; one under way is told to ``hurry``."""
-        await self._closing.close(caller, drain_timeout_ms, timeout_ms, hurry=hurry)
+        await self._closing.close(caller, drain_ms, timeout_ms, hurry=hurry)
 
     def _silence(self) -> None:
-        """Nothing is delivered any more."""
         self._closed = True
         self._more.fire()
 
@@ -319,7 +316,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
     def _raise_errors(self, parts: Parts) -> None:
         if self._error is not None:
             raise self._error
-        if (error := parts.positions.first_error()) is not None:
+        if error := parts.driver.topic_error or parts.positions.first_error():
             raise error
 
     # state
@@ -375,7 +372,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             state = "has been closed" if self._closed else "was not started: use it in 'async with'"
             raise ConsumerClosedError(f"this consumer {state}")
         if os.getpid() != self._process:
-            raise ConsumerClosedError(FORKED)
+            raise ForkedError
         return self._parts
 
     def _publish(self, event: Event) -> None:

@@ -193,7 +193,7 @@ async def _ask_leaders(
     doing: str,
     errors: Errors | None,
 ) -> dict[TopicPartition, Any]:
-    """The answer's row for each partition: for all, in as many tries as it takes; or for some (``errors``)."""
+    """A row of an answer for each partition: for all, after some tries; or for some, with ``errors``."""
     found: dict[TopicPartition, Any] = {}
     stale = False
 

@@ -218,16 +218,16 @@ class StartOffsets:
             errors.update({position.partition: error for position in positions})
         told: set[str] = set()
         for position in positions:
-            error = errors.get(position.partition)
-            if error is None or self._with.positions.get(position.partition) is not position:
+            wrong = errors.get(position.partition)
+            if wrong is None or self._with.positions.get(position.partition) is not position:
                 continue
-            if isinstance(error, KafkaError) and not error.retriable:
-                self.refused(position, error)
+            if isinstance(wrong, KafkaError) and not wrong.retriable:
+                self.refused(position, wrong)
                 continue
             self.delay(position)
-            if str(error) not in told:
-                told.add(str(error))
-                self._with.report(BrokerUnavailable(doing, error))
+            if str(wrong) not in told:
+                told.add(str(wrong))
+                self._with.report(BrokerUnavailable(doing, wrong))
         if errors:
             self._stale()
         return answer
