@@ -63,7 +63,7 @@ def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.Record
     fresh = [batch for batch in (_fresh(stay, batch) for batch in made) if batch.num_rows]
     firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
     delivered = []
-    for batch, first, behind in zip(fresh, firsts, [*firsts[1:], end], strict=True):
+    for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):
         stay.delivered_block(first, behind, batch.num_rows)
         delivered.append(_marked(batch, Covered(stay.epoch, first, behind)))
     stay.passed(end)

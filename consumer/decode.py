@@ -40,7 +40,7 @@ RUN_BYTES = 4 * 1024 * 1024
 
 #: Bytes of batches that are given to others at once, and how many a compressed one counts for.
 _PART_BYTES = 4 * 1024 * 1024
-_COMPRESSED_COUNTS = 16
+_COMPRESSED_COUNTS = 32
 
 _ATTRIBUTES_AT = 21
 _CODEC_MASK = 0x07
