@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..protocol import CorruptBatchError
 from . import arrow
-from .decode import end_of_run
+from .decode import ChunkReader
 from .record import Record
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def covered(batch: pa.RecordBatch) -> Covered:
 
 
 def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
-    """The chunk's records that no earlier session had done; its session has them as delivered then.
+    """The chunk's next records that no earlier session had done; its session has them as delivered then.
 
     Raises CorruptBatchError, with nothing delivered.
     """
@@ -57,24 +58,13 @@ def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.Record
         made = [_of_records(chunk.records, include_headers)]
         end = chunk.records[-1].offset + 1
     else:
-        topic, partition = reader.partition
-        made = list(
-            arrow.decode(
-                reader.rest,
-                topic=topic,
-                partition=partition,
-                start=reader.next_offset,
-                aborted=reader.transactions,
-                include_headers=include_headers,
-                rows_per_batch=rows,
-            )
-        )
-        end, leader_epoch = end_of_run(reader.rest, reader.next_offset, session.leader_epoch)
-        session.read_under(leader_epoch)
+        made = _decoded(reader, include_headers, rows)
+        end = reader.next_offset
+        session.read_under(reader.leader_epoch)
     fresh = [batch for batch in (_fresh(session, batch) for batch in made) if batch.num_rows]
     firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
     delivered = []
-    for batch, first, behind in zip(fresh, firsts, [*firsts[1:], end], strict=True):
+    for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):
         _deliver(session, batch.column(_OFFSET).to_numpy())
         delivered.append(_marked(batch, Covered(session.session_id, first, behind)))
     session.passed(end)
@@ -85,6 +75,35 @@ def _deliver(session: PartitionSession, offsets: npt.NDArray[np.int64]) -> None:
     """Tell the session, run by run where there are holes."""
     for run in np.split(offsets, np.flatnonzero(np.diff(offsets) != 1) + 1):
         session.delivered_all(range(int(run[0]), int(run[-1]) + 1))
+
+
+def _decoded(reader: ChunkReader, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
+    """The next records; up to what cannot be read, if that does not come first."""
+    part = reader.part()
+
+    def decoded(part: memoryview) -> list[pa.RecordBatch]:
+        return list(
+            arrow.decode(
+                part,
+                topic=reader.partition.topic,
+                partition=reader.partition.partition,
+                start=reader.next_offset,
+                aborted=reader.transactions,
+                include_headers=include_headers,
+                rows_per_batch=rows,
+                max_batch_bytes=reader.max_batch_bytes,
+            )
+        )
+
+    try:
+        made = decoded(part)
+    except CorruptBatchError as error:
+        if not error.position:
+            raise
+        part = part[: error.position]
+        made = decoded(part)
+    reader.pass_over(len(part))
+    return made
 
 
 def _marked(batch: pa.RecordBatch, what: Covered) -> pa.RecordBatch:

@@ -80,6 +80,7 @@ def assemble(
         positions,
         tracker,
         max_undone=config.max_undone_records,
+        held_limit_bytes=config.prefetch_max_bytes,
         wake=wake,
         report=report,
         hungry=lambda: fetcher.wake(),
@@ -98,6 +99,7 @@ def assemble(
         settled=settled,
         report=report,
         failed=failed,
+        polled=wake,
     )
     reading = Reading(cluster, positions, delivery, backoff, report, polled=wake)
     fetcher = Fetcher(reading, _fetch_settings(config))
@@ -115,7 +117,7 @@ def assemble(
         limit_ms=config.request_timeout_ms,
     )
     handover = Handover(
-        HandoverSettings(config.drain_ms, config.rebalance_ms, config.commits),
+        HandoverSettings(config.drain_ms, config.rebalance_ms, config.default_api_timeout_ms, config.commits),
         callbacks,
         positions,
         delivery,
@@ -169,6 +171,7 @@ def _fetch_settings(config: ConsumerConfig) -> FetchSettings:
         max_wait_ms=config.fetch_max_wait_ms,
         prefetch_max_bytes=config.prefetch_max_bytes,
         check_crcs=config.check_crcs,
+        max_batch_bytes=config.max_decompressed_batch_bytes,
         replica_lease_ms=config.metadata_max_age_ms,
     )
 

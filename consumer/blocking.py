@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import re
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..protocol import TopicPartition
 from .arrow_reading import ROWS_PER_BATCH
-from .consumer import CLOSE_TIMEOUT_MS, AsyncGroupConsumer, ConsumerStatus
-from .errors import ConsumerClosedError
+from .closing import CLOSE_TIMEOUT_MS
+from .consumer import AsyncGroupConsumer, ConsumerStatus
+from .errors import ConsumerClosedError, ForkedError
 from .events import EventLog
-from .handover import PartitionsCallback
+from .handover import PartitionsCallback, in_callback
 from .offset_requests import CommittedOffset
 from .record import Record
 from .run import Run
@@ -66,7 +69,10 @@ class GroupConsumer:
         self._sessions = self._consumer.parts.tracker.sessions
         #: Whether the loop has been asked to look at what is marked done.
         self._scheduled = False
-        self._closing = threading.Lock()
+        #: What threads wait for; nothing of it is answered once the loop is over.
+        self._asked: set[Future[Any]] = set()
+        self._over = False
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f"Group{self._consumer!r}".replace("AsyncGroup", "", 1)
@@ -76,7 +82,7 @@ class GroupConsumer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._close(0, CLOSE_TIMEOUT_MS, hurry=False)
 
     def start(self) -> None:
         """As AsyncGroupConsumer.start."""
@@ -84,7 +90,7 @@ class GroupConsumer:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"kohort {self._consumer.config.group}", daemon=True
+            target=self._run_loop, name=f"kohort {self._consumer.config.group}", daemon=True
         )
         self._thread.start()
         try:
@@ -94,20 +100,45 @@ class GroupConsumer:
             raise
 
     def close(self, *, drain_timeout_ms: float = 0, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """As AsyncGroupConsumer.close. Iterations end."""
-        with self._closing:
-            if self._thread is None or self._loop.is_closed():
-                return
-            try:
-                self._run(self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms))
-            finally:
-                self._stop_loop()
+        """As AsyncGroupConsumer.close. Iterations end. Any thread may call it, and a signal's handler."""
+        self._close(drain_timeout_ms, timeout_ms, hurry=True)
+
+    def _close(self, drain_timeout_ms: float, timeout_ms: float, *, hurry: bool) -> None:
+        thread = self._thread
+        if thread is None or self._loop.is_closed() or os.getpid() != self._process:
+            return  # what a forked child has belongs to its parent
+        work = self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms, hurry=hurry)
+        if in_callback.get() or threading.current_thread() is thread:
+            # what closing waits for cannot wait for closing
+            self._submit(work)
+            return
+        try:
+            with suppress(ConsumerClosedError):  # another thread was first
+                self._run(work)
+        finally:
+            self._stop_loop()
 
     def _stop_loop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Once nothing is left to be done there. Threads, or a signal's handler, may come here together."""
         assert self._thread is not None, "started before it is stopped"
+        with suppress(ConsumerClosedError):
+            self._submit(self._end_loop())
         self._thread.join()
-        self._loop.close()
+
+    async def _end_loop(self) -> None:
+        try:
+            await self._consumer.close_by(None, 0, 0)
+        finally:
+            self._loop.stop()
+
+    def _run_loop(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._over = True
+            for asked in list(self._asked):
+                asked.cancel()
+            self._loop.close()
 
     # records
 
@@ -268,17 +299,31 @@ class GroupConsumer:
         self._run(_call(self._consumer.rewind, timestamp_ms))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            self._require_running()
-        except ConsumerClosedError:
-            work.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(self._after_done(work), self._loop)
+        future = self._submit(self._after_done(work), work)
+        self._asked.add(future)
+        if self._over:
+            # the loop may have ended without having looked at it
+            future.cancel()
         try:
             return future.result()
+        except CancelledError:
+            raise ConsumerClosedError("this consumer has been closed") from None
         except BaseException:
             # an interrupt here must not leave the work to take records that nobody gets
             future.cancel()
+            raise
+        finally:
+            self._asked.discard(future)
+
+    def _submit(self, work: Coroutine[Any, Any, T], *within: Coroutine[Any, Any, Any]) -> Future[T]:
+        """Have the consumer's loop do it; ConsumerClosedError if there is none (any more)."""
+        try:
+            self._require_running()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except (ConsumerClosedError, RuntimeError):
+            for unused in (work, *within):
+                unused.close()
+            self._require_running()
             raise
 
     async def _after_done(self, work: Coroutine[Any, Any, T]) -> T:
@@ -290,6 +335,8 @@ class GroupConsumer:
         if self._thread is None or self._loop.is_closed():
             state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
             raise ConsumerClosedError(f"this consumer {state}")
+        if os.getpid() != self._process:
+            raise ForkedError
 
 
 async def _next_or_none(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:

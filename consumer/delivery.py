@@ -6,6 +6,7 @@ given up costs nothing.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import NamedTuple, TypeVar
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
+from .held import HeldBytes
 from .positions import Position, Positions
 from .record import Record, RecordBatch, Rows
 from .run import Run
@@ -39,8 +41,11 @@ class Lane:
     readers: deque[ChunkReader] = field(default_factory=deque)
     batch: RecordBatch = NOTHING
     index: int = 0
-    buffered_bytes: int = 0
     full: bool = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        return sum(reader.size for reader in self.readers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +73,14 @@ class Delivery:
         tracker: Tracker,
         *,
         max_undone: int,
+        held_limit_bytes: float = math.inf,
         wake: Callable[[], None],
         report: Callable[[Event], None],
         hungry: Callable[[], None] = lambda: None,
     ) -> None:
         self.halted = False
-        self.buffered_bytes = 0
+        #: What is buffered, and what it keeps in memory.
+        self.held = HeldBytes(held_limit_bytes)
         #: What ``take`` gave last.
         self.last_taken: Taken = Taken([], [])
         self._positions = positions
@@ -88,8 +95,13 @@ class Delivery:
         self._lanes: dict[TopicPartition, Lane] = {}
         self._turn: deque[Lane] = deque()
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes fetched and not taken apart."""
+        return self.held.unread
+
     def __repr__(self) -> str:
-        return f"Delivery({len(self._lanes)} lanes, {self.buffered_bytes} bytes buffered)"
+        return f"Delivery({len(self._lanes)} lanes, {self.held!r})"
 
     # what the fetcher brings
 
@@ -157,8 +169,7 @@ class Delivery:
         """More data of a partition that was started."""
         lane = self._lanes[reader.partition]
         lane.readers.append(reader)
-        lane.buffered_bytes += reader.size
-        self.buffered_bytes += reader.size
+        self.held.add(reader)
         self._wake()
 
     # what stops it
@@ -169,10 +180,14 @@ class Delivery:
         for partition in partitions:
             lane = self._lanes.pop(partition, None)
             if lane is not None:
-                lane.batch, lane.index = NOTHING, 0
+                self._forget_buffered(lane)
                 self._set_full(lane, False)
                 self._turn.remove(lane)
-                self.buffered_bytes -= lane.buffered_bytes
+
+    def end(self, partition: TopicPartition) -> None:
+        """``drop``; and what was delivered of it can no longer be marked done, nor be committed."""
+        self.drop([partition])
+        self._tracker.end(partition)
 
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
@@ -228,17 +243,21 @@ class Delivery:
 
     def _deliver_reader(self, lane: Lane, deliver: Callable[[Chunk], list[T]]) -> list[T]:
         reader = lane.readers[0]
+        before = reader.size
         try:
             made = deliver(Chunk(lane.stay, reader, []))
         except CorruptBatchError as error:
             self._corrupt(lane, error)
             return []
-        lane.position.failures = 0
-        lane.readers.popleft()
-        lane.buffered_bytes -= reader.size
-        self.buffered_bytes -= reader.size
+        self._was_read(lane, reader, before)
+        if not reader.size:
+            self.held.remove(lane.readers.popleft())
         self._hungry()
         return made
+
+    def _was_read(self, lane: Lane, reader: ChunkReader, before: int) -> None:
+        lane.position.unreadable = 0
+        self.held.read(before - reader.size)
 
     def run(self) -> Run | None:
         """Records of the next lane, to be made as they are taken; None when there is nothing now.
@@ -338,24 +357,26 @@ class Delivery:
             return
         lane.index = 0
         lane.stay.read_under(reader.leader_epoch)
-        lane.position.failures = 0
-        lane.buffered_bytes -= before - reader.size
-        self.buffered_bytes -= before - reader.size
+        self._was_read(lane, reader, before)
         if batch is not None:
             fresh = lane.stay.fresh(batch.rows.offsets)
             if fresh:
-                lane.batch = batch if len(fresh) == len(batch) else batch.only(fresh)
+                self._set_batch(lane, batch if len(fresh) == len(batch) else batch.only(fresh))
         if not len(lane.batch):
             self._end_batch(lane)
         self._hungry()
 
     def _end_batch(self, lane: Lane) -> None:
         """All records of a batch are delivered, so what follows it up to the next one is passed."""
-        lane.batch, lane.index = NOTHING, 0
+        self._set_batch(lane, NOTHING)
         if lane.readers:
             lane.stay.passed(lane.readers[0].next_offset)
             if not lane.readers[0].size:
-                lane.readers.popleft()
+                self.held.remove(lane.readers.popleft())
+
+    def _set_batch(self, lane: Lane, batch: RecordBatch) -> None:
+        self.held.decoded += batch.size - lane.batch.size
+        lane.batch, lane.index = batch, 0
 
     def _corrupt(self, lane: Lane, error: CorruptBatchError) -> None:
         """Read the same place again; give up after some times."""
@@ -363,16 +384,18 @@ class Delivery:
         self._forget_buffered(lane)
         position.fetch_offset = lane.stay.position
         position.changed += 1
-        position.failures += 1
+        position.damaged = False
+        position.unreadable += 1
         self._report(PartitionFailed(position.partition, error))
-        if position.failures >= DECODE_TRIES:
+        if position.unreadable >= DECODE_TRIES:
             self._positions.fail(position, error)
+        self._hungry()
 
     def _forget_buffered(self, lane: Lane) -> None:
-        self.buffered_bytes -= lane.buffered_bytes
-        lane.buffered_bytes = 0
+        for reader in lane.readers:
+            self.held.remove(reader)
         lane.readers.clear()
-        lane.batch, lane.index = NOTHING, 0
+        self._set_batch(lane, NOTHING)
 
     # windows
 

@@ -10,9 +10,9 @@ from enum import StrEnum
 from .address import Address
 from .backoff import Backoff
 from .connection import Connection
-from .errors import BrokerConnectionError
+from .errors import AuthenticationError, BrokerConnectionError
 
-#: Opens a connection or raises BrokerConnectionError.
+#: Opens a connection or raises BrokerConnectionError, or AuthenticationError.
 Opener = Callable[[Address], Awaitable[Connection]]
 
 
@@ -86,7 +86,7 @@ class ConnectionPool:
             await asyncio.sleep(max(0.0, failures.not_before - asyncio.get_running_loop().time()))
         try:
             connection = await self._opener(address)
-        except BrokerConnectionError:
+        except (BrokerConnectionError, AuthenticationError):
             failures = self._failures.setdefault(address, _Failures())
             delay_ms = self._backoff.delay_ms(failures.count)
             failures.count += 1

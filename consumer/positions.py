@@ -7,6 +7,7 @@ been cut before it, and again whenever its leader changes) to *reading*; *failed
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -60,7 +61,14 @@ class Position:
     held: bool = False
     retry_at: float = 0.0
     failures: int = 0
+    #: How often in a row its bytes could not be read; whether what was fetched last ends in such bytes, so
+    #: that nothing behind them can be asked for.
+    unreadable: int = 0
+    damaged: bool = False
+    #: Polls raise it. In a phase other than FAILED what was refused is tried again.
     error: Exception | None = None
+    #: Of the topic that it was read in; None where topics have none.
+    topic_id: uuid.UUID | None = None
     reset: Reset | None = None
     reset_to: int = LATEST
     high_watermark: int = -1
@@ -199,6 +207,7 @@ class Positions:
         """It is."""
         position.phase = Phase.READING
         position.failures = 0
+        position.error = None
 
     def cut_at(self, position: Position, offset: int) -> None:
         """It is not: the log was cut at, or just behind, this offset."""
@@ -216,10 +225,21 @@ class Positions:
         position.phase = Phase.FAILED
         self._disturb(position)
 
+    def refuse(self, position: Position, error: Exception) -> bool:
+        """It may not be read now; polls raise this until it may. Whether that is news."""
+        news = position.error is None
+        position.error = error
+        return news
+
     def first_error(self) -> Exception | None:
-        """Of a partition that failed and is neither paused nor being given up."""
-        failed = (p.error for p in self._all.values() if p.phase is Phase.FAILED and not (p.paused or p.held))
-        return next(failed, None)
+        """Of a partition that failed or is refused, and is neither paused nor being given up."""
+        errors = (p.error for p in self._all.values() if p.error is not None and not (p.paused or p.held))
+        return next(errors, None)
+
+    def had_its_turn(self, position: Position) -> None:
+        """Data of it came: the others are asked for first from now on."""
+        if self._all.get(position.partition) is position:
+            self._all[position.partition] = self._all.pop(position.partition)
 
     def _start_reset(self, position: Position, reset: Reset) -> None:
         if self._policy == "fail":
@@ -235,6 +255,7 @@ class Positions:
         position.reset = reset
         position.phase = Phase.RESETTING
         position.error = None
+        position.damaged = False
         self._disturb(position)
 
     def _read_from(self, position: Position, offset: int) -> None:
@@ -247,7 +268,8 @@ class Positions:
         position.phase = Phase.READING
         position.reset = None
         position.error = None
-        position.failures = 0
+        position.failures = position.unreadable = 0
+        position.damaged = False
         position.retry_at = 0.0
         self._disturb(position)
 

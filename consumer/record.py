@@ -109,12 +109,15 @@ class Rows(NamedTuple):
 
 
 class RecordBatch:
-    """Records of one partition, each made when it is asked for."""
+    """Records of one partition, each made when it is asked for. ``size``: about so many bytes of memory."""
 
-    __slots__ = ("_epoch", "_generation", "_partition", "rows")
+    __slots__ = ("_epoch", "_generation", "_partition", "rows", "size")
 
-    def __init__(self, partition: TopicPartition, rows: Rows, generation: int = -1, epoch: int = 0) -> None:
+    def __init__(
+        self, partition: TopicPartition, rows: Rows, generation: int = -1, epoch: int = 0, size: int = 0
+    ) -> None:
         self.rows = rows
+        self.size = size
         self._partition = partition
         self._generation = generation
         self._epoch = epoch
@@ -127,7 +130,7 @@ class RecordBatch:
 
     def only(self, places: Sequence[int]) -> RecordBatch:
         """With the records in these places."""
-        return RecordBatch(self._partition, self.rows.at(places), self._generation, self._epoch)
+        return RecordBatch(self._partition, self.rows.at(places), self._generation, self._epoch, self.size)
 
     @property
     def topic(self) -> str:

@@ -82,15 +82,17 @@ def _lz4_frame(records: bytes) -> bytes:
     return bytes(out + _LZ4_BLOCK_LENGTH.pack(0))
 
 
-def decompress(codec: int, payload: Bytes) -> Bytes:
+def decompress(codec: int, payload: Bytes, limit: int | None = None) -> Bytes:
     """The records behind a batch's header; ``payload`` itself where there is nothing to do.
 
     ``codec`` is a number of :class:`Codec`. Raises CorruptBatchError for one that is not assigned, for data
-    that does not decompress, and for more than MAX_DECOMPRESSED_BYTES or MAX_COMPRESSION_RATIO.
+    that does not decompress, and for more than ``limit`` bytes; without one, for more than
+    MAX_DECOMPRESSED_BYTES or MAX_COMPRESSION_RATIO.
     """
     if codec == Codec.NONE:
         return payload
-    limit = decompressed_limit(len(payload))
+    if limit is None:
+        limit = decompressed_limit(len(payload))
     try:
         return _decompress(codec, payload, limit)
     except (ValueError, struct.error, zlib.error) as error:

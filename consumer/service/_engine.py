@@ -79,6 +79,7 @@ class Engine:
             on_partitions_lost=self._lost,
             **config,
         )
+        self._consumer.logged = False
         self._consumer.events.listen(partial(log_event, group))
         self._consumer.events.listen(self._counters.see)
         spans = self._tracing() if tracing else None

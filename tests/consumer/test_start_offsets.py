@@ -40,7 +40,9 @@ class _Cluster:
     def leader_epoch(self, _: TopicPartition) -> int:
         return 7
 
-    async def epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    async def epoch_ends(
+        self, epochs: dict[TopicPartition, int], **_: object
+    ) -> dict[TopicPartition, EpochEnd]:
         self.asked = epochs
         if isinstance(self.end, Exception):
             raise self.end
@@ -276,7 +278,9 @@ async def test_an_answer_that_comes_too_late_is_ignored(moved: str) -> None:
     # the coroutine has not begun: what it is told about first is the position as it was
     epoch_ends = bench.cluster.epoch_ends
 
-    async def seek_meanwhile(epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    async def seek_meanwhile(
+        epochs: dict[TopicPartition, int], **_: object
+    ) -> dict[TopicPartition, EpochEnd]:
         bench.positions.seek(ORDERS, 3)
         return await epoch_ends(epochs)
 
