@@ -97,6 +97,8 @@ class Cluster:
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
         )
         self._closed = False
+        #: Why a request was last tried again.
+        self.last_failure: Exception | None = None
 
     def __repr__(self) -> str:
         known = f"{len(self._state.nodes)} nodes, {len(self._state.topics)} topics"
@@ -222,6 +224,7 @@ class Cluster:
             try:
                 return await call()
             except (BrokerConnectionError, KafkaError) as error:
+                self.last_failure = error
                 if isinstance(error, KafkaError) and not _worth_retrying(error.code):
                     raise
                 delay = self._backoff.delay_ms(attempt) / 1000

@@ -34,10 +34,13 @@ class Seeking(ABC):
     def paused(self) -> frozenset[TopicPartition]:
         return self._built.positions.paused()
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned."""
+    def seek(self, partition: TopicPartition, offset: int, *, leader_epoch: int = -1) -> None:
+        """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned.
+
+        With the ``leader_epoch`` of the record before it, the log is first asked whether it still has that.
+        """
         parts = self._running()
-        parts.positions.seek(partition, offset)
+        parts.positions.seek(partition, offset, leader_epoch)
         if offset not in (EARLIEST, LATEST):
             position = parts.positions.get(partition)
             assert position is not None, "seek has just found it"
