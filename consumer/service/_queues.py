@@ -1,9 +1,11 @@
 """Key queues: what may run at the same time, and what must wait for its predecessor.
 
 Records of one key queue are handled one after the other, in the order of their offsets; queues run side by
-side, up to a bound. Each queue is one task, which takes a slot for each call of the handler and holds none
-while it waits for its next try. A queue belongs to one partition, so a partition that is taken away takes
-whole queues with it. Nothing here knows what handling is: the owner passes a coroutine function, see ``Run``.
+side, up to a bound. A queue that has something to do takes its turn in a *slot*: a task that serves the next
+ready queue when a turn is over, so that a record costs no task. It ends when no queue is ready, and after a
+turn in which it was cancelled: no other queue ever meets what that leaves behind. A queue that waits for its
+next try is in no slot. A queue belongs to one partition, so a partition that is taken away takes whole queues
+with it. Nothing here knows what handling is: the owner passes a coroutine function, see ``Run``.
 
 Releasing a partition (it moves to another member) drops what has not begun, but for records *before* one that
 has: were they left undone, the next owner would have to begin before them and do the later ones twice.
@@ -57,8 +59,11 @@ class KeyQueue:
     attempt: int = 0
     #: So many of the next records were in a batch that is out of tries.
     one_by_one: int = 0
-    task: asyncio.Task[None] | None = None
-    #: Whatever its task still does counts for nothing.
+    #: The slot that has its turn just now.
+    slot: asyncio.Task[None] | None = None
+    #: Set while it waits for its next try.
+    timer: asyncio.TimerHandle | None = None
+    #: Whatever a slot still does with its records counts for nothing.
     abandoned: bool = False
 
 
@@ -112,10 +117,10 @@ class QueueScheduler:
         self._done = done
         self._batch = batch
         self._on_failure = on_failure
-        self._slots = asyncio.Semaphore(concurrency)
+        self._concurrency = concurrency
         self._partitions: dict[TopicPartition, PartitionQueues] = {}
-        #: Tasks that have been cancelled and have not ended.
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ready: deque[KeyQueue] = deque()
+        self._slots: set[asyncio.Task[None]] = set()
 
     @property
     def backlog(self) -> int:
@@ -153,21 +158,26 @@ class QueueScheduler:
         work.bytes += sum(map(size_of, records))
         if self._key_of is None:
             self._queue(work, None).extend(records)
-            return work
-        queues, key_of = work.queues, self._key_of
-        for record in records:
-            key = key_of(record)
-            queue = queues.get(key)
-            (self._queue(work, key) if queue is None else queue.waiting).append(record)
+        else:
+            queues, key_of = work.queues, self._key_of
+            for record in records:
+                key = key_of(record)
+                queue = queues.get(key)
+                (self._queue(work, key) if queue is None else queue.waiting).append(record)
+        self._fill_slots()
         return work
 
     def _queue(self, work: PartitionQueues, key: Hashable) -> deque[Any]:
-        """Records that wait with this key; the queue and its task are made where there is none."""
+        """Records that wait with this key; where there is no queue it is made, and ready."""
         queue = work.queues.get(key)
         if queue is None:
             queue = work.queues[key] = KeyQueue(work, key)
-            queue.task = asyncio.get_running_loop().create_task(self._serve(queue))
+            self._ready.append(queue)
         return queue.waiting
+
+    def _fill_slots(self) -> None:
+        for _ in range(min(len(self._ready), self._concurrency - len(self._slots))):
+            self._slots.add(asyncio.get_running_loop().create_task(self._serve()))
 
     async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
         """Finish or drop all of these partitions, in at most ``timeout_s``; what had to be cancelled."""
@@ -194,40 +204,62 @@ class QueueScheduler:
 
     async def close(self, timeout_s: float) -> int:
         """Cancel what runs; nothing may be added afterwards. How many calls do not end within the time."""
-        for work in self._partitions.values():
+        for work in list(self._partitions.values()):
             self._abandon_all(work)
-        if not self._ending:
+        if not self._slots:
             return 0
-        _, late = await asyncio.wait(self._ending, timeout=timeout_s)
+        _, late = await asyncio.wait(self._slots, timeout=timeout_s)
         return len(late)
 
-    # the task of a queue
+    # a slot
 
-    async def _serve(self, queue: KeyQueue) -> None:
-        slots, run = self._slots, self._run
+    async def _serve(self) -> None:
+        this = asyncio.current_task()
+        assert this is not None, "a slot is a task"
+        ready, run = self._ready, self._run
         try:
-            while queue.taken or queue.waiting:
-                async with slots:
-                    if not queue.taken:
-                        self._take(queue)
-                    queue.attempt += 1
-                    outcome = await run(queue.taken, queue.attempt)
+            while ready and not this.cancelling():
+                queue = ready.popleft()
                 if queue.abandoned:
-                    return
-                if outcome is None:
-                    self._finish(queue)
-                elif outcome == ONE_BY_ONE:
-                    self._split(queue)
-                else:
-                    await asyncio.sleep(outcome)
+                    continue
+                if not queue.taken:
+                    self._take(queue)
+                queue.attempt += 1
+                queue.slot = this
+                try:
+                    outcome = await run(queue.taken, queue.attempt)
+                    if not queue.abandoned:
+                        self._after_turn(queue, outcome)
+                except BaseException as error:
+                    # nothing may end in silence; not even a slot that somebody else has cancelled
+                    if not queue.abandoned:
+                        self._fail(queue)
+                        self._on_failure(error)
+                    if not isinstance(error, Exception | asyncio.CancelledError):
+                        raise
+        finally:
+            # in the same step as the look that found nothing ready, or a queue could miss its slot
+            self._slots.discard(this)
+            self._fill_slots()
+
+    def _after_turn(self, queue: KeyQueue, outcome: Outcome) -> None:
+        queue.slot = None
+        if outcome is None:
+            self._finish(queue)
+        elif outcome == ONE_BY_ONE:
+            self._split(queue)
+        else:
+            queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)
+            return
+        if queue.waiting:
+            self._ready.append(queue)
+        else:
             self._end(queue)
-        except BaseException as error:
-            # nothing may end in silence; not even a task that somebody else has cancelled
-            if not queue.abandoned:
-                self._fail(queue)
-                self._on_failure(error)
-            if not isinstance(error, Exception | asyncio.CancelledError):
-                raise
+
+    def _try_again(self, queue: KeyQueue) -> None:
+        queue.timer = None
+        self._ready.append(queue)
+        self._fill_slots()
 
     def _take(self, queue: KeyQueue) -> None:
         waiting = queue.waiting
@@ -277,7 +309,7 @@ class QueueScheduler:
         for queue in list(work.queues.values()):
             kept = deque(record for record in queue.waiting if keep(record))
             if not kept and not queue.taken:
-                self._abandon(queue)  # it may wait for a slot, which others have
+                self._abandon(queue)
                 continue
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
@@ -292,11 +324,10 @@ class QueueScheduler:
 
     def _abandon(self, queue: KeyQueue) -> None:
         queue.abandoned = True
-        task = queue.task
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-            self._ending.add(task)
-            task.add_done_callback(self._ending.discard)
+        if queue.timer is not None:
+            queue.timer.cancel()
+        if queue.slot is not None and queue.slot is not asyncio.current_task():
+            queue.slot.cancel()
         self._forget(queue.partition, [*queue.taken, *queue.waiting])
         queue.taken = []
         queue.waiting.clear()
