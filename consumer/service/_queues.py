@@ -230,6 +230,9 @@ class QueueScheduler:
                     outcome = await run(queue.taken, queue.attempt)
                     if not queue.abandoned:
                         self._after_turn(queue, outcome)
+                except GeneratorExit:
+                    ready.clear()  # the loop is gone
+                    raise
                 except BaseException as error:
                     # nothing may end in silence; not even a slot that somebody else has cancelled
                     if not queue.abandoned:

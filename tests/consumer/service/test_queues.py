@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._queues import ONE_BY_ONE, Outcome, QueueScheduler, Unfinished
+from kohort.consumer.service._queues import (
+    ONE_BY_ONE,
+    RECORD_OVERHEAD_BYTES,
+    Outcome,
+    QueueScheduler,
+    Unfinished,
+)
 from kohort.protocol import TopicPartition
 
 ORDERS, OTHERS = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -37,6 +43,8 @@ class Bench:
         self.tries: dict[int, int] = {}
         self.retries_left: dict[int, int] = defaultdict(int)
         self.poison: set[int] = set()
+        self.to_split: set[int] = set()
+        self.calls: list[list[int]] = []
         self.gates: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
         self.free_running = False
         self.most_at_once = 0
@@ -52,6 +60,7 @@ class Bench:
     async def _run(self, items: list[Item], attempt: int) -> Outcome:
         first = items[0].offset
         self.begun += [item.offset for item in items]
+        self.calls.append([item.offset for item in items])
         self.tries[first] = attempt
         self._running += 1
         self.most_at_once = max(self.most_at_once, self._running)
@@ -67,6 +76,9 @@ class Bench:
             self._running -= 1
         if first in self.poison:
             raise ValueError(f"record {first}")
+        if first in self.to_split and len(items) > 1:
+            self.gates[first].clear()
+            return ONE_BY_ONE
         if self.retries_left[first]:
             self.retries_left[first] -= 1
             return 0.0
@@ -319,3 +331,164 @@ def test_after_a_release_the_done_records_are_a_prefix(
         assert sorted(bench.done) == list(range(len(bench.done)))
 
     asyncio.run(run())
+
+
+async def test_a_partition_that_was_idle_is_waited_for_like_any_other() -> None:
+    bench = Bench()
+    bench.add(0)
+    await settle()
+    await bench.finish(0)
+    assert bench.done == [0]
+
+    bench.add(1)
+    await settle()
+    release = asyncio.create_task(bench.queues.release([ORDERS], timeout_s=30))
+    await settle()
+    assert (release.done(), bench.cancelled) == (False, [])
+    await bench.finish(1)
+    assert await release == []
+    assert bench.done == [0, 1]
+
+
+async def test_a_slot_that_somebody_cancels_is_a_failure_and_not_silence() -> None:
+    bench = Bench(concurrency=1)
+    bench.add(0)
+    bench.add(1, "other", OTHERS)
+    await settle()
+    (slot,) = bench.queues._slots
+    slot.cancel()
+    await settle()
+
+    assert [type(failure) for failure in bench.failures] == [asyncio.CancelledError]
+    await bench.finish(1)
+    assert bench.done == [1], "what it left behind meets no other queue"
+
+
+async def test_a_record_behind_a_failed_one_does_not_overtake_it() -> None:
+    bench = Bench()
+    bench.free_running = True
+    bench.poison = {0}
+    bench.add(0, "a")
+    await bench.until(lambda: bool(bench.failures))
+    bench.add(1, "a")
+    bench.add(2, "b", OTHERS)
+    await bench.until(lambda: bench.done == [2])
+
+    assert bench.begun == [0, 2]
+    assert await bench.queues.release_all(timeout_s=0) == []
+
+
+async def test_a_batch_that_is_out_of_tries_is_taken_apart_and_each_record_done_by_itself() -> None:
+    bench = Bench(batch=3)
+    bench.free_running = True
+    bench.to_split = {0}
+    bench.poison = {1}
+    for offset in range(5):
+        bench.add(offset)
+    await bench.until(lambda: bool(bench.failures))
+
+    assert bench.begun == [0, 1, 2, 0, 1]
+    assert bench.done == [0], "what is before the one to blame may be committed"
+
+
+async def test_after_a_batch_was_taken_apart_there_are_batches_again() -> None:
+    bench = Bench(batch=2)
+    bench.free_running = True
+    bench.to_split = {0}
+    for offset in range(4):
+        bench.add(offset)
+    await bench.until(lambda: len(bench.done) == 4)
+    assert bench.calls == [[0, 1], [0], [1], [2, 3]]
+
+
+async def test_a_batch_that_is_being_taken_apart_is_finished_at_a_release() -> None:
+    bench = Bench(batch=3)
+    bench.to_split = {0}
+    for offset in range(3):
+        bench.add(offset)
+    await settle()
+    await bench.finish(0)
+    assert bench.calls == [[0, 1, 2], [0]]
+    release = asyncio.create_task(bench.queues.release([ORDERS], timeout_s=30))
+    await bench.finish(0, 1, 2)
+
+    assert await release == []
+    assert bench.done == [0, 1, 2]
+
+
+async def test_a_release_waits_for_no_slot_of_another_partition() -> None:
+    bench = Bench(concurrency=1)
+    bench.add(0, "a", OTHERS)
+    await settle()
+    bench.add(5)
+
+    assert await asyncio.wait_for(bench.queues.release([ORDERS], timeout_s=30), 5) == []
+    assert bench.begun == [0]
+
+
+async def test_a_loss_in_the_middle_of_a_release_ends_both() -> None:
+    bench = Bench()
+    bench.add(0)
+    await settle()
+    release = asyncio.create_task(bench.queues.release([ORDERS], timeout_s=30))
+    await settle()
+
+    assert await bench.queues.release([ORDERS], timeout_s=0) == [Unfinished(ORDERS, 0)]
+    assert await asyncio.wait_for(release, 5) == []
+    assert bench.cancelled == [0]
+
+
+async def test_a_release_that_is_cancelled_does_not_leave_the_partition_shut() -> None:
+    bench = Bench()
+    bench.add(0)
+    await settle()
+    release = asyncio.create_task(bench.queues.release([ORDERS], timeout_s=30))
+    await settle()
+    release.cancel()
+    await settle()
+    bench.free_running = True
+    bench.add(0)
+    await bench.until(lambda: bench.done == [0])
+
+
+async def test_of_an_earlier_session_only_what_has_begun_goes_on() -> None:
+    """Its records are delivered anew, or are no longer in the log."""
+    bench = Bench()
+    for offset in (16, 17):
+        bench.add(offset)
+    await settle()
+    bench.add(12, session=2)
+    await bench.finish(16, 12)
+
+    assert bench.begun == [16, 12]
+    assert bench.queues.backlog == 0
+
+
+async def test_what_waits_is_counted_in_bytes_and_to_the_last_one() -> None:
+    bench = Bench(batch=2)
+    held = bench.queues.add(ORDERS, 1, [Item(n, None, b"key", b"x" * 1_000) for n in range(4)])
+    assert held is not None
+    assert held.bytes == 4 * (RECORD_OVERHEAD_BYTES + 1_003)
+    await settle()
+    await bench.finish(0)
+    assert held.bytes == 2 * (RECORD_OVERHEAD_BYTES + 1_003)
+    await bench.queues.release([ORDERS], timeout_s=0)
+    assert (held.bytes, bench.queues.backlog_bytes) == (0, 0)
+
+
+async def test_a_call_that_does_not_end_when_cancelled_is_counted_and_not_waited_for() -> None:
+    go_on = asyncio.Event()
+
+    async def stubborn(_: list[Item], __: int) -> None:
+        while not go_on.is_set():
+            try:
+                await go_on.wait()
+            except asyncio.CancelledError:
+                continue
+
+    queues = scheduler(stubborn)
+    queues.add(ORDERS, 1, [Item(0)])
+    await settle()
+    assert await queues.close(timeout_s=0.01) == 1
+    go_on.set()
+    await settle()
