@@ -138,9 +138,7 @@ class QueueScheduler:
         works = self._partitions.values()
         return sum(len(queue.taken) for work in works for queue in work.queues.values())
 
-    def add(
-        self, partition: TopicPartition, session: int, records: Sequence[Any]
-    ) -> PartitionQueues | None:
+    def add(self, partition: TopicPartition, session: int, records: Sequence[Any]) -> PartitionQueues | None:
         """Put records of a partition, in order, at the ends of their queues; what the partition holds then.
 
         None, and the records are dropped, when the partition is being released. Of an earlier session of the

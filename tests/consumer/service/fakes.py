@@ -86,9 +86,7 @@ class FakeConsumer:
     def paused(self) -> frozenset[TopicPartition]:
         return frozenset(self.now_paused)
 
-    def give(
-        self, *offsets: int, topic: str = "orders", partition: int = 0, value: bytes = b"{}"
-    ) -> None:
+    def give(self, *offsets: int, topic: str = "orders", partition: int = 0, value: bytes = b"{}") -> None:
         self.waiting.put_nowait([Record(topic, partition, offset, 0, None, value) for offset in offsets])
 
 

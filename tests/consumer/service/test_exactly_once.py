@@ -247,8 +247,9 @@ def test_psycopgs_parameters_are_written_its_way() -> None:
     assert sink.connection_type is Connection
     Once(sink, "billing").positions([ORDERS])
     select = (
-        "SELECT next_offset, leader_epoch, topic_id FROM kohort_offsets WHERE consumer_group = %(consumer_group)s AND "
-        "topic = %(topic)s AND topic_partition = %(topic_partition)s"
+        "SELECT next_offset, leader_epoch, topic_id FROM kohort_offsets "
+        "WHERE consumer_group = %(consumer_group)s AND topic = %(topic)s "
+        "AND topic_partition = %(topic_partition)s"
     )
     assert seen == [(select, {"consumer_group": "billing", "topic": "orders", "topic_partition": 0})]
 

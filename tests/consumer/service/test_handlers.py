@@ -297,12 +297,12 @@ async def test_failures_without_end_are_a_few_lines(caplog: pytest.LogCaptureFix
 
 
 async def test_an_error_whose_text_cannot_be_made_is_a_failure_like_others() -> None:
-    class Broken(Exception):
+    class BrokenError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no text")
 
     async def bill(_: Record) -> None:
-        raise Broken
+        raise BrokenError
 
     post = Post()
     await handler(bill, dead_letter="orders.dlt").run([record()], 1, None, post)

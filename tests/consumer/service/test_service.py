@@ -76,7 +76,8 @@ async def test_what_may_need_a_person_is_a_warning_in_the_log(caplog: pytest.Log
     (line,) = [each for each in caplog.records if "starts at offset 800" in each.getMessage()]
     assert line.levelname == "WARNING"
     assert line.getMessage() == (
-        "group billing: orders-0 starts at offset 800 instead of 500: out of range (auto_offset_reset: earliest)"
+        "group billing: orders-0 starts at offset 800 instead of 500: out of range "
+        "(auto_offset_reset: earliest)"
     )
 
 
