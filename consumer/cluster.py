@@ -86,6 +86,8 @@ class Cluster:
         self._closed = False
         #: Told of each connection that is refused for who this client is: trying again cannot help.
         self.refused: Callable[[AuthenticationError], None] = lambda _: None
+        #: Why a request was last tried again.
+        self.last_failure: Exception | None = None
 
     def __repr__(self) -> str:
         known = f"{len(self._state.nodes)} nodes, {len(self._state.topics)} topics"
@@ -212,6 +214,7 @@ class Cluster:
             try:
                 return await call()
             except (BrokerConnectionError, KafkaError) as error:
+                self.last_failure = error
                 if isinstance(error, KafkaError) and not _worth_retrying(error.code):
                     raise
                 delay = self._backoff.delay_ms(attempt) / 1000

@@ -249,8 +249,11 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
                 return some[0]
         raise StopAsyncIteration
 
-    async def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
+    async def getmany(
+        self, max_records: int | None = None, timeout_ms: float | None = 1_000, max_bytes: int | None = None
+    ) -> list[Record]:
         """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
+        Of values beyond ``max_bytes`` there are only those of the record batch that goes beyond.
 
         Waits for the first one up to ``timeout_ms`` (None: without limit). Empty when time is up or the
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
@@ -259,7 +262,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit < 1:
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
-        return await self._poll(lambda parts: parts.delivery.take(limit), timeout_ms)
+        return await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
 
     async def next_run(self) -> Run | None:
         """For another thread: records to be taken there one by one; None when the consumer is closed."""

@@ -198,9 +198,13 @@ class Delivery:
 
     # what the user takes
 
-    def take(self, limit: int) -> list[Record]:
-        """Up to so many records, from as many partitions as it takes; empty when there is nothing now."""
+    def take(self, limit: int, max_bytes: int | None = None) -> list[Record]:
+        """Up to so many records, from as many partitions as it takes; empty when there is nothing now.
+
+        With ``max_bytes``, no further batch once their values have so many.
+        """
         self.recall()
+        taken_bytes = 0
         taken: list[Record] = []
         parts: list[tuple[PartitionSession, int, int]] = []
         for _ in range(len(self._turn)):
@@ -211,6 +215,10 @@ class Delivery:
                 records = self._take_from(lane, limit - len(taken))
                 taken += records
                 parts.append((lane.stay, records[0].offset, records[-1].offset + 1))
+                if max_bytes is not None:
+                    taken_bytes += sum(len(record.value or b"") for record in records)
+                    if taken_bytes >= max_bytes:
+                        limit = len(taken)
             if len(lane.batch) and len(taken) >= limit:
                 break
             # at the end of a batch, or of what it has, the next lane has its turn

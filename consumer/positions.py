@@ -175,14 +175,20 @@ class Positions:
         self._read_from(position, offset)
         return reset
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on at an offset; at EARLIEST or LATEST (negative) at that end. KeyError if not assigned."""
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
+        """Read on at an offset; at EARLIEST or LATEST (negative) at that end. KeyError if not assigned.
+
+        An offset that was reached in a known leader epoch is validated first.
+        """
         position = self._all[partition]
         if offset in (EARLIEST, LATEST):
             position.reset_to = offset
             self._to_reset(position, Reset(None, "asked for by seek"))
         else:
             self._read_from(position, offset)
+            position.leader_epoch = leader_epoch
+            if leader_epoch >= 0:
+                self.validate(position)
 
     def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
         """Read on at the first record that is not older. KeyError if not assigned."""

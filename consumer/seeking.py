@@ -38,14 +38,15 @@ class Seeking(ABC):
     def paused(self) -> frozenset[TopicPartition]:
         return self._built.positions.paused()
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, offset: int, *, leader_epoch: int = -1) -> None:
         """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned.
 
+        With the ``leader_epoch`` of the record before it, the log is first asked whether it still has that.
         ValueError for what is no offset: a whole number from 0 on, or EARLIEST (-2) or LATEST (-1).
         """
         offset = _whole(offset, EARLIEST, f"seek {partition}: an offset is a whole number, 0 or more")
         parts = self._running()
-        parts.positions.seek(partition, offset)
+        parts.positions.seek(partition, offset, leader_epoch)
         if offset not in (EARLIEST, LATEST):
             position = parts.positions.get(partition)
             assert position is not None, "seek has just found it"

@@ -16,7 +16,7 @@ from ._batch import (
     verify_batch,
     write_varint,
 )
-from ._compression import MAX_DECOMPRESSED_BYTES, compress, decompress, decompressed_limit
+from ._compression import MAX_DECOMPRESSED_BYTES, compress, compress_batch, decompress, decompressed_limit
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
     CorruptBatchError,
@@ -97,6 +97,7 @@ __all__ = [
     "api_for",
     "build_batch",
     "compress",
+    "compress_batch",
     "decode_assignment",
     "decode_request",
     "decode_request_header",

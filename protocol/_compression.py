@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable
 
-from ._batch import Codec
+from ._batch import BATCH_OVERHEAD, Codec, with_payload
 from ._errors import CorruptBatchError
 
 #: Most bytes that a batch may grow to, and most bytes out of one byte in.
@@ -66,6 +66,13 @@ def compress(codec: int, records: bytes) -> bytes:
             out += _BLOCK_LENGTH.pack(len(block)) + block
         return bytes(out)
     raise ValueError(f"codec {codec} is not assigned")
+
+
+def compress_batch(batch: bytes | bytearray, codec: int) -> bytes | bytearray:
+    """The same batch compressed; as it was, where that does not make it smaller."""
+    payload = compress(codec, bytes(batch[BATCH_OVERHEAD:]))
+    smaller = len(payload) < len(batch) - BATCH_OVERHEAD
+    return with_payload(batch, codec, payload) if smaller else batch
 
 
 def _lz4_frame(records: bytes) -> bytes:
