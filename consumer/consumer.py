@@ -172,7 +172,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             parts.handover.run(),
             parts.fetcher.run(),
         ]
-        if SURROUNDINGS.get().threads:
+        if SURROUNDINGS.get().in_thread is None:
             jobs.append(parts.loop_watch.run())
         if self.config.commits:
             jobs.append(parts.committer.run(self.config.auto_commit_interval_ms))

@@ -9,7 +9,7 @@ import random
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from .connection import Connection
 
@@ -19,13 +19,15 @@ OpenConnection = Callable[..., Awaitable[Connection]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """``make_random`` gives each part that draws something its own source; without ``threads`` no thread is
-    started that watches the loop.
+    """``make_random`` gives each part that draws something its own source.
+
+    ``in_thread(pool, size, function)`` takes the place of threads, of which ``pool`` would have ``size``: it
+    gives what the function returns. With it no thread watches the loop.
     """
 
     open_connection: OpenConnection = Connection.open
     make_random: Callable[[], random.Random] = random.Random
-    threads: bool = True
+    in_thread: Callable[[object, int, Callable[[], Any]], Awaitable[Any]] | None = None
 
 
 _REAL: Final = Surroundings()

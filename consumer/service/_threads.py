@@ -12,7 +12,10 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
+
+from ..surroundings import SURROUNDINGS
 
 
 class _Call:
@@ -44,6 +47,8 @@ class DaemonThreads:
 
         A caller that is cancelled gets no result; a function that has begun then runs on, in its thread.
         """
+        if (elsewhere := SURROUNDINGS.get().in_thread) is not None:
+            return await elsewhere(self, self._most, partial(contextvars.copy_context().run, function))
         call = _Call(function)
         self._under_way += 1
         if len(self._threads) < min(self._under_way, self._most):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -194,10 +195,14 @@ def _own_loop() -> Iterator[None]:
     # what services log of drawn faults is in the trace, where somebody wants it
     log.setLevel(logging.CRITICAL + 1)
     gc.disable()
+    unraisable = sys.unraisablehook
+    # a coroutine of a process that was killed is thrown away in the middle of whatever it was at
+    sys.unraisablehook = lambda _: None
     try:
         yield
     finally:
         set_running(before)
         log.setLevel(level)
+        sys.unraisablehook = unraisable
         if collecting:
             gc.enable()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ....consumer import done_ahead
+from ....consumer.decode import ChunkReader
 from ....protocol import TopicPartition
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Row: TypeAlias = tuple[bytes | None, bytes | None]
 
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
-_ORIGIN: Final = b"kohort.origin."
+_ORIGIN: Final = "kohort.origin."
 #: A cancelled handler had its time if no more than this was missing.
 _ROUNDING_MS: Final = 10
 _FLOOD: Final = 1_500
@@ -285,14 +286,7 @@ class Ledger:
 
 def _origins(data: bytes) -> Iterator[tuple[TopicPartition, int]]:
     """Where the dead letters of a record batch come from, as their headers say."""
-    at = 0
-    while (at := data.find(_ORIGIN + b"topic", at)) >= 0:
-        topic, number, offset = (_header(data, name, at) for name in (b"topic", b"partition", b"offset"))
-        yield TopicPartition(topic.decode(), int(number)), int(offset)
-        at += 1
-
-
-def _header(data: bytes, name: bytes, start: int) -> bytes:
-    # the value's length is a varint of one byte, twice as large as the value is long
-    at = data.index(_ORIGIN + name, start) + len(_ORIGIN) + len(name)
-    return data[at + 1 : at + 1 + data[at] // 2]
+    for record in ChunkReader(TopicPartition("", 0), data, 0).read():
+        said = {name: (value or b"").decode() for name, value in record.headers}
+        topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
+        yield TopicPartition(topic, int(number)), int(offset)

@@ -192,12 +192,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         if not self.alive:
             # made in the finally of a coroutine that is thrown away
             coro.close()
-            coro = _nothing()
+            return _Nothing(loop=self)  # type: ignore[return-value]
         task = asyncio.Task(coro, loop=self, name=name or "task", context=context)
-        if not self.alive:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            coro.close()
-            return task
         self.tasks[task] = None
         task.add_done_callback(self._task_done)
         return task
@@ -223,11 +219,16 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
+        return self.in_thread(executor, getattr(executor, "_max_workers", None) or 32, func, *args)
+
+    def in_thread(
+        self, pool: object, size: int, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """What the function returns, after its time; ``pool`` has so many threads."""
         future = self.create_future()
-        threads = self._threads.get(executor)
+        threads = self._threads.get(pool)
         if threads is None:
-            most = getattr(executor, "_max_workers", None) or 32
-            threads = self._threads[executor] = _Threads(self, most)
+            threads = self._threads[pool] = _Threads(self, size)
         threads.begin(future, func, args)
         return future
 
@@ -237,8 +238,15 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             self._heap.at(self._heap.now, end)
 
 
-async def _nothing() -> None:
-    """What a task of a dead process does."""
+class _Nothing(asyncio.Future[Any]):
+    """A task of a dead process: it is cancelled."""
+
+    def __init__(self, loop: ProcessLoop) -> None:
+        super().__init__(loop=loop)
+        self.cancel()
+
+    def set_name(self, name: object) -> None:
+        """Nobody will ask for it."""
 
 
 def _throw_away(coroutine: Any) -> None:

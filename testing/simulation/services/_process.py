@@ -52,7 +52,7 @@ class Process:
         around = Surroundings(
             open_connection=self._open,  # type: ignore[arg-type]
             make_random=lambda: Random(self.rng.getrandbits(64)),
-            threads=False,
+            in_thread=self.loop.in_thread,
         )
         context = copy_context()
         context.run(SURROUNDINGS.set, around)
@@ -182,12 +182,14 @@ class Process:
 
 def _records(call: Callable[..., Any]) -> list[Record]:
     """The records that a function is to be called with."""
-    if not isinstance(call, functools.partial):
-        return []
-    found = []
-    for argument in call.args:
-        if isinstance(argument, Record):
-            found.append(argument)
-        elif isinstance(argument, list):
-            found += [each for each in argument if isinstance(each, Record)]
+    found: list[Record] = []
+    left: list[Any] = [call]
+    while left:
+        each = left.pop()
+        if isinstance(each, functools.partial):
+            left += [each.func, *each.args]
+        elif isinstance(each, Record):
+            found.append(each)
+        elif isinstance(each, list):
+            left += each
     return found

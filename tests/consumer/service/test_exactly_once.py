@@ -46,7 +46,7 @@ def once(request: pytest.FixtureRequest, tmp_path: Path) -> Once:
 
 
 def _records(*offsets: int, session: int = 0) -> list[Record]:
-    return [Record("orders", 0, offset, 0, None, b"{}", epoch=session) for offset in offsets]
+    return [Record("orders", 0, offset, 0, None, b"{}", session_id=session) for offset in offsets]
 
 
 def _effects(once: Once) -> list[int]:
