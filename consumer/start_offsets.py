@@ -189,7 +189,10 @@ class StartOffsets:
         # what was fetched and not delivered may be gone as well; what was delivered is where it was, or gone
         delivered = self._with.delivery.delivered_to(partition)
         offset = end.offset if delivered is None else min(end.offset, delivered)
-        self._with.positions.cut_at(position, offset)
+        session = self._with.delivery.session(partition)
+        # a session with records from behind the cut is over: what it has not done before it is read again
+        again = offset if session is None or delivered == offset else min(offset, session.committable)
+        self._with.positions.cut_at(position, again)
         position.leader_epoch = end.leader_epoch
         self._with.delivery.cut(position)
         self._with.report(LogTruncated(partition, asked, epoch, offset))
@@ -204,7 +207,9 @@ class StartOffsets:
 
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """The position is in another phase: start delivery, or say why there is none."""
-        if position.phase is Phase.READING and not (goes_on and self._with.delivery.has(position.partition)):
+        delivery = self._with.delivery
+        there = delivery.has(position.partition) or delivery.gives_up(position)
+        if position.phase is Phase.READING and not (goes_on and there):
             self._with.delivery.start(position, moved_by_reset=moved_by_reset)
         if position.phase is Phase.FAILED and position.error is not None:
             self._with.report(PartitionFailed(position.partition, position.error))

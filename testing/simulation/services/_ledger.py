@@ -52,6 +52,8 @@ class Entry:
     gone: bool = False
     #: Who is at it, and since when.
     running: dict[Process, int] = field(default_factory=dict)
+    #: Since when, tries that have failed included.
+    begun: dict[Process, int] = field(default_factory=dict)
 
     @property
     def dealt_with(self) -> bool:
@@ -87,8 +89,8 @@ class Ledger:
         self._world = world
         self._live: dict[TopicPartition, dict[int, Entry]] = {}
         self._progress: dict[TopicPartition, _Progress] = {}
-        #: Acknowledged: the offset, and the leader epoch of what was read.
-        self._committed: dict[TopicPartition, tuple[int, int]] = {}
+        #: Acknowledged.
+        self._committed: dict[TopicPartition, int] = {}
         self._remade: set[str] = set()
         self._first: dict[TopicPartition, int] = {}
         #: Records that some handler is at.
@@ -179,6 +181,7 @@ class Ledger:
             if entry.finished and self._world.plan.calm and not entry.gone:
                 self._world.found("S14", f"{process.name} is given {entry}, which was finished before")
             entry.running[process] = now
+            entry.begun.setdefault(process, now)
             self.at_work[entry] = None
 
     def ends(self, process: Process, entries: Iterable[Entry], *, finished: bool) -> None:
@@ -187,6 +190,8 @@ class Ledger:
             self._rests(process, entry)
             if self._world.trace is not None:
                 self._world.say(f"{process.name} {'has finished' if finished else 'fails with'} {entry}")
+            if finished:
+                entry.begun.pop(process, None)
             if finished and process.alive:
                 entry.finished += 1
                 self._world.stats.records += 1
@@ -199,7 +204,7 @@ class Ledger:
             since = self._rests(process, entry)
             if world.trace is not None and process.alive:
                 world.say(f"{process.name} is cancelled while it is at {entry}")
-            had_ms = world.heap.now - since
+            had_ms = world.heap.now - entry.begun.pop(process, since)
             short = entry.work_ms <= world.plan.drain_ms * 6 // 10 and not entry.hangs
             if process.alive and world.sound and short and had_ms < world.plan.drain_ms - _ROUNDING_MS:
                 if any(e.hangs for e in self.running(process)):
@@ -256,18 +261,18 @@ class Ledger:
                 text = f"{process.name} commits {first} to {end} of {name} as done, which is not"
                 self._world.found("S11", text)
 
-    def acknowledged(self, partition: TopicPartition, offset: int, epoch: int) -> None:
-        """A commit was taken; ``epoch`` is the leader's under which its records were read."""
+    def acknowledged(self, partition: TopicPartition, offset: int) -> None:
+        """A commit was taken."""
         log = self._world.topics.log(partition)
         if log is None or partition.topic in self._remade:
             # a commit for the topic that was may come late, by its name alone
             return
-        before, of_epoch = self._committed.get(partition, (-1, epoch))
+        before = self._committed.get(partition, -1)
         # who has not heard of a cut yet may commit what was there before
-        if offset < before and not (log.cuts and epoch != of_epoch):
+        if offset < before and (log.cut_at is None or before <= log.cut_at):
             name = f"{partition.topic}-{partition.partition}"
             self._world.found("S12", f"{name} is committed at {offset}, and was at {before}")
-        self._committed[partition] = offset, epoch
+        self._committed[partition] = offset
 
     # --- what is left -------------------------------------------------------------------------------------
 

@@ -193,7 +193,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             # made in the finally of a coroutine that is thrown away
             coro.close()
             return _Nothing(loop=self)  # type: ignore[return-value]
-        task = asyncio.Task(coro, loop=self, name=name or "task", context=context)
+        task = asyncio.Task(coro, loop=self, name=name or getattr(coro, "__qualname__", "task"), context=context)
         self.tasks[task] = None
         task.add_done_callback(self._task_done)
         return task

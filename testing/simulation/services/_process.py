@@ -137,10 +137,14 @@ class Process:
 
     def closed(self, known: Collection[asyncio.Task[Any]]) -> None:
         """A program has closed its consumer: nothing of it may run any more."""
-        left = [task for task in self.loop.tasks if task is not self._main and task not in known]
+        left = [task for task in self._left() if task not in known]
         if left:
             names = sorted({task.get_name() for task in left})
             self.world.found("L5", f"{self.name} has closed its consumer, and of it still runs: {names}")
+
+    def _left(self) -> list[asyncio.Task[Any]]:
+        """Tasks beside the main one that nobody has called off."""
+        return [task for task in self.loop.tasks if task is not self._main and not task.cancelling()]
 
     # --- inside -------------------------------------------------------------------------------------------
 
@@ -172,7 +176,7 @@ class Process:
         error = None if main.cancelled() else main.exception()
         if error is not None and not isinstance(error, (KohortError, ConsumerError)):
             self.world.found("S0", f"{self.name} ends with {type(error).__name__}: {error}")
-        left = sorted(task.get_name() for task in self.loop.tasks if task is not main)
+        left = sorted(task.get_name() for task in self._left())
         if left and error is None:
             self.world.found("L5", f"{self.name} has ended, and these still run: {left}")
         self.ended = True

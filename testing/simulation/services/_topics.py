@@ -33,8 +33,8 @@ class Log:
     epochs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     #: When it last had a leader again.
     led_since_ms: int = 0
-    #: How often it was cut.
-    cuts: int = 0
+    #: The lowest offset at which it was cut.
+    cut_at: int | None = None
 
     def append(self, records: list[tuple[bytes | None, bytes | None]]) -> int:
         """Append records; the offset of the first."""
@@ -59,7 +59,7 @@ class Log:
         self.batches = kept
         self.end = kept[-1].end if kept else 0
         self.epochs = [row for row in self.epochs if row[1] < self.end] or [self.epochs[0]]
-        self.cuts += 1
+        self.cut_at = self.end if self.cut_at is None else min(self.cut_at, self.end)
         self.elected(leader, now_ms)
 
     def read(self, offset: int, max_bytes: int) -> bytes:

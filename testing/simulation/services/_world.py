@@ -103,7 +103,7 @@ class ServiceWorld(World):
         #: What is to be put right when the faults are over, if not before.
         self.to_undo: list[Callable[[], None]] = []
         self._all: list[Process] = []
-        self._asked: dict[Call, dict[TopicPartition, tuple[int, int]]] = {}
+        self._asked: dict[Call, dict[TopicPartition, int]] = {}
         self.database = f"file:kohort-simulation-{id(self)}?mode=memory&cache=shared"
         #: What handlers have done under exactly once.
         self.effects = sqlite3.connect(self.database, uri=True)
@@ -176,7 +176,7 @@ class ServiceWorld(World):
             for topic in call.body.topics:
                 for row in topic.partitions:
                     partition = TopicPartition(topic.name, row.partition_index)
-                    asked[partition] = row.committed_offset, row.committed_leader_epoch
+                    asked[partition] = row.committed_offset
                     if self.trace is not None:
                         more = f", {row.committed_metadata}" if row.committed_metadata else ""
                         self.say(f"{process.name} commits {partition}: {row.committed_offset}{more}")
@@ -185,7 +185,7 @@ class ServiceWorld(World):
     def acknowledged(self, call: Call, partition: TopicPartition) -> None:
         """A commit was taken by the coordinator."""
         if partition in self._asked.get(call, ()):
-            self.ledger.acknowledged(partition, *self._asked[call][partition])
+            self.ledger.acknowledged(partition, self._asked[call][partition])
 
     # --- processes ----------------------------------------------------------------------------------------
 
