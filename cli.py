@@ -193,11 +193,18 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _broker(options: argparse.Namespace) -> int:
     import asyncio
+    import importlib.util
     import logging
 
     from .broker import Broker, LogHandler, allow_open_files, loop_factory
     from .protocol import KohortError
 
+    if options.metrics_port is not None and importlib.util.find_spec("prometheus_client") is None:
+        print(
+            "kohort broker: --metrics-port needs prometheus-client: pip install 'kohort[service]'",
+            file=sys.stderr,
+        )
+        return WRONG_USE
     handler = LogHandler(options.log_format)
     logging.getLogger().addHandler(handler)
     logging.getLogger("kohort").setLevel(options.log_level)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -129,3 +132,66 @@ async def kohort_memory(job: Job) -> Figures:
         await anext(consumer)
         await asyncio.sleep(job["rest_s"])
         return {"mib": _resident_mib() - before}
+
+
+# memory: a partition whose window is full waits, while another one of the same answers is busy
+
+#: Records of the partition that waits: its window; and what both get in a second.
+_WINDOW, _FEW_A_SECOND, _MANY_A_SECOND = 100, 50, 5_000
+_VALUE = bytes(2_000)
+#: Of ``rest_s``, what it is watched for.
+_WATCHED = 4
+
+
+def write_window(job: Job) -> Figures:
+    """What both partitions get."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": job["bootstrap"], "linger.ms": 20, "acks": "1"})
+    until = time.monotonic() + job["rest_s"] * (_WATCHED + 2)
+    written = 0
+    while time.monotonic() < until:
+        began = time.monotonic()
+        for number in range(_MANY_A_SECOND // 10):
+            producer.produce(job["topic"], _VALUE, partition=1)
+            if number % (_MANY_A_SECOND // _FEW_A_SECOND) == 0:
+                producer.produce(job["topic"], b"x", partition=0)
+        producer.poll(0)
+        written += _MANY_A_SECOND // 10
+        time.sleep(max(0.0, began + 0.1 - time.monotonic()))
+    producer.flush(10)
+    return {"per_second": written / (job["rest_s"] * (_WATCHED + 2))}
+
+
+def _writing_window(job: Job) -> subprocess.Popen[bytes]:
+    """In a process of its own: what the producer keeps in memory is not what is asked."""
+    work = json.dumps({**job, "work": "write_window"})
+    return subprocess.Popen([sys.executable, "-m", "benchmarks._consume", work], stdout=subprocess.DEVNULL)
+
+
+async def kohort_window(job: Job) -> Figures:
+    """What is resident more after a while in which nothing of partition 0 is done."""
+    from kohort.consumer import AsyncGroupConsumer
+
+    writing = _writing_window(job)
+    settings = {**kohort_settings(job), "max_undone_records": _WINDOW}
+    try:
+        async with AsyncGroupConsumer(job["topic"], **settings) as consumer:
+            waiting = busy = 0
+            before, ends = 0.0, float("inf")
+            while (now := time.monotonic()) < ends:
+                for record in await consumer.getmany(500, 200):
+                    if record.partition:
+                        consumer.done(record)
+                        busy += 1
+                    else:
+                        waiting += 1
+                if waiting == _WINDOW and not before:
+                    before, ends = _resident_mib(), now + _WATCHED * job["rest_s"]
+                    busy = 0
+            if not busy:
+                raise RuntimeError("the busy partition was not read")
+            return {"mib": max(0.01, _resident_mib() - before)}
+    finally:
+        writing.kill()
+        writing.wait()

@@ -20,9 +20,11 @@ READ_PARTITIONS, MANY_PARTITIONS, MOVING_PARTITIONS = 4, 100, 40
 #: Consumer's authors publish: 2.24, 2.18 and 2.06 s of 22.2 s.
 PARALLEL = {20: 2.24 / 22.2, 100: 2.18 / 22.2, 1_000: 2.06 / 22.2}
 KEYS = tuple(PARALLEL)
+#: What a consumer may hold of what it has fetched, by default.
+PREFETCH_MIB = 64.0
 _TIMEOUT_S = 180
 #: Rows that read what is written meanwhile: a topic for each measurement, of so many partitions.
-_OF_ITS_OWN = {"latency": 1, "rebalance": MOVING_PARTITIONS}
+_OF_ITS_OWN = {"latency": 1, "rebalance": MOVING_PARTITIONS, "memory_window": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,19 @@ ROWS: tuple[Row, ...] = (
         more_is_better=False,
         topic="many",
         digits=1,
+    ),
+    Row(
+        "memory_window",
+        "memory more after 20 s, a partition's window full beside a busy one",
+        "MiB",
+        {"kohort": "_consume_more.kohort_window"},
+        {"mib": ""},
+        1.0,
+        more_is_better=False,
+        topic="window",
+        digits=1,
+        published={"mib": PREFETCH_MIB},
+        rounds=1,
     ),
 )
 

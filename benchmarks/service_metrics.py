@@ -22,7 +22,7 @@ from typing import Any
 from kohort.consumer import Record, Retry
 from kohort.consumer.service import _handlers, _running
 
-RECORDS, AT_ONCE, TIMES = 20_000, 500, 11
+RECORDS, AT_ONCE, TIMES, MOST_BYTES = 20_000, 500, 11, 1 << 26
 _COUNTING = r"^\s*self\.(?:counters\.handled|finished) \+= .*$"
 
 Service = tuple[ModuleType, ModuleType]
@@ -70,13 +70,16 @@ async def us_per_record(modules: Service, records: list[Record]) -> float:
         is_async=True,
         counters=handlers.Counters(),
     )
-    nothing: Callable[..., Any] = lambda *_: None  # noqa: E731 - stands for four of them
-    runs = running.RunningHandler(handler, done=nothing, send=nothing, on_failure=nothing, brake=nothing)
+    nothing: Callable[..., Any] = lambda *_: None  # noqa: E731 - stands for five of them
+    runs = running.RunningHandler(
+        handler, done=nothing, send=nothing, on_failure=nothing, pause=nothing, resume=nothing
+    )
     began = time.process_time()
     for first in range(0, len(records), AT_ONCE):
-        runs.hand_over(records[first : first + AT_ONCE])
+        some = records[first : first + AT_ONCE]
+        runs.hand_over(some[0].topic_partition, some, MOST_BYTES)
         await asyncio.sleep(0)
-    while runs.lanes.backlog:  # noqa: ASYNC110 - nobody tells
+    while runs.queues.backlog:  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0)
     took = time.process_time() - began
     await runs.close()
@@ -87,7 +90,7 @@ async def us_per_record(modules: Service, records: list[Record]) -> float:
 def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     records = [
-        Record("orders", n % 4, n // 4, 0, b"key-%d" % (n % 1_000), b"x" * 100) for n in range(RECORDS)
+        Record("orders", n // AT_ONCE % 4, n, 0, b"key-%d" % (n % 1_000), b"x" * 100) for n in range(RECORDS)
     ]
     pair = service(1), service(TIMES)
     took: tuple[list[float], list[float]] = [], []

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..protocol import (
     BATCH_OVERHEAD,
+    MAX_DECOMPRESSED_BYTES,
     BatchHeader,
     CorruptBatchError,
     decompress,
@@ -101,15 +102,17 @@ def decode(
     aborted: Sequence[tuple[int, int]] = (),
     include_headers: bool = False,
     rows_per_batch: int = ROWS_PER_BATCH,
+    max_batch_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """The records with ``start <= offset < end`` as Arrow batches of at most ``rows_per_batch`` rows.
 
     ``aborted`` are the (producer id, first offset) pairs that a read_committed Fetch answers with: what those
     producers wrote up to their abort marker is left out. Control batches always are. Raises
-    CorruptBatchError, with the position of the batch, for bytes that are not what they claim to be.
+    CorruptBatchError, with the position of the batch, for bytes that are not what they claim to be, and for a
+    batch that grows to more than ``max_batch_bytes`` when it is decompressed.
     """
     run = _Run()
-    for header, payload in _wanted(memoryview(records), start, end, aborted):
+    for header, payload in _wanted(memoryview(records), start, end, aborted, max_batch_bytes):
         run.add(header, payload)
         if run.records >= rows_per_batch or run.size >= RUN_BYTES:
             yield from _sliced(_arrow(run, topic, partition, start, end, include_headers), rows_per_batch)
@@ -138,7 +141,11 @@ def _whole_batches(records: bytes | bytearray | memoryview) -> Iterator[tuple[in
 
 
 def _wanted(
-    records: memoryview, start: int, end: int | None, aborted: Sequence[tuple[int, int]]
+    records: memoryview,
+    start: int,
+    end: int | None,
+    aborted: Sequence[tuple[int, int]],
+    max_batch_bytes: int,
 ) -> Iterator[tuple[BatchHeader, bytes | memoryview]]:
     """Header and decompressed records of each batch that may hold a row of the range."""
     transactions = _Aborted(aborted)
@@ -151,7 +158,11 @@ def _wanted(
             continue
         if header.record_count < 0:
             raise CorruptBatchError(f"a batch of {header.record_count} records", position)
-        yield header, decompress(header.codec, payload)
+        try:
+            plain = decompress(header.codec, payload, max_batch_bytes)
+        except CorruptBatchError as error:
+            raise CorruptBatchError(str(error).removesuffix(" (at byte 0)"), position) from error
+        yield header, plain
 
 
 class _Aborted:

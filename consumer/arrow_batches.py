@@ -1,7 +1,6 @@
 """Fetched data as Arrow batches for the user, without an object per record. Needs numpy and pyarrow.
 
-Each batch knows in its schema's metadata which stay of which partition it is from and which offsets it
-covers, so that it, or what was made of it by slicing, filtering or choosing columns, can be marked done.
+Each batch knows in its schema's metadata which partition session it is from and which offsets it covers, so that it, or what was made of it by slicing, filtering or choosing columns, can be marked done.
 """
 
 from __future__ import annotations
@@ -9,15 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from ..protocol import CorruptBatchError
 from . import arrow
-from .decode import end_of_run
+from .decode import ChunkReader
 from .record import Record
 
 if TYPE_CHECKING:
     from .delivery import Chunk
-    from .tracker import Stay
+    from .tracker import PartitionSession
 
 _KEY = b"kohort"
 _OFFSET = arrow.SCHEMA.get_field_index("offset")
@@ -29,9 +30,9 @@ def prepare() -> None:
 
 
 class Covered(NamedTuple):
-    """What a batch stands for: offsets ``first`` to, not including, ``end``, of the stay ``epoch``."""
+    """What a batch stands for: offsets ``first`` to, not including, ``end``, of a session."""
 
-    epoch: int
+    session_id: int
     first: int
     end: int
 
@@ -48,49 +49,75 @@ def covered(batch: pa.RecordBatch) -> Covered:
 
 
 def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
-    """The chunk's records that no earlier stay had done; the stay has them as delivered then.
+    """The chunk's next records that no earlier session had done; its session has them as delivered then.
 
     Raises CorruptBatchError, with nothing delivered.
     """
-    stay, reader = chunk.stay, chunk.reader
+    session, reader = chunk.stay, chunk.reader
     if reader is None:
         made = [_of_records(chunk.records, include_headers)]
         end = chunk.records[-1].offset + 1
     else:
-        topic, partition = reader.partition
-        made = list(
+        made = _decoded(reader, include_headers, rows)
+        end = reader.next_offset
+        session.read_under(reader.leader_epoch)
+    fresh = [batch for batch in (_fresh(session, batch) for batch in made) if batch.num_rows]
+    firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
+    delivered = []
+    for batch, first, behind in zip(fresh, firsts, [*firsts, end][1:], strict=True):
+        _deliver(session, batch.column(_OFFSET).to_numpy())
+        delivered.append(_marked(batch, Covered(session.session_id, first, behind)))
+    session.passed(end)
+    return delivered
+
+
+def _deliver(session: PartitionSession, offsets: npt.NDArray[np.int64]) -> None:
+    """Tell the session, run by run where there are holes."""
+    for run in np.split(offsets, np.flatnonzero(np.diff(offsets) != 1) + 1):
+        session.delivered_all(range(int(run[0]), int(run[-1]) + 1))
+
+
+def _decoded(reader: ChunkReader, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
+    """The next records; up to what cannot be read, if that does not come first."""
+    part = reader.part()
+
+    def decoded(part: memoryview) -> list[pa.RecordBatch]:
+        return list(
             arrow.decode(
-                reader.rest,
-                topic=topic,
-                partition=partition,
+                part,
+                topic=reader.partition.topic,
+                partition=reader.partition.partition,
                 start=reader.next_offset,
                 aborted=reader.transactions,
                 include_headers=include_headers,
                 rows_per_batch=rows,
+                max_batch_bytes=reader.max_batch_bytes,
             )
         )
-        end, stay.leader_epoch = end_of_run(reader.rest, reader.next_offset, stay.leader_epoch)
-    fresh = [batch for batch in (_fresh(stay, batch) for batch in made) if batch.num_rows]
-    firsts = [batch.column(_OFFSET)[0].as_py() for batch in fresh]
-    delivered = []
-    for batch, first, behind in zip(fresh, firsts, [*firsts[1:], end], strict=True):
-        stay.delivered_block(first, behind, batch.num_rows)
-        delivered.append(_marked(batch, Covered(stay.epoch, first, behind)))
-    stay.passed(end)
-    return delivered
+
+    try:
+        made = decoded(part)
+    except CorruptBatchError as error:
+        if not error.position:
+            raise
+        part = part[: error.position]
+        made = decoded(part)
+    reader.pass_over(len(part))
+    return made
 
 
 def _marked(batch: pa.RecordBatch, what: Covered) -> pa.RecordBatch:
     return batch.replace_schema_metadata({_KEY: b"%d %d %d" % what})
 
 
-def _fresh(stay: Stay, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without what an earlier stay had done."""
-    if not stay.done_before_us or not batch.num_rows:
+def _fresh(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Without what an earlier session had done."""
+    closed = session.closed_beyond(session.position)
+    if not closed or not batch.num_rows:
         return batch
     offsets = batch.column(_OFFSET).to_numpy()
     keep = np.ones(len(offsets), np.bool_)
-    for start, end in stay.done_before_us:
+    for start, end in closed:
         keep[np.searchsorted(offsets, start) : np.searchsorted(offsets, end)] = False
     return batch if keep.all() else batch.filter(pa.array(keep))
 

@@ -16,8 +16,6 @@ from .loading import off_the_loop
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .tracker import Stay
-
 T = TypeVar("T")
 
 #: Rows of one batch at most; a fetched chunk makes one batch or several.
@@ -38,8 +36,8 @@ class ArrowReading(ABC):
         """The parts; ConsumerClosedError unless it runs."""
 
     @abstractmethod
-    def _was_done(self, parts: Parts, stay: Stay) -> None:
-        """Something of this stay was done."""
+    def _was_done(self, parts: Parts) -> None:
+        """Something was done."""
 
     async def arrow_batches(
         self, *, include_headers: bool = False, max_rows: int = ROWS_PER_BATCH
@@ -60,7 +58,7 @@ class ArrowReading(ABC):
                 )
                 continue
             batch = ready.popleft()
-            if arrow.covered(batch).epoch in self._running().tracker.epochs:
+            if arrow.covered(batch).session_id in self._running().tracker.sessions:
                 yield batch
 
     def done_batch(self, batch: pa.RecordBatch) -> None:
@@ -70,8 +68,8 @@ class ArrowReading(ABC):
         what was delivered as one is done as one. Raises StaleRecordError as ``done`` does.
         """
         parts = self._running(closing=True)
-        what = _arrow().covered(batch)
-        self._was_done(parts, parts.tracker.done_at(what.epoch, what.first))
+        parts.tracker.done_batch(*_arrow().covered(batch))
+        self._was_done(parts)
 
 
 def _take(arrow: ModuleType, parts: Parts, include_headers: bool, max_rows: int) -> list[pa.RecordBatch]:

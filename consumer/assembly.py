@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ from .pollwatch import PollWatch
 from .positions import Positions
 from .signal import Signal
 from .start_offsets import Reading
+from .surroundings import SURROUNDINGS
 from .tracker import Tracker
 from .whereabouts import LoopWatch
 
@@ -57,7 +57,7 @@ def assemble(
     failed: Callable[[Exception], None],
 ) -> Parts:
     """Build the parts; nothing connects. Raises ConfigError for assignors that cannot be used."""
-    rng = random.Random()
+    rng = SURROUNDINGS.get().make_random()
     backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
     settled = Signal()
     cluster = Cluster(
@@ -75,11 +75,12 @@ def assemble(
     kind = ByHand if by_hand else Membership
     membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
-    tracker = Tracker()
+    tracker = Tracker(commits=config.commits)
     delivery = Delivery(
         positions,
         tracker,
         max_undone=config.max_undone_records,
+        held_limit_bytes=config.prefetch_max_bytes,
         wake=wake,
         report=report,
         hungry=lambda: fetcher.wake(),
@@ -98,6 +99,7 @@ def assemble(
         settled=settled,
         report=report,
         failed=failed,
+        polled=wake,
     )
     reading = Reading(cluster, positions, delivery, backoff, report, polled=wake)
     fetcher = Fetcher(reading, _fetch_settings(config))
@@ -112,9 +114,10 @@ def assemble(
         carry_out=driver.carry_out,
         report=report,
         by_hand=by_hand,
+        limit_ms=config.request_timeout_ms,
     )
     handover = Handover(
-        HandoverSettings(config.drain_ms, config.rebalance_ms, config.commits),
+        HandoverSettings(config.drain_ms, config.rebalance_ms, config.default_api_timeout_ms, config.commits),
         callbacks,
         positions,
         delivery,
@@ -168,6 +171,7 @@ def _fetch_settings(config: ConsumerConfig) -> FetchSettings:
         max_wait_ms=config.fetch_max_wait_ms,
         prefetch_max_bytes=config.prefetch_max_bytes,
         check_crcs=config.check_crcs,
+        max_batch_bytes=config.max_decompressed_batch_bytes,
         replica_lease_ms=config.metadata_max_age_ms,
     )
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import re
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..protocol import TopicPartition
 from .arrow_reading import ROWS_PER_BATCH
-from .consumer import CLOSE_TIMEOUT_MS, AsyncGroupConsumer, ConsumerStatus
-from .errors import ConsumerClosedError
+from .closing import CLOSE_TIMEOUT_MS
+from .consumer import AsyncGroupConsumer, ConsumerStatus
+from .errors import ConsumerClosedError, ForkedError
 from .events import EventLog
-from .handover import PartitionsCallback
+from .handover import PartitionsCallback, in_callback
 from .offset_requests import CommittedOffset
 from .record import Record
 from .run import Run
@@ -31,15 +32,6 @@ T = TypeVar("T")
 
 #: Records that were marked done reach the consumer's thread so much later at most.
 DONE_AFTER_S = 0.005
-
-
-@dataclass(slots=True)
-class Line:
-    """Records of a stay, marked done one after the other: offsets ``first`` to, not including, ``end``."""
-
-    epoch: int
-    first: int
-    end: int
 
 
 class GroupConsumer:
@@ -74,12 +66,13 @@ class GroupConsumer:
         )
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
-        self._epochs = self._consumer.parts.tracker.epochs
-        #: Lines to be marked; ``_line`` is the one that goes on, always among them.
-        self._line = Line(-1, 0, 0)
-        self._lines: deque[Line] = deque([self._line])
+        self._sessions = self._consumer.parts.tracker.sessions
+        #: Whether the loop has been asked to look at what is marked done.
         self._scheduled = False
-        self._closing = threading.Lock()
+        #: What threads wait for; nothing of it is answered once the loop is over.
+        self._asked: set[Future[Any]] = set()
+        self._over = False
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return f"Group{self._consumer!r}".replace("AsyncGroup", "", 1)
@@ -89,7 +82,7 @@ class GroupConsumer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._close(0, CLOSE_TIMEOUT_MS, hurry=False)
 
     def start(self) -> None:
         """As AsyncGroupConsumer.start."""
@@ -97,7 +90,7 @@ class GroupConsumer:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name=f"kohort {self._consumer.config.group}", daemon=True
+            target=self._run_loop, name=f"kohort {self._consumer.config.group}", daemon=True
         )
         self._thread.start()
         try:
@@ -107,20 +100,45 @@ class GroupConsumer:
             raise
 
     def close(self, *, drain_timeout_ms: float = 0, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """As AsyncGroupConsumer.close. Iterations end."""
-        with self._closing:
-            if self._thread is None or self._loop.is_closed():
-                return
-            try:
-                self._run(self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms))
-            finally:
-                self._stop_loop()
+        """As AsyncGroupConsumer.close. Iterations end. Any thread may call it, and a signal's handler."""
+        self._close(drain_timeout_ms, timeout_ms, hurry=True)
+
+    def _close(self, drain_timeout_ms: float, timeout_ms: float, *, hurry: bool) -> None:
+        thread = self._thread
+        if thread is None or self._loop.is_closed() or os.getpid() != self._process:
+            return  # what a forked child has belongs to its parent
+        work = self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms, hurry=hurry)
+        if in_callback.get() or threading.current_thread() is thread:
+            # what closing waits for cannot wait for closing
+            self._submit(work)
+            return
+        try:
+            with suppress(ConsumerClosedError):  # another thread was first
+                self._run(work)
+        finally:
+            self._stop_loop()
 
     def _stop_loop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Once nothing is left to be done there. Threads, or a signal's handler, may come here together."""
         assert self._thread is not None, "started before it is stopped"
+        with suppress(ConsumerClosedError):
+            self._submit(self._end_loop())
         self._thread.join()
-        self._loop.close()
+
+    async def _end_loop(self) -> None:
+        try:
+            await self._consumer.close_by(None, 0, 0)
+        finally:
+            self._loop.stop()
+
+    def _run_loop(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._over = True
+            for asked in list(self._asked):
+                asked.cancel()
+            self._loop.close()
 
     # records
 
@@ -169,28 +187,30 @@ class GroupConsumer:
 
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
-        epoch, offset = record.epoch, record.offset
-        if epoch not in self._epochs:
-            self._require_running()
-            self._consumer.parts.tracker.stay_of(record)
-        line = self._line
-        if line.end == offset and line.epoch == epoch:
-            line.end = offset + 1
-            if line is not self._line:
-                # another thread has begun a line meanwhile: this one may have been read for the last time
-                self._lines.append(Line(epoch, offset, offset + 1))
-        else:
-            line = Line(epoch, offset, offset + 1)
-            # in this order: a line that is marked before it is the one that goes on would go on unseen
-            self._line = line
-            self._lines.append(line)
+        try:
+            # safe in any thread: a list takes what is appended to it in one step
+            self._sessions[record.session_id].marked.append(record.offset)
+        except KeyError:
+            self._raise_stale(record)
         if not self._scheduled:
             self._mark_soon()
 
     def done_all(self, records: Iterable[Record]) -> None:
-        """``done`` for each."""
+        """As AsyncGroupConsumer.done_all."""
+        sessions, stale = self._sessions, None
         for record in records:
-            self.done(record)
+            try:
+                sessions[record.session_id].marked.append(record.offset)
+            except KeyError:
+                stale = stale or record
+        if not self._scheduled:
+            self._mark_soon()
+        if stale is not None:
+            self._raise_stale(stale)
+
+    def _raise_stale(self, record: Record) -> None:
+        self._require_running()
+        self._consumer.parts.tracker.session_of(record)
 
     def _mark_soon(self) -> None:
         """Let the loop mark what is done: to be woken for each record would cost more than the records."""
@@ -202,22 +222,10 @@ class GroupConsumer:
             raise
 
     def _mark_done(self) -> None:
-        """On the loop: one turn for all that came meanwhile.
-
-        What was given up since it was marked is delivered elsewhere.
-        """
-        # before the lines are read: what comes after this is scheduled anew
+        """On the loop: one turn for all that came meanwhile."""
+        # before it is read: what comes after this is scheduled anew
         self._scheduled = False
-        for _ in range(len(self._lines)):
-            line = self._lines.popleft()
-            # before its end is read: who adds to it after that sees that it is not the one any more
-            last = line is self._line
-            end = line.end
-            if line.first < end:
-                self._consumer.done_offsets(line.epoch, range(line.first, end))
-                line.first = end
-            if last:
-                self._lines.append(line)
+        self._consumer.done_marked()
 
     def commit(
         self,
@@ -291,17 +299,31 @@ class GroupConsumer:
         self._run(_call(self._consumer.rewind, timestamp_ms))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            self._require_running()
-        except ConsumerClosedError:
-            work.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(self._after_done(work), self._loop)
+        future = self._submit(self._after_done(work), work)
+        self._asked.add(future)
+        if self._over:
+            # the loop may have ended without having looked at it
+            future.cancel()
         try:
             return future.result()
+        except CancelledError:
+            raise ConsumerClosedError("this consumer has been closed") from None
         except BaseException:
             # an interrupt here must not leave the work to take records that nobody gets
             future.cancel()
+            raise
+        finally:
+            self._asked.discard(future)
+
+    def _submit(self, work: Coroutine[Any, Any, T], *within: Coroutine[Any, Any, Any]) -> Future[T]:
+        """Have the consumer's loop do it; ConsumerClosedError if there is none (any more)."""
+        try:
+            self._require_running()
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except (ConsumerClosedError, RuntimeError):
+            for unused in (work, *within):
+                unused.close()
+            self._require_running()
             raise
 
     async def _after_done(self, work: Coroutine[Any, Any, T]) -> T:
@@ -313,6 +335,8 @@ class GroupConsumer:
         if self._thread is None or self._loop.is_closed():
             state = "was not started: use it in 'with'" if self._thread is None else "has been closed"
             raise ConsumerClosedError(f"this consumer {state}")
+        if os.getpid() != self._process:
+            raise ForkedError
 
 
 async def _next_or_none(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:

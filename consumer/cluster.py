@@ -1,50 +1,36 @@
 """A cluster as a client sees it: metadata, connections, coordinators, and requests that are tried again.
 
-Everything that consumers and Spark ask of brokers goes through :class:`Cluster`. Requests about offsets,
-records and topics are in ``offset_requests``, ``fetch_requests`` and ``topic_requests``; the methods here
-lead there.
+Everything that consumers and Spark ask of brokers goes through :class:`Cluster`; requests about offsets,
+records and topics lead to ``offset_requests``, ``fetch_requests`` and ``topic_requests``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from ..protocol import (
-    MAX_FRAME_BYTES,
-    ApiKey,
-    ErrorCode,
-    KafkaError,
-    TopicPartition,
-    request_class,
-)
+from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
 from . import fetch_requests, offset_requests, topic_requests
 from .address import Address, parse_bootstrap
 from .backoff import Backoff
 from .connection import Connection
-from .errors import BrokerConnectionError, ConsumerClosedError
+from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
 from .fetch_answers import FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, TopicMetadata
-from .offset_requests import CommittedOffset, EpochEnd, OffsetAndTimestamp
+from .offset_requests import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
 from .sasl import Sasl
+from .surroundings import SURROUNDINGS
 
 T = TypeVar("T")
 
-_COORDINATOR_CODES = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
+_E = ErrorCode
+_MOVED = (_E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR, _E.REQUEST_TIMED_OUT)
+_COORDINATOR_CODES = frozenset((_E.COORDINATOR_LOAD_IN_PROGRESS, *_MOVED))
 
 #: So many leaders at most are connected to before there is anything to fetch.
 _MOST_PREPARED = 8
@@ -80,11 +66,12 @@ class Cluster:
         self._bootstrap = parse_bootstrap(bootstrap)
         self._state = ClusterMetadata()
         self._coordinators: dict[str, Node] = {}
-        self._rng = random.Random()
+        around = SURROUNDINGS.get()
+        self._rng = around.make_random()
         self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, rng=self._rng)
 
         async def open_connection(address: Address) -> Connection:
-            return await Connection.open(
+            return await around.open_connection(
                 address,
                 client_id=client_id,
                 timeout_ms=connect_timeout_ms,
@@ -97,6 +84,10 @@ class Cluster:
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
         )
         self._closed = False
+        #: Told of each connection that is refused for who this client is: trying again cannot help.
+        self.refused: Callable[[AuthenticationError], None] = lambda _: None
+        #: Why a request was last tried again.
+        self.last_failure: Exception | None = None
 
     def __repr__(self) -> str:
         known = f"{len(self._state.nodes)} nodes, {len(self._state.topics)} topics"
@@ -119,7 +110,7 @@ class Cluster:
         self._pool.close()
 
     def break_connections(self) -> None:
-        """Close every connection as if the network had; requests under way fail, later ones connect anew."""
+        """Close every connection as if the network had."""
         self._pool.close()
 
     # what is known
@@ -216,16 +207,18 @@ class Cluster:
         When the time is up, the last error is raised.
         """
         timeout_ms = self.default_api_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = time.monotonic() + timeout_ms / 1000
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
         attempt = 0
         while True:
             try:
                 return await call()
             except (BrokerConnectionError, KafkaError) as error:
+                self.last_failure = error
                 if isinstance(error, KafkaError) and not _worth_retrying(error.code):
                     raise
                 delay = self._backoff.delay_ms(attempt) / 1000
-                if self._closed or time.monotonic() + delay > deadline:
+                if self._closed or loop.time() + delay > deadline:
                     raise
             attempt += 1
             await asyncio.sleep(delay)
@@ -250,7 +243,11 @@ class Cluster:
 
     async def _connection(self, address: Address, channel: Channel) -> Connection:
         self._require_open()
-        connection = await self._pool.get(address, channel)
+        try:
+            connection = await self._pool.get(address, channel)
+        except AuthenticationError as error:
+            self.refused(error)
+            raise
         try:
             self._require_open()
         except ConsumerClosedError:
@@ -307,10 +304,18 @@ class Cluster:
     # offsets, records, topics
 
     async def committed(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = True
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = True,
+        errors: Errors | None = None,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, for these partitions or all; those without an offset are left out."""
-        return await offset_requests.committed(self, group, partitions, require_stable)
+        """What the group has committed, for these partitions or all; those without an offset are left out.
+
+        With ``errors``, what is wrong with a partition is put there, and the others are answered.
+        """
+        return await offset_requests.committed(self, group, partitions, require_stable, errors)
 
     async def commit(
         self,
@@ -324,18 +329,27 @@ class Cluster:
         await offset_requests.commit(self, group, offsets, generation, member_id, instance_id)
 
     async def list_offsets(
-        self, at: Mapping[TopicPartition, int], *, read_committed: bool = False
+        self,
+        at: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        errors: Errors | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """First offset (-2), end offset (-1) or the first offset at or after a time in ms, per partition.
 
         A time after the last record gives offset -1. With ``read_committed`` the end is the last stable
-        offset.
+        offset. With ``errors`` leaders are asked once; what is wrong with a partition is put there.
         """
-        return await offset_requests.list_offsets(self, at, read_committed)
+        return await offset_requests.list_offsets(self, at, read_committed, errors)
 
-    async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
-        """Where leader epochs end in the logs of now (KIP-320): before what was read, if a log was cut."""
-        return await offset_requests.epoch_ends(self, epochs)
+    async def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
+    ) -> dict[TopicPartition, EpochEnd]:
+        """Where leader epochs end in the logs of now (KIP-320): before what was read, if a log was cut.
+
+        ``errors`` as for ``list_offsets``.
+        """
+        return await offset_requests.epoch_ends(self, epochs, errors)
 
     async def fetch(
         self,

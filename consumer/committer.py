@@ -1,27 +1,39 @@
 """Commits: what is done, at intervals and when asked; never older over newer, never for what is not ours.
 
-A commit that meets a rebalance waits it out and then commits what is still owned; what is not is named.
+One request is under way at a time, and what it says is looked up when its turn has come: a try that failed
+is not repeated as it was. Tries that fail are followed by growing pauses, which all commits share. A commit
+that meets a rebalance waits it out and then commits what is still owned; what is not is named.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from . import done_ahead
 from .backoff import Backoff
 from .cluster import Cluster
-from .done_ahead import PREFIX
 from .errors import BrokerConnectionError, CommitFailedError, ConsumerClosedError
 from .events import CommitFailed, CommitSucceeded, Event
 from .membership import Membership
 from .offset_requests import CommittedOffset, commit_once
 from .refusals import Reaction, reaction
 from .signal import Signal
-from .tracker import Tracker
+from .tracker import PartitionSession, Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
+
+#: The offsets of those who are no members expire, if they are not committed again, after offsets.retention.minutes,
+#: which is 1 at least.
+REPEAT_MS = 30_000
+
+#: Topics may be new to the coordinator's broker. Only the user's own commits wait for that, and so many times:
+#: what is given up, and the end of a consumer, must not wait for a topic that was deleted.
+UNKNOWN_TOPIC_TRIES = 4
 
 #: Not for the group but for one partition: trying again cannot help.
 _PARTITION_ERRORS = frozenset(
@@ -45,23 +57,33 @@ _GROUP_IN_USE = frozenset(
 )
 
 
+class _Sent(NamedTuple):
+    """The newest commit of a partition: how many were asked for or sent before, and whether its offset was given."""
+
+    number: int
+    offset: int
+    given: bool
+
+
 @dataclass(slots=True)
 class _Job:
-    """A commit on its way: what is left, and what became of the rest."""
+    """A commit on its way: the partitions that are ``left``, and what became of the others.
 
-    left: dict[TopicPartition, CommittedOffset]
-    epochs: dict[TopicPartition, int]
+    ``given`` are the user's offsets; None to commit what is done. ``sessions`` are those at its beginning.
+    """
+
+    left: set[TopicPartition]
+    given: dict[TopicPartition, CommittedOffset] | None
+    number: int
+    sessions: dict[TopicPartition, PartitionSession]
+    again: bool = False
+    unknown_topic_tries: int = 1
     lost: list[TopicPartition] = field(default_factory=list)
     failed: dict[TopicPartition, Exception] = field(default_factory=dict)
-    attempts: int = 0
 
-    def without_our_metadata(self, partition: TopicPartition) -> bool:
-        """Whether there was some, which the offset is now to be committed without."""
-        offset = self.left[partition]
-        if not offset.metadata.startswith(PREFIX):
-            return False
-        self.left[partition] = CommittedOffset(offset.offset, offset.leader_epoch)
-        return True
+    def fail(self, partitions: Iterable[TopicPartition], error: Exception) -> None:
+        self.failed.update(dict.fromkeys(partitions, error))
+        self.left.difference_update(self.failed)
 
     def raise_if_incomplete(self) -> None:
         if not self.lost and not self.failed:
@@ -75,7 +97,10 @@ class _Job:
 
 
 class Committer:
-    """``settled`` fires whenever membership may have moved; ``carry_out`` runs membership's effects."""
+    """``settled`` fires whenever membership may have moved; ``carry_out`` runs membership's effects.
+
+    A commit at intervals is tried for ``limit_ms``, however short the interval is.
+    """
 
     def __init__(
         self,
@@ -90,6 +115,7 @@ class Committer:
         carry_out: Callable[[], None],
         report: Callable[[Event], None],
         by_hand: bool = False,
+        limit_ms: float = 30_000,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -100,25 +126,44 @@ class Committer:
         self._settled = settled
         self._carry_out = carry_out
         self._report = report
+        self._by_hand = by_hand
+        self._limit_ms = limit_ms
         self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if by_hand else frozenset())
         self._one_at_a_time = asyncio.Lock()
+        #: Fires when a try has succeeded: the pause of the others is over.
+        self._succeeded = Signal()
+        self._failures = 0
+        self._retry_at = 0.0
+        self._numbers = 0
+        self._newest: dict[TopicPartition, _Sent] = {}
 
     async def commit(self, offsets: Offsets | None, timeout_ms: float) -> None:
         """Commit these offsets, or all that is done. Raises CommitFailedError."""
         if offsets is None:
-            await self._commit(self._tracker.committable(), timeout_ms)
+            await self._commit(self._job(None, UNKNOWN_TOPIC_TRIES), timeout_ms)
             return
-        wanted = {p: v if isinstance(v, CommittedOffset) else CommittedOffset(v) for p, v in offsets.items()}
-        for partition, value in wanted.items():
-            if (stay := self._tracker.get(partition)) is not None:
-                stay.done_before(value.offset)
-        await self._commit(wanted, timeout_ms)
+        job = self._job(offsets, UNKNOWN_TOPIC_TRIES)
+        job.given = {}
+        for partition, value in offsets.items():
+            offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
+            if (session := self._tracker.get(partition)) is not None:
+                session.done_before(offset.offset)
+                if offset.leader_epoch < 0:
+                    offset = replace(offset, leader_epoch=session.epoch_at(offset.offset))
+            job.given[partition] = offset
+        await self._commit(job, timeout_ms)
 
-    async def commit_done(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> bool:
-        """Commit what is done of these partitions (None: all); failures are reported, not raised."""
-        offsets = self._tracker.committable(partitions)
+    async def commit_done(
+        self, partitions: Iterable[TopicPartition] | None, timeout_ms: float, *, again: bool = False
+    ) -> bool:
+        """Commit what is done of these partitions (None: all); failures are reported, not raised.
+
+        With ``again``, also what was committed already.
+        """
+        job = self._job(self._tracker.committable(partitions, again=again), 1)
+        job.again = again
         try:
-            await self._commit(offsets, timeout_ms)
+            await self._commit(job, timeout_ms)
         except CommitFailedError as error:
             self._report(CommitFailed((*error.lost, *error.failed), error))
             return False
@@ -128,97 +173,171 @@ class Committer:
 
     async def run(self, interval_ms: float) -> None:
         """Commit what is done at intervals, until cancelled. A rebalance is left to commit by itself."""
+        repeat_at = self._now() + REPEAT_MS
         while True:
             await asyncio.sleep(interval_ms / 1000)
-            if self._membership.can_commit():
-                await self.commit_done(None, interval_ms)
+            if not self._membership.can_commit():
+                continue
+            again = self._by_hand and self._now() >= repeat_at
+            if again:
+                repeat_at = self._now() + REPEAT_MS
+            await self.commit_done(None, self._limit_ms, again=again)
 
-    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset], timeout_ms: float) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() * 1000 + timeout_ms
-        stays = {p: stay for p in offsets if (stay := self._tracker.get(p)) is not None}
-        job = _Job(dict(offsets), {partition: stay.epoch for partition, stay in stays.items()})
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time() * 1000
+
+    def _job(self, partitions: Iterable[TopicPartition] | None, unknown_topic_tries: int) -> _Job:
+        left = set(self._tracker.committable() if partitions is None else partitions)
+        sessions = {p: session for p in left if (session := self._tracker.get(p)) is not None}
+        self._numbers += 1
+        return _Job(left, None, self._numbers, sessions, unknown_topic_tries=unknown_topic_tries)
+
+    async def _commit(self, job: _Job, timeout_ms: float) -> None:
+        deadline = self._now() + timeout_ms
         while True:
             self._set_aside_lost(job)
             if not job.left:
                 break
-            left_ms = deadline - loop.time() * 1000
+            left_ms = deadline - self._now()
             if left_ms <= 0:
                 error = TimeoutError(f"not committed within {timeout_ms:.0f} ms; it may be tried again")
-                job.failed.update(dict.fromkeys(job.left, error))
+                job.fail(job.left.copy(), error)
                 break
             if not self._membership.can_commit():
                 await self._settled.wait(left_ms)
-                continue
-            try:
-                async with asyncio.timeout(left_ms / 1000):
-                    progress = await self._attempt(job)
-            except TimeoutError:
-                continue  # a coordinator that cannot be found is looked for longer than this call may take
-            if not progress:
-                await self._settled.wait(min(left_ms, self._backoff.delay_ms(job.attempts)))
-                job.attempts += 1
+            elif (pause_ms := self._retry_at - self._now()) > 0:
+                await self._succeeded.wait(min(pause_ms, left_ms))
+            else:
+                # a coordinator that cannot be found is looked for longer than this call may take
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left_ms / 1000), self._one_at_a_time:
+                        await self._attempt(job)
         job.raise_if_incomplete()
 
     def _set_aside_lost(self, job: _Job) -> None:
         for partition in list(job.left):
-            stay = self._tracker.get(partition)
-            began = job.epochs.get(partition)
-            still_ours = partition in self._membership.owned if stay is None else stay.epoch == began
-            if not still_ours or (began is not None and stay is None):
-                del job.left[partition]
+            began, session = job.sessions.get(partition), self._tracker.get(partition)
+            if began is None:
+                lost = partition not in self._membership.owned
+            elif session is not None and session.assignment == began.assignment:
+                continue
+            else:
+                # it was given up; what is done may have been committed with that
+                lost = job.given is not None or self._tracker.news(began) is not None
+                job.left.discard(partition)
+            if lost:
+                job.left.discard(partition)
                 job.lost.append(partition)
 
-    async def _attempt(self, job: _Job) -> bool:
-        """One request for what is left; whether there was progress (else it is worth a pause)."""
+    async def _attempt(self, job: _Job) -> None:
+        """One request for what is left, unless that has changed while others had their turn."""
+        self._set_aside_lost(job)
+        offsets = self._to_send(job)
+        if not offsets or self._now() < self._retry_at or not self._membership.can_commit():
+            return
+        sessions = {partition: self._tracker.get(partition) for partition in offsets}
         generation = self._membership.generation
-        async with self._one_at_a_time:
-            try:
-                answers = await commit_once(
-                    self._cluster,
-                    self._group,
-                    job.left,
-                    generation,
-                    self._membership.member_id,
-                    self._instance_id,
-                )
-            except ConsumerClosedError:
-                raise
-            except BrokerConnectionError:
-                return False
-            except KohortError as error:
-                job.failed.update(dict.fromkeys(job.left, error))
-                job.left.clear()
-                return True
-            self._sort_answers(job, answers, generation)
-        return not job.left
-
-    def _sort_answers(self, job: _Job, answers: Mapping[TopicPartition, int], generation: int) -> None:
-        committed = {}
-        refused: ErrorCode | None = None
-        for partition, number in answers.items():
-            if partition not in job.left:
-                continue
-            if not number:
-                committed[partition] = job.left.pop(partition)
-                continue
-            error = KafkaError(number, f"committing {partition.topic}-{partition.partition}")
-            if error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE and job.without_our_metadata(partition):
-                # a broker with a lower offset.metadata.max.bytes: the offset alone, from now on
-                self._tracker.with_metadata = False
-            elif error.code in self._final:
-                del job.left[partition]
-                job.failed[partition] = error
-            else:
-                refused = error.code
+        self._numbers += 1
+        number = self._numbers if job.given is None else job.number
+        try:
+            answers = await commit_once(
+                self._cluster,
+                self._group,
+                offsets,
+                generation,
+                self._membership.member_id,
+                self._instance_id,
+            )
+        except ConsumerClosedError:
+            raise
+        except BrokerConnectionError:
+            self._pause()
+            return
+        except KohortError as error:
+            job.fail(offsets, error)
+            return
+        committed, refused = self._sort_answers(job, offsets, answers)
         if committed:
-            self._tracker.committed(committed)
+            self._newest.update(
+                {p: _Sent(number, value.offset, job.given is not None) for p, value in committed.items()}
+            )
+            self._tracker.committed({p: v for p, v in committed.items() if self._tracker.get(p) is sessions[p]})
             self._report(CommitSucceeded({partition: value.offset for partition, value in committed.items()}))
         if refused is not None:
             self._refused(refused, generation)
+        elif committed:
+            self._failures, self._retry_at = 0, 0.0
+            self._succeeded.fire()
+
+    def _to_send(self, job: _Job) -> dict[TopicPartition, CommittedOffset]:
+        """What is to be committed now of what is left."""
+        if job.given is None:
+            offsets = self._tracker.committable(job.left, again=job.again)
+        else:
+            offsets = {p: job.given[p] for p in job.left if not self._is_outdated(p, job.given[p], job.number)}
+        job.left.intersection_update(offsets)
+        return offsets
+
+    def _is_outdated(self, partition: TopicPartition, offset: CommittedOffset, number: int) -> bool:
+        """Whether a newer commit than this one has come before it, one that the user asked for or went further."""
+        newest = self._newest.get(partition)
+        return (
+            newest is not None
+            and newest.number > number
+            and (newest.given or newest.offset >= offset.offset)
+        )
+
+    def _sort_answers(
+        self,
+        job: _Job,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        answers: Mapping[TopicPartition, int],
+    ) -> tuple[dict[TopicPartition, CommittedOffset], ErrorCode | None]:
+        """What is committed, and an error of those that are to be tried again."""
+        committed = {}
+        refused: ErrorCode | None = None
+        unknown = []
+        for partition, number in answers.items():
+            if partition not in offsets:
+                continue
+            if not number:
+                committed[partition] = offsets[partition]
+                job.left.discard(partition)
+                continue
+            error = KafkaError(number, f"committing {partition.topic}-{partition.partition}")
+            if error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE and _is_ours(offsets[partition]):
+                # a broker with a lower offset.metadata.max.bytes: the offset alone, from now on
+                self._tracker.with_metadata = False
+                if job.given is not None:
+                    job.given[partition] = replace(offsets[partition], metadata="")
+            elif error.code in self._final:
+                job.fail([partition], error)
+            elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                unknown.append((partition, error))
+            else:
+                refused = error.code
+        if unknown:
+            job.unknown_topic_tries -= 1
+            if job.unknown_topic_tries <= 0:
+                for partition, error in unknown:
+                    job.fail([partition], error)
+            else:
+                refused = refused or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return committed, refused
 
     def _refused(self, code: ErrorCode, generation: int) -> None:
         if reaction(ApiKey.OFFSET_COMMIT, code) is Reaction.FIND_COORDINATOR:
             self._cluster.forget_coordinator(self._group)
-        self._membership.commit_refused(code, generation, asyncio.get_running_loop().time() * 1000)
+        self._membership.commit_refused(code, generation, self._now())
         self._carry_out()
+        if self._membership.can_commit():
+            self._pause()
+
+    def _pause(self) -> None:
+        """After a try that failed."""
+        self._retry_at = self._now() + self._backoff.delay_ms(self._failures)
+        self._failures += 1
+
+
+def _is_ours(offset: CommittedOffset) -> bool:
+    return bool(offset.metadata) and done_ahead.is_ours(offset.metadata)

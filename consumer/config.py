@@ -80,8 +80,10 @@ class ConsumerConfig(BaseModel):
     fetch_max_bytes: Bytes = 52_428_800
     max_partition_fetch_bytes: Bytes = 1_048_576
     fetch_max_wait_ms: Millis = 500
-    #: Fetched and not delivered, in all, at which fetching pauses.
+    #: Fetched and not delivered, with the memory that this keeps, in all, at which fetching pauses.
     prefetch_max_bytes: Bytes = 67_108_864
+    #: Most that a record batch may grow to when it is decompressed; a larger one is a CorruptBatchError.
+    max_decompressed_batch_bytes: Bytes = 67_108_864
     check_crcs: Flag = True
 
     request_timeout_ms: PositiveMillis = 30_000

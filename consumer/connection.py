@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-import time
 from typing import Any, cast
 
 from ..protocol import (
@@ -97,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def retired(self) -> bool:
         """Whether its authentication ends soon: requests under way may end, new ones go elsewhere."""
-        return self._retire_at is not None and time.monotonic() >= self._retire_at
+        return self._retire_at is not None and asyncio.get_running_loop().time() >= self._retire_at
 
     @property
     def idle(self) -> bool:
@@ -187,7 +186,7 @@ class Connection(asyncio.BufferedProtocol):
 
         lifetime_ms = await authenticate(sasl, str(self.address), ask)
         if lifetime_ms is not None:
-            self._retire_at = time.monotonic() + lifetime_ms * _LIFETIME_USED / 1000
+            self._retire_at = asyncio.get_running_loop().time() + lifetime_ms * _LIFETIME_USED / 1000
 
     async def _ask_versions(self, version: int) -> Any:
         from .. import __version__

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -13,9 +13,11 @@ from ..protocol import TopicPartition
 from ..statemachine import MemberState
 from .arrow_reading import ArrowReading
 from .assembly import Parts, assemble
+from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import prepare
-from .errors import ConfigError, ConsumerClosedError
+from .errors import ConfigError, ConsumerClosedError, ForkedError
+from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
 from .loading import off_the_loop
@@ -26,14 +28,10 @@ from .run import Run
 from .seeking import Seeking
 from .selection import Selection
 from .signal import Signal
+from .surroundings import SURROUNDINGS
 
 T = TypeVar("T")
 
-#: ``close`` waits so long for the last commit, callbacks and LeaveGroup.
-CLOSE_TIMEOUT_MS = 30_000
-#: Who closes waits for no other member once nobody has read for so long.
-NOT_READ_MS = 300.0
-_CLOSED = "the consumer was closed"
 #: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
 #: a turn, so this also bounds how quickly data comes while records are read.
 TURN_S = 0.002
@@ -92,6 +90,11 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             raise ConfigError("'group' is missing: name one, or give partitions to read without a group")
         #: What happens, as typed events: iterate it, or give it a listener.
         self.events = EventLog()
+        who = f"group {self.config.group}" if self.config.group else "partitions by hand"
+        lines = EventLines(who, lambda: self._time())
+        #: Whether what happens is told to the logger ``kohort.consumer``.
+        self.logged = True
+        self.events.listen(lambda event: lines.see(event) if self.logged else None)
         self._callbacks = Callbacks(
             on_partitions_assigned, on_partitions_revoking, on_partitions_revoked, on_partitions_lost
         )
@@ -99,8 +102,9 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         self._status = (MemberState.UNJOINED, "not started", 0.0)
         self._error: Exception | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._closed = self._closing = False
-        self._time: Callable[[], float] = time.monotonic
+        self._closed = False
+        self._process = os.getpid()
+        self._time: Callable[[], float] = lambda: 0.0
         self._turn_ends = 0.0
         self._parts: Parts | None = None
         self._built = assemble(
@@ -111,8 +115,15 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             report=self._publish,
             failed=self._fail,
         )
+        self._closing = Closing(
+            self._built,
+            self.config.notice_ms,
+            tasks=lambda: None if self._parts is None else self._tasks,
+            silenced=self._silence,
+            over=self.events.close,
+        )
         self._tracker = self._built.tracker
-        self._stays = self._tracker.epochs
+        self._sessions = self._tracker.sessions
 
     def __repr__(self) -> str:
         status = self.state
@@ -126,7 +137,8 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        # a close under way may have time for records that others are at
+        await self.close_by(asyncio.current_task(), 0, CLOSE_TIMEOUT_MS, hurry=False)
 
     # life
 
@@ -143,12 +155,15 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         try:
             await parts.cluster.connect()
             await loading
+            if self._closed:
+                raise ConsumerClosedError("this consumer was closed before it had started")
         except BaseException:
             self._closed = True
             await asyncio.gather(loading, return_exceptions=True)
             await parts.cluster.close()
             raise
         self._parts = parts
+        parts.cluster.refused = self._fail
         self._time = asyncio.get_running_loop().time
         parts.watch.touch(parts.driver.now())
         jobs = [
@@ -156,8 +171,9 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             parts.driver.watch_topics(),
             parts.handover.run(),
             parts.fetcher.run(),
-            parts.loop_watch.run(),
         ]
+        if SURROUNDINGS.get().in_thread is None:
+            jobs.append(parts.loop_watch.run())
         if self.config.commits:
             jobs.append(parts.committer.run(self.config.auto_commit_interval_ms))
         for job in jobs:
@@ -167,42 +183,27 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         parts.driver.select(self._selection)
 
     async def close(self, *, drain_timeout_ms: float = 0, timeout_ms: float = CLOSE_TIMEOUT_MS) -> None:
-        """Commit what is done, call the callbacks, leave the group. Safe to call again.
+        """Commit what is done, call the callbacks, leave the group; returns when all of that is over.
 
         Waits up to ``drain_timeout_ms`` for records that are delivered and not done (other tasks may be at
-        them), and up to ``timeout_ms`` in all. A static member keeps its seat until its session ends.
+        them), and up to ``timeout_ms`` in all, beyond which only LeaveGroup has up to two seconds. A static
+        member keeps its seat until its session ends.
 
         While another task reads, records go on coming to it until the other members are ready to take over,
-        for up to ``leave_notice_ms``: see ``announce_leave``. Called again meanwhile it waits no longer.
+        for up to ``leave_notice_ms``: see ``announce_leave``. Called again meanwhile, or cancelled, it waits
+        for neither, commits what is done and leaves. In a callback it returns at once, and closing goes on.
         """
         await self.close_by(asyncio.current_task(), drain_timeout_ms, timeout_ms)
 
     async def close_by(
-        self, caller: asyncio.Task[Any] | int | None, drain_timeout_ms: float, timeout_ms: float
+        self, caller: Caller, drain_ms: float, timeout_ms: float, *, hurry: bool = True
     ) -> None:
-        """``close``, for a task, or for the thread of this number."""
-        if self._closing:
-            self._built.driver.leave_now()
-            return
-        self._closing = True
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
-        try:
-            if (parts := self._parts) is not None and parts.watch.read_by_another(caller):
-                notice_ms = min(self.config.notice_ms, timeout_ms)
-                await parts.driver.announce_leave(_CLOSED, notice_ms, NOT_READ_MS)
-        finally:
-            self._closed = True
-            self._more.fire()
-        if parts is not None:
-            timeout_ms = max(0.0, deadline - loop.time()) * 1000
-            await parts.handover.give_up_all(drain_timeout_ms, timeout_ms)
-            await parts.driver.leave(_CLOSED, max(0.0, deadline - loop.time()) * 1000)
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-            await parts.cluster.close()
-        self.events.close()
+        """``close``, for a task, or for the thread of this number; one under way is told to ``hurry``."""
+        await self._closing.close(caller, drain_ms, timeout_ms, hurry=hurry)
+
+    def _silence(self) -> None:
+        self._closed = True
+        self._more.fire()
 
     async def announce_leave(self, timeout_ms: float | None = None) -> None:
         """Tell the group that this consumer is about to close, and wait until the others are ready for that.
@@ -214,7 +215,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         """
         parts = self._running()
         notice_ms = self.config.notice_ms if timeout_ms is None else timeout_ms
-        await parts.driver.announce_leave(_CLOSED, notice_ms)
+        await parts.driver.announce_leave(CLOSED, notice_ms)
 
     def subscribe(self, *topics: str) -> None:
         """Take part for these topics instead; partitions of others are given up in order."""
@@ -248,8 +249,11 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
                 return some[0]
         raise StopAsyncIteration
 
-    async def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
+    async def getmany(
+        self, max_records: int | None = None, timeout_ms: float | None = 1_000, max_bytes: int | None = None
+    ) -> list[Record]:
         """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
+        Of values beyond ``max_bytes`` there are only those of the record batch that goes beyond.
 
         Waits for the first one up to ``timeout_ms`` (None: without limit). Empty when time is up or the
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
@@ -258,7 +262,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         limit = self.config.max_poll_records if max_records is None else max_records
         if limit < 1:
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
-        return await self._poll(lambda parts: parts.delivery.take(limit), timeout_ms)
+        return await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
 
     async def next_run(self) -> Run | None:
         """For another thread: records to be taken there one by one; None when the consumer is closed."""
@@ -317,7 +321,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
     def _raise_errors(self, parts: Parts) -> None:
         if self._error is not None:
             raise self._error
-        if (error := parts.positions.first_error()) is not None:
+        if error := parts.driver.topic_error or parts.positions.first_error():
             raise error
 
     # state
@@ -372,6 +376,8 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         if self._parts is None or (self._closed and not closing):
             state = "has been closed" if self._closed else "was not started: use it in 'async with'"
             raise ConsumerClosedError(f"this consumer {state}")
+        if os.getpid() != self._process:
+            raise ForkedError
         return self._parts
 
     def _publish(self, event: Event) -> None:

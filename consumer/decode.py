@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 
 from ..protocol import (
     BATCH_OVERHEAD,
+    MAX_DECOMPRESSED_BYTES,
     BatchHeader,
+    Codec,
     CorruptBatchError,
     TopicPartition,
     decompress,
@@ -26,13 +28,20 @@ from ..protocol import (
     verify_batch,
 )
 from .fetch_answers import AbortedTransaction
+from .lenient import read_records
 from .record import Record, RecordBatch, Rows
 
 #: From so many records on, the fixed cost of columns is worth it.
 COLUMNS_FROM = 64
 
-#: So many records, about, are taken apart at once: small batches together, so that each costs little.
+#: So many records, or bytes of them, about, are taken apart at once: small batches together, so that each
+#: costs little.
 RUN_RECORDS = 4_000
+RUN_BYTES = 4 * 1024 * 1024
+
+#: Bytes of batches that are given to others at once, and how many a compressed one counts for.
+_PART_BYTES = 4 * 1024 * 1024
+_COMPRESSED_COUNTS = 32
 
 _ATTRIBUTES_AT = 21
 _CODEC_MASK = 0x07
@@ -56,15 +65,18 @@ class ChunkReader:
     ``next_offset`` is where reading goes on after what was read; it passes control batches and aborted
     records, which are not given out under read_committed (control batches never are). A batch that is cut
     short at the end is left for the next fetch. ``leader_epoch`` is the one of the last batch read.
+    ``damage`` is what is wrong behind the last batch that can be read: it is raised when reading gets there.
     """
 
     __slots__ = (
         "_aborted",
         "_aborting",
         "_check_crcs",
+        "_damage",
         "_data",
         "_epoch",
         "_generation",
+        "_max_batch_bytes",
         "_position",
         "leader_epoch",
         "next_offset",
@@ -79,6 +91,8 @@ class ChunkReader:
         *,
         aborted: Sequence[AbortedTransaction] = (),
         check_crcs: bool = True,
+        max_batch_bytes: int = MAX_DECOMPRESSED_BYTES,
+        damage: CorruptBatchError | None = None,
         generation: int = -1,
         epoch: int = 0,
     ) -> None:
@@ -88,6 +102,8 @@ class ChunkReader:
         self._data = memoryview(data)
         self._position = 0
         self._check_crcs = check_crcs
+        self._max_batch_bytes = max_batch_bytes
+        self._damage = damage
         self._generation = generation
         self._epoch = epoch
         self._aborted = sorted(aborted, key=lambda a: a.first_offset, reverse=True)
@@ -97,9 +113,55 @@ class ChunkReader:
         return f"ChunkReader({self.partition}, at {self.next_offset}, {self.size} bytes left)"
 
     @property
-    def rest(self) -> memoryview:
-        """The bytes not read yet."""
-        return self._data[self._position :]
+    def memory(self) -> bytes | bytearray:
+        """What these bytes keep from being freed: they may be a small part of it."""
+        memory: bytes | bytearray = self._data.obj  # type: ignore[assignment]
+        return memory
+
+    def copy_out(self) -> None:
+        """Keep what is not read yet, and nothing else."""
+        self._data = memoryview(bytes(self._data[self._position :]))
+        self._position = 0
+
+    def part(self) -> memoryview:
+        """The bytes of the next whole batches, not so many that they might grow to very much.
+
+        Call ``pass_over`` with as many of them as were read. Raises the CorruptBatchError of what comes next,
+        if that is no batch.
+        """
+        position, size = self._position, 0
+        while len(self._data) - position >= BATCH_OVERHEAD:
+            try:
+                header = parse_batch_header(self._data, position)
+            except CorruptBatchError:
+                break
+            if position + header.size > len(self._data) or (size and size + header.size > _PART_BYTES):
+                break
+            position += header.size
+            size += header.size if header.codec == Codec.NONE else header.size * _COMPRESSED_COUNTS
+        if position == self._position:
+            if self._damage is not None:
+                raise self._damage
+            position = len(self._data)
+        return self._data[self._position : position]
+
+    def pass_over(self, size: int) -> None:
+        """So many bytes of ``part`` were read by somebody else; whole batches."""
+        end = self._position + size
+        while end - self._position >= BATCH_OVERHEAD:
+            header = parse_batch_header(self._data, self._position)
+            if self._position + header.size > end:
+                break
+            self._begin_aborts(header.last_offset)
+            if header.control and self._aborting:
+                self._end_abort(self._found(header))
+            self._go_on(header)
+        self._position = end
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """Most that a batch may grow to when it is decompressed."""
+        return self._max_batch_bytes
 
     @property
     def transactions(self) -> list[AbortedTransaction]:
@@ -118,7 +180,7 @@ class ChunkReader:
         return [] if batch is None else batch.records()
 
     def read_batch(self) -> RecordBatch | None:
-        """The records of the next batches, RUN_RECORDS or a few more; None at the end.
+        """The records of the next batches, RUN_RECORDS, RUN_BYTES or a few more; None at the end.
 
         Raises CorruptBatchError, with its position in these bytes; reading stays where it was, before the bad
         batch: what is before that is given first.
@@ -126,16 +188,19 @@ class ChunkReader:
         while self.size:
             start, run = self.next_offset, self._next_run()
             if run and (rows := self._rows(run, start)).offsets:
-                return RecordBatch(self.partition, rows, self._generation, self._epoch)
+                size = sum(len(found.payload) for found in run)
+                return RecordBatch(self.partition, rows, self._generation, self._epoch, size)
         return None
 
     def _next_run(self) -> list[_Found]:
         run: list[_Found] = []
-        records = 0
-        while records < RUN_RECORDS:
+        records = size = 0
+        while records < RUN_RECORDS and size < RUN_BYTES:
             try:
                 header = self._next_header()
                 if header is None:
+                    if self._damage is not None:
+                        raise self._damage
                     self._position = len(self._data)
                     break
                 found = self._find(header)
@@ -146,10 +211,14 @@ class ChunkReader:
             if found is not None:
                 run.append(found)
                 records += header.record_count
-            self._position += header.size
-            self.next_offset = max(self.next_offset, header.next_offset)
-            self.leader_epoch = header.leader_epoch
+                size += len(found.payload)
+            self._go_on(header)
         return run
+
+    def _go_on(self, header: BatchHeader) -> None:
+        self._position += header.size
+        self.next_offset = max(self.next_offset, header.next_offset)
+        self.leader_epoch = header.leader_epoch
 
     def _next_header(self) -> BatchHeader | None:
         if self.size < BATCH_OVERHEAD:
@@ -168,16 +237,21 @@ class ChunkReader:
             return None
         if header.transactional and not header.control and header.producer_id in self._aborting:
             return None
-        raw = self._data[self._position : self._position + header.size]
-        try:
-            payload = decompress(header.codec, raw[BATCH_OVERHEAD:])
-        except Exception as error:
-            raise self._unreadable(header, self._position, error) from error
-        found = _Found(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
+        found = self._found(header)
         if header.control:
             self._end_abort(found)
             return None
         return found
+
+    def _found(self, header: BatchHeader) -> _Found:
+        if header.record_count < 0:
+            raise CorruptBatchError(f"a batch of {header.record_count} records", self._position)
+        raw = self._data[self._position : self._position + header.size]
+        try:
+            payload = decompress(header.codec, raw[BATCH_OVERHEAD:], self._max_batch_bytes)
+        except Exception as error:
+            raise self._unreadable(header, self._position, error) from error
+        return _Found(header, bytes(raw[:BATCH_OVERHEAD]), payload, self._position, self.next_offset)
 
     def _rows(self, run: list[_Found], start: int) -> Rows:
         records = sum(found.header.record_count for found in run)
@@ -188,7 +262,7 @@ class ChunkReader:
         fields: list[tuple[Any, ...]] = []
         for found in run:
             try:
-                fields += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in _each(found)]
+                fields += _fields(found)
             except Exception as error:
                 unreadable = self._unreadable(found.header, found.position, error)
                 self._position, self.next_offset = found.position, found.next_offset
@@ -220,6 +294,13 @@ class ChunkReader:
                 _, kind = _MARKER.unpack_from(key)
                 if kind == _ABORT_MARKER:
                     self._aborting.discard(found.header.producer_id)
+
+
+def _fields(found: _Found) -> list[tuple[Any, ...]]:
+    try:
+        return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in _each(found)]
+    except UnicodeDecodeError:
+        return list(read_records(found.header, found.payload))
 
 
 def _each(found: _Found) -> Iterable[Any]:
@@ -259,17 +340,27 @@ def _reader() -> Callable[[bytes], Iterable[Any]]:
     return reader
 
 
-def end_of_run(data: bytes | memoryview, offset: int, leader_epoch: int = -1) -> tuple[int, int]:
+def end_of_run(
+    data: bytes | memoryview, offset: int, leader_epoch: int = -1
+) -> tuple[int, int, CorruptBatchError | None]:
     """The offset to fetch after these bytes, behind the last whole batch, and that batch's leader epoch.
 
-    What was given, if no batch is whole. Raises CorruptBatchError for bytes that are no batches.
+    What was given, if no batch is whole. The third is what is wrong with the bytes behind: they are no batch,
+    or there is not one whole batch, which a broker always sends.
     """
     position = 0
+    damage: CorruptBatchError | None = None
     while len(data) - position >= BATCH_OVERHEAD:
-        header = parse_batch_header(data, position)
-        position += header.size
-        if position > len(data):
+        try:
+            header = parse_batch_header(data, position)
+        except CorruptBatchError as error:
+            damage = error
             break
+        if position + header.size > len(data):
+            break
+        position += header.size
         offset = max(offset, header.next_offset)
         leader_epoch = header.leader_epoch
-    return offset, leader_epoch
+    if not position and damage is None:
+        damage = CorruptBatchError(f"no whole record batch in {len(data)} bytes", 0)
+    return offset, leader_epoch, damage

@@ -6,18 +6,20 @@ given up costs nothing.
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
+from .held import HeldBytes
 from .positions import Position, Positions
 from .record import Record, RecordBatch, Rows
 from .run import Run
-from .tracker import Stay, Tracker
+from .tracker import PartitionSession, Tracker
 
 T = TypeVar("T")
 
@@ -35,28 +37,31 @@ class Lane:
     """What is fetched of a partition and not delivered: ``batch`` from ``index`` on, then ``readers``."""
 
     position: Position
-    stay: Stay
+    stay: PartitionSession
     readers: deque[ChunkReader] = field(default_factory=deque)
     batch: RecordBatch = NOTHING
     index: int = 0
-    buffered_bytes: int = 0
     full: bool = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        return sum(reader.size for reader in self.readers)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A partition's next data: ``reader`` is at its beginning, or ``records`` were decoded before."""
 
-    stay: Stay
+    stay: PartitionSession
     reader: ChunkReader | None
     records: list[Record]
 
 
 class Taken(NamedTuple):
-    """Records that were taken together, and the stays they are of, each with its offsets, in their order."""
+    """Records that were taken together, and whose they are: of which session, from and up to which offset."""
 
     records: list[Record]
-    parts: list[tuple[Stay, Sequence[int]]]
+    parts: list[tuple[PartitionSession, int, int]]
 
 
 class Delivery:
@@ -68,13 +73,15 @@ class Delivery:
         tracker: Tracker,
         *,
         max_undone: int,
+        held_limit_bytes: float = math.inf,
         wake: Callable[[], None],
         report: Callable[[Event], None],
         hungry: Callable[[], None] = lambda: None,
     ) -> None:
         self.halted = False
-        self.buffered_bytes = 0
-        #: What ``take`` gave last: the records, and whose they are by their offsets.
+        #: What is buffered, and what it keeps in memory.
+        self.held = HeldBytes(held_limit_bytes)
+        #: What ``take`` gave last.
         self.last_taken: Taken = Taken([], [])
         self._positions = positions
         self._tracker = tracker
@@ -88,8 +95,13 @@ class Delivery:
         self._lanes: dict[TopicPartition, Lane] = {}
         self._turn: deque[Lane] = deque()
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes fetched and not taken apart."""
+        return self.held.unread
+
     def __repr__(self) -> str:
-        return f"Delivery({len(self._lanes)} lanes, {self.buffered_bytes} bytes buffered)"
+        return f"Delivery({len(self._lanes)} lanes, {self.held!r})"
 
     # what the fetcher brings
 
@@ -115,6 +127,11 @@ class Delivery:
         """Whether the partition was started."""
         return partition in self._lanes
 
+    def session(self, partition: TopicPartition) -> PartitionSession | None:
+        """The one in which the partition is delivered; None before ``start``."""
+        lane = self._lanes.get(partition)
+        return lane.stay if lane is not None else None
+
     def delivered_to(self, partition: TopicPartition) -> int | None:
         """The next offset to deliver; None before ``start``."""
         self.recall()
@@ -133,9 +150,20 @@ class Delivery:
         else:
             self.drop([position.partition])
 
+    def gives_up(self, position: Position) -> bool:
+        """Whether the partition is delivered no more, and its session goes on until what is undone is done."""
+        partition = position.partition
+        return position.held and partition not in self._lanes and self._tracker.get(partition) is not None
+
+    def known_to(self, partition: TopicPartition, offset: int) -> None:
+        """The log is known to be the same up to this offset, which is not before the next one to deliver."""
+        lane = self._lanes.get(partition)
+        if lane is not None:
+            lane.stay.cut(offset)
+
     def epoch(self, partition: TopicPartition) -> int:
-        """Number of the partition's stay, to stamp its records with."""
-        return self._lanes[partition].stay.epoch
+        """Id of the partition's session, to stamp its records with."""
+        return self._lanes[partition].stay.session_id
 
     def buffered(self, partition: TopicPartition) -> int:
         """Bytes fetched and not delivered."""
@@ -146,8 +174,7 @@ class Delivery:
         """More data of a partition that was started."""
         lane = self._lanes[reader.partition]
         lane.readers.append(reader)
-        lane.buffered_bytes += reader.size
-        self.buffered_bytes += reader.size
+        self.held.add(reader)
         self._wake()
 
     # what stops it
@@ -158,10 +185,14 @@ class Delivery:
         for partition in partitions:
             lane = self._lanes.pop(partition, None)
             if lane is not None:
-                lane.batch, lane.index = NOTHING, 0
+                self._forget_buffered(lane)
                 self._set_full(lane, False)
                 self._turn.remove(lane)
-                self.buffered_bytes -= lane.buffered_bytes
+
+    def end(self, partition: TopicPartition) -> None:
+        """``drop``; and what was delivered of it can no longer be marked done, nor be committed."""
+        self.drop([partition])
+        self._tracker.end(partition)
 
     def halt(self, halted: bool) -> None:
         """Deliver nothing at all, or go on."""
@@ -172,25 +203,34 @@ class Delivery:
 
     # what the user takes
 
-    def take(self, limit: int) -> list[Record]:
-        """Up to so many records, from as many partitions as it takes; empty when there is nothing now."""
+    def take(self, limit: int, max_bytes: int | None = None) -> list[Record]:
+        """Up to so many records, from as many partitions as it takes; empty when there is nothing now.
+
+        With ``max_bytes``, no further batch once their values have so many.
+        """
         self.recall()
+        taken_bytes = 0
         taken: list[Record] = []
-        parts: list[tuple[Stay, Sequence[int]]] = []
+        parts: list[tuple[PartitionSession, int, int]] = []
         for _ in range(len(self._turn)):
             if self.halted:
                 break
             lane = self._turn[0]
             while len(taken) < limit and self._ready(lane):
-                records, offsets = self._take_from(lane, limit - len(taken))
+                records = self._take_from(lane, limit - len(taken))
                 taken += records
-                parts.append((lane.stay, offsets))
+                parts.append((lane.stay, records[0].offset, records[-1].offset + 1))
+                if max_bytes is not None:
+                    taken_bytes += sum(len(record.value or b"") for record in records)
+                    if taken_bytes >= max_bytes:
+                        limit = len(taken)
             if len(lane.batch) and len(taken) >= limit:
                 break
             # at the end of a batch, or of what it has, the next lane has its turn
             self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
+        self._tracker.given_out += bool(taken)
         self.last_taken = Taken(taken.copy(), parts)
         return taken
 
@@ -210,22 +250,27 @@ class Delivery:
                     break
             self._turn.rotate(-1)
             if made:
+                self._tracker.given_out += 1
                 return made
         return []
 
     def _deliver_reader(self, lane: Lane, deliver: Callable[[Chunk], list[T]]) -> list[T]:
         reader = lane.readers[0]
+        before = reader.size
         try:
             made = deliver(Chunk(lane.stay, reader, []))
         except CorruptBatchError as error:
             self._corrupt(lane, error)
             return []
-        lane.position.failures = 0
-        lane.readers.popleft()
-        lane.buffered_bytes -= reader.size
-        self.buffered_bytes -= reader.size
+        self._was_read(lane, reader, before)
+        if not reader.size:
+            self.held.remove(lane.readers.popleft())
         self._hungry()
         return made
+
+    def _was_read(self, lane: Lane, reader: ChunkReader, before: int) -> None:
+        lane.position.unreadable = 0
+        self.held.read(before - reader.size)
 
     def run(self) -> Run | None:
         """Records of the next lane, to be made as they are taken; None when there is nothing now.
@@ -241,6 +286,7 @@ class Delivery:
         room = min(RUN, self._max_undone - lane.stay.undone)
         lane.index = end = min(first + room, len(lane.batch))
         lane.stay.delivered_all(lane.batch.rows.offsets[first:end])
+        self._tracker.given_out += 1
         self._run = run = Run(lane, first, end)
         return run
 
@@ -264,7 +310,7 @@ class Delivery:
         run = self._run
         return 0 if run is None else run.count - run.given
 
-    def next_offset(self, stay: Stay) -> int:
+    def next_offset(self, stay: PartitionSession) -> int:
         """Offset of the next record to be taken of this stay."""
         run = self._run
         offset = run.next_offset if run is not None and run.lane.stay is stay else None
@@ -283,16 +329,15 @@ class Delivery:
             self._turn.rotate(-1)
         return None
 
-    def _take_from(self, lane: Lane, limit: int) -> tuple[list[Record], Sequence[int]]:
+    def _take_from(self, lane: Lane, limit: int) -> list[Record]:
         room = self._max_undone - lane.stay.undone
         first, last = lane.index, min(lane.index + min(limit, room), len(lane.batch))
         lane.index = last
-        offsets = lane.batch.rows.offsets[first:last]
-        lane.stay.delivered_all(offsets)
+        lane.stay.delivered_all(lane.batch.rows.offsets[first:last])
         some = lane.batch.records(first, last)
         if last == len(lane.batch):
             self._end_batch(lane)
-        return some, offsets
+        return some
 
     def _ready(self, lane: Lane) -> bool:
         """Whether the lane has a record to give now; decodes the next batch if need be."""
@@ -324,25 +369,27 @@ class Delivery:
             self._corrupt(lane, error)
             return
         lane.index = 0
-        lane.stay.leader_epoch = reader.leader_epoch
-        lane.position.failures = 0
-        lane.buffered_bytes -= before - reader.size
-        self.buffered_bytes -= before - reader.size
+        lane.stay.read_under(reader.leader_epoch)
+        self._was_read(lane, reader, before)
         if batch is not None:
             fresh = lane.stay.fresh(batch.rows.offsets)
             if fresh:
-                lane.batch = batch if len(fresh) == len(batch) else batch.only(fresh)
+                self._set_batch(lane, batch if len(fresh) == len(batch) else batch.only(fresh))
         if not len(lane.batch):
             self._end_batch(lane)
         self._hungry()
 
     def _end_batch(self, lane: Lane) -> None:
         """All records of a batch are delivered, so what follows it up to the next one is passed."""
-        lane.batch, lane.index = NOTHING, 0
+        self._set_batch(lane, NOTHING)
         if lane.readers:
             lane.stay.passed(lane.readers[0].next_offset)
             if not lane.readers[0].size:
-                lane.readers.popleft()
+                self.held.remove(lane.readers.popleft())
+
+    def _set_batch(self, lane: Lane, batch: RecordBatch) -> None:
+        self.held.decoded += batch.size - lane.batch.size
+        lane.batch, lane.index = batch, 0
 
     def _corrupt(self, lane: Lane, error: CorruptBatchError) -> None:
         """Read the same place again; give up after some times."""
@@ -350,21 +397,22 @@ class Delivery:
         self._forget_buffered(lane)
         position.fetch_offset = lane.stay.position
         position.changed += 1
-        position.failures += 1
+        position.damaged = False
+        position.unreadable += 1
         self._report(PartitionFailed(position.partition, error))
-        if position.failures >= DECODE_TRIES:
+        if position.unreadable >= DECODE_TRIES:
             self._positions.fail(position, error)
+        self._hungry()
 
     def _forget_buffered(self, lane: Lane) -> None:
-        self.buffered_bytes -= lane.buffered_bytes
-        lane.buffered_bytes = 0
+        for reader in lane.readers:
+            self.held.remove(reader)
         lane.readers.clear()
-        lane.batch, lane.index = NOTHING, 0
+        self._set_batch(lane, NOTHING)
 
     # windows
 
-    def made_room(self, stay: Stay) -> None:
-        """A record of this stay is done."""
-        lane = self._lanes.get(stay.partition)
-        if lane is not None and lane.full and stay.undone < self._max_undone:
+    def made_room(self) -> None:
+        """Some records are done."""
+        if any(lane.full and lane.stay.undone < self._max_undone for lane in self._turn):
             self._wake()

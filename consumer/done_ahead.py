@@ -25,23 +25,20 @@ _MAX_BYTES = (MAX_CHARS - len(PREFIX)) * 3 // 4
 _MAX_VARINT_BYTES = 9
 
 
-def merged(ranges: Iterable[Range]) -> list[Range]:
-    """The same offsets in ascending ranges that do not touch."""
-    result: list[Range] = []
-    for start, end in sorted(ranges):
-        if result and start <= result[-1][1]:
-            result[-1] = result[-1][0], max(end, result[-1][1])
-        else:
-            result.append((start, end))
-    return result
+def is_ours(metadata: str) -> bool:
+    """Whether a commit may replace this metadata: it is of this kind, or there is none."""
+    return not metadata or metadata.startswith(PREFIX)
 
 
 def encode(offset: int, ranges: Iterable[Range]) -> str:
-    """Metadata for a commit of ``offset``; the first ranges that fit. Empty when there are none."""
+    """Metadata for a commit of ``offset``; the first ranges that fit. Empty when there are none.
+
+    The ranges ascend and do not overlap; no more are looked at than fit.
+    """
     data = bytearray(_varint(offset))
     before = offset
     written = False
-    for start, end in merged(ranges):
+    for start, end in ranges:
         piece = _varint(start - before) + _varint(end - start)
         if len(data) + len(piece) > _MAX_BYTES:
             break

@@ -8,13 +8,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ..assignors import TopicInfo
-from ..protocol import KafkaError, KohortError
+from ..protocol import ErrorCode, KafkaError, KohortError
 from .backoff import Backoff
 from .by_hand import ByHand
 from .cluster import Cluster
 from .delivery import Delivery
 from .effects import Adopt, Doubt, Effect, Fail, ForgetCoordinator, NeedTopics, Release, Report, Send
-from .errors import BrokerConnectionError, ConsumerClosedError
+from .errors import ConsumerClosedError
 from .events import BrokerUnavailable, Event, PatternMatched, PollIntervalExceeded, TopicMissing
 from .handover import Handover
 from .membership import Membership
@@ -27,10 +27,14 @@ from .weights import tell_weights
 #: Missing topics are looked for at this interval, the others at ``metadata_max_age_ms``.
 MISSING_TOPIC_MS = 1_000
 _IDLE_LOOKS = 3
+_NOT_FOR_US = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
 class Driver:
-    """``settled`` fires after every step. ``handover`` is set by whoever builds both, before ``run``."""
+    """``settled`` fires after every step; ``polled`` is called when a poll that waits has something to say.
+
+    ``handover`` is set by whoever builds both, before ``run``.
+    """
 
     handover: Handover
 
@@ -49,6 +53,7 @@ class Driver:
         settled: Signal,
         report: Callable[[Event], None],
         failed: Callable[[Exception], None],
+        polled: Callable[[], None] = lambda: None,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -62,12 +67,16 @@ class Driver:
         self._settled = settled
         self._report = report
         self._failed = failed
+        self._polled = polled
         self._changed = Signal()
         self._tasks: set[asyncio.Task[None]] = set()
         self._selection = Selection()
         self._wanted: frozenset[str] = frozenset()
         self._led: frozenset[str] = frozenset()
         self._missing: frozenset[str] = frozenset()
+        self._unknown: frozenset[str] = frozenset()
+        #: What is wrong with a topic that this client may not see; polls raise it while that is so.
+        self.topic_error: KafkaError | None = None
         self._look_again = Signal()
         self._look_now = False
         self._prepared = False
@@ -238,7 +247,7 @@ class Driver:
                 known = await self._cluster.metadata(wanted, create=self._create_topics)
             except ConsumerClosedError:
                 return
-            except (BrokerConnectionError, KafkaError) as error:
+            except KohortError as error:
                 self._report(BrokerUnavailable("asking for topics", error))
                 await self._look_again.wait(self._backoff.delay_ms(failures))
                 failures += 1
@@ -257,10 +266,12 @@ class Driver:
             await tell_weights(
                 self._membership.measuring, self._cluster, self._group, self._led, self._report
             )
-            self._membership.topics(self._infos(known), self.now())
+            gone, doubted = self._gone(known)
+            self._membership.topics(self._infos(known), self.now(), gone)
             self.carry_out()
             if not self._look_now:
-                await self._look_again.wait(MISSING_TOPIC_MS if self._missing else self._metadata_max_age_ms)
+                soon = self._missing or doubted
+                await self._look_again.wait(MISSING_TOPIC_MS if soon else self._metadata_max_age_ms)
 
     def _match(self, known: ClusterMetadata) -> None:
         """Subscribe to what matches the pattern now."""
@@ -276,9 +287,29 @@ class Driver:
 
     def _tell_missing(self, known: ClusterMetadata) -> None:
         missing = frozenset(name for name in self._wanted if name not in known.topics)
-        for name in sorted(missing - self._missing):
-            self._report(TopicMissing(name, KafkaError(known.errors.get(name, 3), f"topic {name!r}")))
+        refused = None
+        for name in sorted(missing):
+            error = KafkaError(
+                known.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), f"topic {name!r}"
+            )
+            if error.code in _NOT_FOR_US:
+                refused = refused or error
+            if name not in self._missing:
+                self._report(TopicMissing(name, error))
         self._missing = missing
+        if refused is not None or self.topic_error is not None:
+            self.topic_error = refused
+            self._polled()
+
+    def _gone(self, known: ClusterMetadata) -> tuple[frozenset[str], bool]:
+        """Topics that do not exist, by two answers (a broker may lag); and whether others do not by one."""
+        unknown = frozenset(
+            name
+            for name in self._wanted | self._led
+            if known.errors.get(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        gone, self._unknown = unknown & self._unknown, unknown
+        return gone, gone != unknown
 
     def _infos(self, known: ClusterMetadata) -> dict[str, TopicInfo]:
         infos = {}

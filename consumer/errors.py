@@ -89,3 +89,12 @@ class FatalGroupError(ConsumerError):
 
 class ConsumerClosedError(ConsumerError):
     """The consumer has been closed, or was not started: use it in ``async with`` (or ``with``)."""
+
+
+class ForkedError(ConsumerClosedError):
+    """The consumer is of the process that this one was forked from, with its connections and its loop."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this consumer is of the process that this one was forked from: make one after the fork"
+        )

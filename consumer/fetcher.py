@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
+from ..protocol import MAX_DECOMPRESSED_BYTES, ErrorCode, KafkaError, KohortError, TopicPartition
 from .decode import ChunkReader, end_of_run
 from .errors import ConsumerClosedError
 from .events import BrokerUnavailable, PartitionFailed
 from .fetch_answers import FetchedPartition
 from .fetch_requests import STALE_METADATA
 from .fetch_session import FetchFrom, FetchSession
+from .offset_requests import leader_or_raise
 from .positions import Phase, Position
 from .signal import Signal
 from .start_offsets import Reading, StartOffsets
@@ -41,6 +42,7 @@ class FetchSettings:
     max_wait_ms: int
     prefetch_max_bytes: int
     check_crcs: bool
+    max_batch_bytes: int = MAX_DECOMPRESSED_BYTES
     replica_lease_ms: int = 300_000
 
 
@@ -50,7 +52,9 @@ class Fetcher:
     def __init__(self, reading: Reading, settings: FetchSettings) -> None:
         self._with = reading
         self._settings = settings
-        self._starts = StartOffsets(reading, settings.group, settings.read_committed)
+        self._starts = StartOffsets(
+            reading, settings.group, settings.read_committed, stale=self._metadata_is_stale
+        )
         self._changed = Signal()
         self.sessions: dict[int, FetchSession] = defaultdict(FetchSession)
         self._asked_bytes: dict[int, int] = {}
@@ -58,6 +62,9 @@ class Fetcher:
         self._node_failures: dict[int, int] = defaultdict(int)
         self._node_retry_at: dict[int, float] = {}
         self._metadata_failures = 0
+        #: What met a fault of ours, how often in a row, and when it may begin again.
+        self._faults: dict[str | int, tuple[int, float]] = {}
+        self._leaderless: frozenset[TopicPartition] = frozenset()
 
     def __repr__(self) -> str:
         return f"Fetcher({len(self._busy)} requests under way)"
@@ -83,27 +90,46 @@ class Fetcher:
         now = self._now()
         waits = [p.retry_at for p in self._with.positions if p.retry_at > now]
         waits += [at for at in self._node_retry_at.values() if at > now]
+        waits += [at for _, at in self._faults.values() if at > now]
         return min(waits) - now if waits else None
 
     def _start_what_is_due(self) -> None:
         now = self._now()
         if seeking := self._with.positions.in_phase(Phase.SEEKING, now):
             self._start("committed", lambda: self._starts.find_committed(seeking))
-        if resetting := self._with.positions.in_phase(Phase.RESETTING, now):
-            self._start("reset", lambda: self._starts.reset(resetting))
-        self._look_for_new_leaders(now)
-        if validating := self._with.positions.in_phase(Phase.VALIDATING, now):
-            self._start("validate", lambda: self._starts.validate(validating))
+        self._look_at_metadata(now)
+        for phase, work in ((Phase.RESETTING, self._starts.reset), (Phase.VALIDATING, self._starts.validate)):
+            # each leader by itself: one that does not answer holds up no others
+            for node, positions in self._by_leader(self._with.positions.in_phase(phase, now)).items():
+                self._start(f"{phase.value} at node {node}", partial(work, positions))
         self._start_fetches(now)
 
+    def _by_leader(self, positions: Iterable[Position]) -> dict[int, list[Position]]:
+        """Those without a leader are put off, and the metadata is renewed."""
+        by_node: dict[int, list[Position]] = defaultdict(list)
+        for position in positions:
+            node = self._with.cluster.leader(position.partition)
+            if node is None:
+                self._starts.delay(position)
+                self._metadata_is_stale()
+            else:
+                by_node[node].append(position)
+        return by_node
+
     def _start(self, key: str | int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if key not in self._busy:
+        _, not_before = self._faults.get(key, (0, 0.0))
+        if key not in self._busy and self._now() >= not_before:
             task = self._busy[key] = asyncio.create_task(work(), name=f"kohort fetcher {key}")
             task.add_done_callback(lambda done: self._ended(key, done))
 
     def _ended(self, key: str | int, task: asyncio.Task[None]) -> None:
         del self._busy[key]
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled() or (error := task.exception()) is None:
+            self._faults.pop(key, None)
+        else:
+            # a fault of ours: it may be of one record or answer, and go by
+            failures, _ = self._faults.get(key, (0, 0.0))
+            self._faults[key] = failures + 1, self._now() + self._with.backoff.delay_ms(failures)
             asyncio.get_running_loop().call_exception_handler(
                 {"message": f"kohort fetcher: {key} failed", "exception": error, "task": task}
             )
@@ -111,10 +137,19 @@ class Fetcher:
 
     # fetching
 
-    def _look_for_new_leaders(self, now: float) -> None:
-        """A partition that has a new leader may have lost records: ask before reading on (KIP-320)."""
+    def _look_at_metadata(self, now: float) -> None:
+        """A topic that was made anew has other records, and a partition that has a new leader may have lost
+        some: ask before reading on (KIP-320).
+        """
+        known = self._with.cluster.known
         for position in self._with.positions.in_phase(Phase.READING, now):
-            epoch = self._with.cluster.known.leader_epoch(position.partition)
+            topic_id = known.topic_id(position.partition.topic)
+            if topic_id != position.topic_id and topic_id is not None:
+                before, position.topic_id = position.topic_id, topic_id
+                if before is not None:
+                    self._starts.made_anew(position)
+                    continue
+            epoch = known.leader_epoch(position.partition)
             if epoch > position.checked_epoch:
                 if position.checked_epoch >= 0 and position.leader_epoch >= 0:
                     self._with.positions.validate(position)
@@ -130,21 +165,18 @@ class Fetcher:
     def _wanted(self, now: float) -> tuple[dict[int, list[Position]], bool]:
         """What is to be fetched from which node, and whether other partitions have enough."""
         by_node: dict[int, list[Position]] = defaultdict(list)
-        leaderless, enough = False, False
+        enough = False
+        hungry: list[Position] = []
         for position in self._with.positions.in_phase(Phase.READING, now):
-            if not position.readable:
+            if not position.readable or position.damaged:
                 continue
             if self._has_enough(position):
                 enough = True
-                continue
-            node = self._with.cluster.leader(position.partition)
-            if node is None:
-                leaderless = True
-                self._starts.delay(position)
             else:
-                by_node[self._nearest(position, node, now)].append(position)
-        if leaderless:
-            self._start("metadata", self._renew_metadata)
+                hungry.append(position)
+        for leader, positions in self._by_leader(hungry).items():
+            for position in positions:
+                by_node[self._nearest(position, leader, now)].append(position)
         return by_node, enough
 
     def _nearest(self, position: Position, leader: int, now: float) -> int:
@@ -158,12 +190,12 @@ class Fetcher:
         """How much a request may bring: what prefetching leaves beside the requests to other nodes."""
         settings = self._settings
         others = sum(size for other, size in self._asked_bytes.items() if other != node)
-        room = settings.prefetch_max_bytes - self._with.delivery.buffered_bytes - others
+        room = settings.prefetch_max_bytes - self._with.delivery.held.total - others
         return max(settings.partition_max_bytes, min(settings.max_bytes, room))
 
     def _has_enough(self, position: Position) -> bool:
         buffered = self._with.delivery.buffered(position.partition)
-        whole = self._with.delivery.buffered_bytes
+        whole = self._with.delivery.held.total
         return buffered >= self._settings.partition_max_bytes or (
             buffered > 0 and whole >= self._settings.prefetch_max_bytes
         )
@@ -179,7 +211,7 @@ class Fetcher:
         while positions and await self._fetch_once(node, positions, others_wait):
             self.wake()
             now = self._now()
-            self._look_for_new_leaders(now)
+            self._look_at_metadata(now)
             by_node, others_wait = self._wanted(now)
             positions = by_node.get(node, [])
 
@@ -228,12 +260,13 @@ class Fetcher:
             position.read_replica = -1
         if not failures:
             self._with.report(BrokerUnavailable(f"fetching from node {node}", error))
-        self._start("metadata", self._renew_metadata)
+        self._metadata_is_stale()
 
     def _take_in(self, position: Position, epoch: int, fetched: FetchedPartition) -> None:
         if fetched.error_code:
             self._partition_error(position, fetched)
             return
+        position.failures, position.error = 0, None
         position.high_watermark = fetched.high_watermark
         position.log_start_offset = fetched.log_start_offset
         if fetched.preferred_replica >= 0:
@@ -241,22 +274,21 @@ class Fetcher:
             position.replica_until = self._now() + self._settings.replica_lease_ms
         if not fetched.records:
             return
-        try:
-            end, leader_epoch = end_of_run(fetched.records, position.fetch_offset, position.leader_epoch)
-        except CorruptBatchError as error:
-            self._with.report(PartitionFailed(position.partition, error))
-            self._starts.delay(position)
-            return
+        end, leader_epoch, damage = end_of_run(fetched.records, position.fetch_offset, position.leader_epoch)
         reader = ChunkReader(
             position.partition,
             fetched.records,
             position.fetch_offset,
             aborted=fetched.aborted if self._settings.read_committed else (),
             check_crcs=self._settings.check_crcs,
+            max_batch_bytes=self._settings.max_batch_bytes,
+            damage=damage,
             generation=position.generation,
             epoch=epoch,
         )
         position.fetch_offset, position.leader_epoch = end, leader_epoch
+        position.damaged = damage is not None
+        self._with.positions.had_its_turn(position)
         self._with.delivery.put(reader)
 
     def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
@@ -270,22 +302,36 @@ class Fetcher:
             self._with.positions.out_of_range(position, "the log does not have it")
             self._starts.moved(position)
         elif error.code in _FATAL:
-            self._with.positions.fail(position, error)
-            self._starts.moved(position)
+            self._starts.refused(position, error)
         else:
             if error.code not in STALE_METADATA:
                 self._with.report(PartitionFailed(position.partition, error))
             self._starts.delay(position)
-            self._start("metadata", self._renew_metadata)
+            self._metadata_is_stale()
+
+    def _metadata_is_stale(self) -> None:
+        self._start("metadata", self._renew_metadata)
 
     async def _renew_metadata(self) -> None:
         topics = {p.partition.topic for p in self._with.positions}
         try:
             await self._with.cluster.metadata(topics)
             self._metadata_failures = 0
+            self._tell_leaderless()
         except ConsumerClosedError:
             return
         except KohortError as error:
             self._with.report(BrokerUnavailable("asking for metadata", error))
             self._metadata_failures += 1
         await asyncio.sleep(self._with.backoff.delay_ms(self._metadata_failures) / 1000)
+
+    def _tell_leaderless(self) -> None:
+        """Once, when it begins: the partition may not exist at all."""
+        cluster = self._with.cluster
+        leaderless = {p.partition for p in self._with.positions if cluster.leader(p.partition) is None}
+        for partition in sorted(leaderless - self._leaderless):
+            try:
+                leader_or_raise(cluster, partition)
+            except KafkaError as error:
+                self._with.report(PartitionFailed(partition, error))
+        self._leaderless = frozenset(leaderless)

@@ -1,16 +1,20 @@
-"""Taking partitions over and giving them up, one step after the other and apart from everything else.
+"""Taking partitions over and giving them up: each time a task of its own, in order for each partition.
 
 To give up, in order: stop delivery, wait until what was delivered is done (bounded), tell the user, commit,
 forget. When the group has already gone on without this member there is nothing to wait for and nothing to
-commit: the partitions are lost, and the user is told so. Heartbeats go on meanwhile; they are not run here.
+commit: whatever of this is under way ends at once, the partitions are lost, and the user is told so. What
+hangs with some partitions holds up no others. Heartbeats go on meanwhile; they are not run here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 from ..protocol import TopicPartition
 from .committer import Committer
@@ -48,23 +52,44 @@ class Callbacks:
 
 @dataclass(slots=True)
 class HandoverSettings:
+    """``step_ms`` is the limit of a callback, and of a whole release but for its commit, which has a tenth of
+    it at least and ``commit_ms`` at most.
+    """
+
     drain_ms: float
-    #: Limit of a callback and of the commit.
     step_ms: float
+    commit_ms: float
     auto_commit: bool
+
+
+#: Set in callbacks, and in the threads and tasks that they start: who closes there is waited for by closing.
+in_callback: ContextVar[bool] = ContextVar("in_callback", default=False)
+
+#: A commit has at least this share of ``step_ms``, however much of it the rest of a release took.
+_COMMIT_SHARE = 0.1
+
+
+@dataclass(slots=True, eq=False)
+class _Release:
+    """What membership, or ``give_up_all``, asked for: some givings, of which ``left`` are under way."""
+
+    asked: bool
+    left: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class _Giving:
-    """A Release on its way; ``asked`` by membership, which waits for its end."""
+    """Partitions on their way out together. ``lost``: why the group went on without this member.
+
+    ``told``: whether on_partitions_revoked has come to its end. ``work`` is the part that a loss calls off.
+    """
 
     partitions: tuple[TopicPartition, ...]
-    reason: str
+    release: _Release
     drain_ms: float
-    asked: bool = True
     lost: str | None = None
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
-    finished: asyncio.Event = field(default_factory=asyncio.Event)
+    told: bool = False
+    work: asyncio.Task[None] | None = None
 
 
 class Handover:
@@ -92,14 +117,19 @@ class Handover:
         self._announced = announced
         self._released = released
         self._report = report
-        self._steps: asyncio.Queue[Adopt | _Giving] = asyncio.Queue()
+        #: Every step under way, and the last one of each partition, which the next one waits for.
+        self._steps: set[asyncio.Task[None]] = set()
+        self._last: dict[TopicPartition, asyncio.Task[None]] = {}
         self._giving: list[_Giving] = []
+        self._announcing: set[asyncio.Task[None]] = set()
         #: Waited for by whatever waits for records to be done.
         self.drained = Signal()
         self._closing = False
+        self._failed = asyncio.Event()
+        self._failure: BaseException | None = None
 
     def __repr__(self) -> str:
-        return f"Handover({self._steps.qsize()} steps waiting, {len(self._giving)} releases)"
+        return f"Handover({len(self._steps)} steps under way, {len(self._giving)} of them releases)"
 
     # from membership, at once
 
@@ -109,25 +139,50 @@ class Handover:
         if self._closing:
             return
         self._positions.add(effect.added, effect.generation)
-        self._steps.put_nowait(effect)
+        self._begin(effect.added, self._announce(effect))
 
     def release(self, effect: Release) -> None:
-        """Delivery stops now; the rest follows in turn. A loss also ends the releases that still wait."""
-        partitions = effect.partitions
+        """Delivery stops now. A loss also calls off whatever else is under way: it is of everything."""
         if effect.lost:
-            for other in self._giving:
-                other.lost = other.lost or effect.reason
-                other.gone.set()
-            self.drained.fire()
-        giving = _Giving(partitions, effect.reason, self._settings.drain_ms)
-        giving.lost = effect.reason if effect.lost else None
-        self._give(giving)
+            for giving in self._giving:
+                giving.lost = giving.lost or effect.reason
+                if giving.work is not None:
+                    giving.work.cancel()
+            for announcing in self._announcing:
+                announcing.cancel()
+        lost = effect.reason if effect.lost else None
+        self._give(effect.partitions, self._settings.drain_ms, asked=True, lost=lost)
 
-    def _give(self, giving: _Giving) -> None:
-        self._positions.hold(giving.partitions)
-        self._delivery.drop(giving.partitions)
-        self._giving.append(giving)
-        self._steps.put_nowait(giving)
+    def _give(
+        self, partitions: Iterable[TopicPartition], drain_ms: float, *, asked: bool, lost: str | None = None
+    ) -> None:
+        """Those that wait for something go apart from the others, which need not wait for it."""
+        partitions = tuple(partitions)
+        self._positions.hold(partitions)
+        self._delivery.drop(partitions)
+        apart: dict[asyncio.Task[None] | None, list[TopicPartition]] = defaultdict(list)
+        for partition in partitions:
+            apart[self._last.get(partition)].append(partition)
+        release = _Release(asked, max(1, len(apart)))
+        for together in apart.values() or [()]:
+            giving = _Giving(tuple(together), release, drain_ms, lost)
+            self._giving.append(giving)
+            self._begin(together, self._give_up(giving))
+
+    def _begin(self, partitions: Iterable[TopicPartition], work: Coroutine[Any, Any, None]) -> None:
+        """A step of these partitions, after the ones before it."""
+        before = {step for p in partitions if (step := self._last.get(p)) is not None}
+        step = asyncio.create_task(_after(before, work), name="kohort handover")
+        self._steps.add(step)
+        self._last.update(dict.fromkeys(partitions, step))
+        step.add_done_callback(self._ended)
+
+    def _ended(self, step: asyncio.Task[None]) -> None:
+        self._steps.discard(step)
+        self._last = {partition: last for partition, last in self._last.items() if last is not step}
+        if not step.cancelled() and (error := step.exception()) is not None:
+            self._failure = self._failure or error
+            self._failed.set()
 
     # from the user
 
@@ -156,34 +211,39 @@ class Handover:
     async def give_up_all(self, drain_ms: float, timeout_ms: float) -> bool:
         """For closing: give up everything, cutting short what waits; whether it was in time."""
         self._closing = True
-        for waiting in self._giving:
-            waiting.drain_ms = min(waiting.drain_ms, drain_ms)
-        self.drained.fire()
         leaving = {p for giving in self._giving for p in giving.partitions}
-        rest = tuple(sorted(self._positions.partitions() - leaving))
-        giving = _Giving(rest, "the consumer closes", drain_ms, asked=False)
-        self._give(giving)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                await giving.finished.wait()
-        except TimeoutError:
-            return False
-        return True
+        self._give(sorted(self._positions.partitions() - leaving), drain_ms, asked=False)
+        self.hurry(drain_ms)
+        _, left = await asyncio.wait(self._steps, timeout=max(0.0, timeout_ms) / 1000)
+        return not left
+
+    def hurry(self, drain_ms: float = 0.0) -> None:
+        """Let what is being given up wait no longer than this for records to be done."""
+        for giving in self._giving:
+            giving.drain_ms = min(giving.drain_ms, drain_ms)
+        self.drained.fire()
 
     # the steps
 
     async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            step = await self._steps.get()
-            if isinstance(step, Adopt):
-                await self._announce(step)
-            else:
-                await self._give_up(step)
+        """Until cancelled, which ends the steps as well; a fault of ours in one of them is raised."""
+        try:
+            await self._failed.wait()
+            if self._failure is not None:
+                raise self._failure
+        finally:
+            for step in self._steps:
+                step.cancel()
+            await asyncio.gather(*self._steps, return_exceptions=True)
 
     async def _announce(self, effect: Adopt) -> None:
         self._report(PartitionsAssigned(effect.added, effect.generation))
-        await self._call("on_partitions_assigned", self._callbacks.assigned, effect.added)
+        telling = asyncio.create_task(
+            self._call("on_partitions_assigned", self._callbacks.assigned, effect.added)
+        )
+        self._announcing.add(telling)
+        telling.add_done_callback(self._announcing.discard)
+        await _unless_called_off(telling)
         leaving = {p for giving in self._giving for p in giving.partitions}
         self._positions.hold((p for p in effect.added if p not in leaving), held=False)
         self._announced()
@@ -191,52 +251,41 @@ class Handover:
     async def _give_up(self, giving: _Giving) -> None:
         partitions = giving.partitions
         if partitions and giving.lost is None:
-            await self._wait_until_done(giving)
-        if partitions and giving.lost is None:
-            await self._call("on_partitions_revoked", self._callbacks.revoked, partitions)
-        if partitions and giving.lost is None:
-            lost = await self._commit_unless_lost(giving) if self._settings.auto_commit else None
-            if lost is None:
-                self._report(PartitionsRevoked(partitions, self._tracker.undone_by_partition(partitions)))
-            else:
-                self._report(PartitionsLost(partitions, lost))
+            giving.work = asyncio.create_task(self._in_order(giving), name="kohort release")
+            await _unless_called_off(giving.work)
+        if partitions and giving.lost is not None:
+            self._report(PartitionsLost(partitions, giving.lost))
+            if not giving.told:
+                callback = self._callbacks.lost or self._callbacks.revoked
+                await self._call("on_partitions_lost", callback, partitions)
         elif partitions:
-            self._report(PartitionsLost(partitions, giving.lost or ""))
-            callback = self._callbacks.lost or self._callbacks.revoked
-            await self._call("on_partitions_lost", callback, partitions)
+            self._report(PartitionsRevoked(partitions, self._tracker.undone_by_partition(partitions)))
         for partition in partitions:
             self._tracker.end(partition)
         self._positions.remove(partitions)
         self._giving.remove(giving)
-        giving.finished.set()
-        if giving.asked:
+        giving.release.left -= 1
+        if giving.release.asked and not giving.release.left:
             self._released()
 
-    async def _commit_unless_lost(self, giving: _Giving) -> str | None:
-        """A commit waits for a generation, and a member that is out gets none before this step has ended.
-
-        Why the partitions were lost meanwhile; None where they were not.
-        """
-        done = self._committer.commit_done(giving.partitions, self._settings.step_ms)
-        commit, gone = asyncio.ensure_future(done), asyncio.ensure_future(giving.gone.wait())
-        try:
-            await asyncio.wait({commit, gone}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            gone.cancel()
-            if not commit.done():
-                commit.cancel()
-        # not "await commit", which could not be told from a cancellation of this task
-        await asyncio.wait({commit})
-        if not commit.cancelled():
-            commit.result()
-        return giving.lost
+    async def _in_order(self, giving: _Giving) -> None:
+        """What a loss calls off, at any point of it."""
+        partitions, loop = giving.partitions, asyncio.get_running_loop()
+        began = loop.time()
+        await self._wait_until_done(giving)
+        await self._call("on_partitions_revoked", self._callbacks.revoked, partitions)
+        giving.told = True
+        if self._settings.auto_commit:
+            left_ms = self._settings.step_ms - (loop.time() - began) * 1000
+            left_ms = max(left_ms, self._settings.step_ms * _COMMIT_SHARE)
+            await self._committer.commit_done(partitions, min(left_ms, self._settings.commit_ms))
 
     async def _wait_until_done(self, giving: _Giving) -> None:
         self._report(PartitionsRevoking(giving.partitions, self._tracker.undone(giving.partitions)))
         await self._call("on_partitions_revoking", self._callbacks.revoking, giving.partitions)
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while (undone := self._tracker.first_undone(giving.partitions)) and giving.lost is None:
+        while undone := self._tracker.first_undone(giving.partitions):
             waited_ms = (loop.time() - began) * 1000
             if waited_ms >= giving.drain_ms:
                 self._report(DrainTimedOut(undone, waited_ms))
@@ -248,10 +297,45 @@ class Handover:
     ) -> None:
         if callback is None:
             return
+        inside = in_callback.set(True)
         try:
             async with asyncio.timeout(self._settings.step_ms / 1000):
                 result = callback(partitions)
                 if inspect.isawaitable(result):
                     await result
+        except TimeoutError as error:
+            late = TimeoutError(f"it had not come back after {self._settings.step_ms:.0f} ms")
+            self._report(CallbackFailed(name, error if error.args else late))
+        except asyncio.CancelledError as error:
+            this = asyncio.current_task()
+            if this is None or this.cancelling():
+                raise
+            # the callback awaited something that somebody cancelled: its error, and not our end
+            self._report(CallbackFailed(name, error))
         except Exception as error:
             self._report(CallbackFailed(name, error))
+        finally:
+            in_callback.reset(inside)
+
+
+async def _after(before: Iterable[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
+    try:
+        if waiting := {step for step in before if not step.done()}:
+            await asyncio.wait(waiting)
+    except BaseException:
+        work.close()
+        raise
+    await work
+
+
+async def _unless_called_off(task: asyncio.Task[None]) -> None:
+    """Wait for its end, however that comes; what it raises is raised."""
+    try:
+        # not "await task", where its cancellation could not be told from ours
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        raise
+    if not task.cancelled():
+        task.result()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 
 from ..protocol import TopicPartition
 from .assembly import Parts
@@ -13,9 +11,7 @@ from .config import ConsumerConfig
 from .errors import ConfigError
 from .offset_requests import CommittedOffset
 from .record import Record
-from .tracker import Stay, Tracker
-
-_epoch_of = itemgetter(Record._fields.index("epoch"))
+from .tracker import PartitionSession, Tracker
 
 
 class Marking(ABC):
@@ -25,7 +21,7 @@ class Marking(ABC):
     _parts: Parts | None
     _error: Exception | None
     _tracker: Tracker
-    _stays: Mapping[int, Stay]
+    _sessions: Mapping[int, PartitionSession]
 
     @abstractmethod
     def _running(self, *, closing: bool = False) -> Parts:
@@ -40,45 +36,49 @@ class Marking(ABC):
 
         Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
         """
-        # what mostly happens, in as few steps as can be: the first one that is not done is done
         try:
-            stay, offset = self._stays[record.epoch], record.offset
+            session, offset = self._sessions[record.session_id], record.offset
         except KeyError:
-            pass
+            session = (self._parts or self._running(closing=True)).tracker.session_of(record)
+        if session.first == offset < session.limit:
+            # what mostly happens, in as few steps as can be: the first one that is not done is done
+            session.first = offset + 1
         else:
-            if offset == stay.first and stay.in_line and offset != stay.end and not self._tracker.awaited:
-                stay.first = offset + 1
-                return
-        parts = self._parts or self._running(closing=True)
-        self._was_done(parts, parts.tracker.done(record))
+            session.done(offset)
+        if self._tracker.awaited:
+            self._was_done(self._parts or self._running(closing=True))
 
-    def _was_done(self, parts: Parts, stay: Stay) -> None:
+    def _was_done(self, parts: Parts) -> None:
         if parts.tracker.awaited:
-            parts.delivery.made_room(stay)
+            parts.delivery.made_room()
             parts.handover.record_done()
 
     def done_all(self, records: Iterable[Record]) -> None:
-        """``done`` for each."""
+        """``done`` for each. Raises StaleRecordError for those that are to be delivered elsewhere, once the
+        others are marked.
+        """
         parts = self._parts or self._running(closing=True)
         records = records if isinstance(records, list) else list(records)
         taken = parts.delivery.last_taken
-        if records and records == taken.records:
-            # a record equals itself only: these are what was given together last
-            for stay, offsets in taken.parts:
-                if stay is not self._stays.get(stay.epoch):
-                    parts.tracker.stay_of(next(each for each in records if each.epoch == stay.epoch))
-                stay.done_all(offsets)
-                self._was_done(parts, stay)
-            return
-        for _, run in groupby(records, _epoch_of):
-            self._was_done(parts, parts.tracker.done_run(list(run)))
+        # a record equals itself only: these are what was given together last
+        if records == taken.records and all(self._goes_on(session) for session, _, _ in taken.parts):
+            for session, start, end in taken.parts:
+                session.done_range(start, end)
+            self._was_done(parts)
+        else:
+            stale = parts.tracker.done_all(records)
+            self._was_done(parts)
+            if stale is not None:
+                parts.tracker.session_of(stale)
 
-    def done_offsets(self, epoch: int, offsets: Sequence[int]) -> None:
-        """Records of a stay have been dealt with, by their offsets; nothing happens if it is over."""
-        parts = self._parts or self._running(closing=True)
-        if (stay := self._stays.get(epoch)) is not None:
-            stay.done_all(offsets)
-            self._was_done(parts, stay)
+    def _goes_on(self, session: PartitionSession) -> bool:
+        return session.session_id in self._sessions
+
+    def done_marked(self) -> None:
+        """What other threads have marked done is done; it may have been given up since."""
+        self._tracker.done_marked()
+        if self._tracker.awaited:
+            self._was_done(self._parts or self._running(closing=True))
 
     async def commit(
         self,

@@ -24,7 +24,7 @@ from .effects import Adopt, ForgetCoordinator, NeedTopics, Send
 from .events import AssignmentRefused, BrokerUnavailable, RebalanceCompleted, RebalanceStarted
 from .leader import ANOTHER_ROUND, LISTENING, Led
 from .membership_core import FRESH_TOPICS_MS, GIVE_UP_AFTER_MS, NEXT_ROUND_MS, MembershipCore
-from .refusals import Reaction, reaction
+from .refusals import NO_COORDINATOR_FOR_US, Reaction, reaction
 
 #: Why partitions are given up that the group's leader has for another member.
 MOVES = "moves to another member"
@@ -104,6 +104,9 @@ class Membership(MembershipCore):
         """A Send had no answer: the coordinator cannot be reached, or the connection broke."""
         if request is not self._heart.under_way and request is not self._request:
             return
+        if isinstance(error, KafkaError) and error.code in NO_COORDINATOR_FOR_US:
+            self._fail(error.code)
+            return
         self._emit(ForgetCoordinator())
         doing = request.api_key.name
         self._report(BrokerUnavailable(doing, error))
@@ -120,8 +123,11 @@ class Membership(MembershipCore):
         assert self._releases >= 0, "released more often than asked"
         self.advance(now)
 
-    def topics(self, topics: Mapping[str, TopicInfo], now: float) -> None:
-        """The answer to NeedTopics, or news at any time; as leader this member may ask for a new round."""
+    def topics(self, topics: Mapping[str, TopicInfo], now: float, gone: frozenset[str] = frozenset()) -> None:
+        """The answer to NeedTopics, or news at any time; as leader this member may ask for a new round.
+
+        ``gone`` are topics that certainly do not exist (any more).
+        """
         if self._led is None:
             return
         known = {name: topics[name] for name in self._led.topics if name in topics}
@@ -130,10 +136,14 @@ class Membership(MembershipCore):
             self._assign(self._led, known)
         elif self.state.heartbeats:
             before = self._led_topics
-            self._led_topics = {**(before or {}), **known}
+            left = {name: info for name, info in (before or {}).items() if name not in gone}
+            self._led_topics = {**left, **known}
             changed = sorted(n for n in known if before is not None and known[n] != before.get(n))
+            deleted = sorted(gone & (before or {}).keys())
             if changed:
                 self._ask_rejoin(f"topic {changed[0]} has changed", now, 0.0)
+            elif deleted:
+                self._ask_rejoin(f"topic {deleted[0]} was deleted", now, 0.0)
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
         """OffsetCommit with ``generation`` was answered with a group error."""

@@ -64,20 +64,28 @@ class ClusterMetadata:
         found = topic.partitions.get(partition.partition) if topic else None
         return found.leader_epoch if found is not None else -1
 
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """None while unknown, and where topics have no ids."""
+        found = self.topics.get(topic)
+        return found.topic_id if found is not None else None
+
     def partitions(self, topic: str) -> list[TopicPartition]:
         """All partitions of a topic, by number; empty while the topic is unknown."""
         known = self.topics.get(topic)
         return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
 
     def updated(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
-        """This state with a Metadata response taken in. ``asked`` is None when all topics were asked for."""
+        """This state with a Metadata response taken in. ``asked`` is None when all topics were asked for.
+
+        A broker that lags may tell of a leader that is none any more: the newest leader epoch holds.
+        """
         topics = {} if asked is None else {k: v for k, v in self.topics.items() if k not in asked}
         errors = {} if asked is None else {k: v for k, v in self.errors.items() if k not in asked}
         for row in response.topics:
             if row.error_code:
                 errors[row.name] = row.error_code
             else:
-                topics[row.name] = _topic(row)
+                topics[row.name] = _topic(row, self.topics.get(row.name))
         return ClusterMetadata(
             cluster_id=response.cluster_id,
             controller_id=response.controller_id,
@@ -90,16 +98,16 @@ class ClusterMetadata:
         )
 
 
-def _topic(row: Any) -> TopicMetadata:
-    topic_id = row.topic_id
-    return TopicMetadata(
-        name=row.name,
-        topic_id=topic_id if topic_id and topic_id != _NO_ID else None,
-        partitions={
-            p.partition_index: PartitionMetadata(
-                p.partition_index, p.leader_id, p.leader_epoch, tuple(p.replica_nodes), p.error_code
-            )
-            for p in sorted(row.partitions, key=lambda p: p.partition_index)
-        },
-        internal=row.is_internal,
-    )
+def _topic(row: Any, before: TopicMetadata | None) -> TopicMetadata:
+    topic_id = row.topic_id if row.topic_id and row.topic_id != _NO_ID else None
+    partitions = {
+        p.partition_index: PartitionMetadata(
+            p.partition_index, p.leader_id, p.leader_epoch, tuple(p.replica_nodes), p.error_code
+        )
+        for p in sorted(row.partitions, key=lambda p: p.partition_index)
+    }
+    if before is not None and topic_id is not None and topic_id == before.topic_id:
+        for number, old in before.partitions.items():
+            if number in partitions and 0 <= partitions[number].leader_epoch < old.leader_epoch:
+                partitions[number] = old
+    return TopicMetadata(row.name, topic_id, partitions, row.is_internal)

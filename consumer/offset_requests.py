@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, request_class
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -46,30 +46,51 @@ class EpochEnd:
     offset: int
 
 
+#: Instead of raising what is wrong with some partitions, a call puts it here and answers for the others.
+Errors = dict[TopicPartition, KohortError]
+
+
 async def committed(
-    cluster: Cluster, group: str, partitions: Iterable[TopicPartition] | None, require_stable: bool
+    cluster: Cluster,
+    group: str,
+    partitions: Iterable[TopicPartition] | None,
+    require_stable: bool,
+    errors: Errors | None,
 ) -> dict[TopicPartition, CommittedOffset]:
     """See Cluster.committed."""
     body = _offset_fetch(group, None if partitions is None else set(partitions), require_stable)
-    return await cluster.at_coordinator(group, lambda: _committed_once(cluster, group, body))
+
+    async def attempt() -> dict[TopicPartition, CommittedOffset]:
+        found, refused = await _committed_once(cluster, group, body)
+        if refused and errors is None:
+            raise next(iter(refused.values()))
+        if errors is not None:
+            errors.update(refused)
+        return found
+
+    return await cluster.at_coordinator(group, attempt)
 
 
-async def _committed_once(cluster: Cluster, group: str, body: Any) -> dict[TopicPartition, CommittedOffset]:
+async def _committed_once(
+    cluster: Cluster, group: str, body: Any
+) -> tuple[dict[TopicPartition, CommittedOffset], Errors]:
     response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
     row = response.groups[0] if response.groups else response
     if row.error_code:
         raise KafkaError(row.error_code, f"reading the offsets of group {group!r}")
-    found = {}
+    found, refused = {}, {}
     for topic in row.topics:
         for p in topic.partitions:
             partition = TopicPartition(topic.name, p.partition_index)
             if p.error_code:
-                raise KafkaError(p.error_code, f"reading the offset of {partition} in group {group!r}")
-            if p.committed_offset >= 0:
+                refused[partition] = KafkaError(
+                    p.error_code, f"reading the offset of {partition} in group {group!r}"
+                )
+            elif p.committed_offset >= 0:
                 found[partition] = CommittedOffset(
                     p.committed_offset, p.committed_leader_epoch, p.metadata or ""
                 )
-    return found
+    return found, dict(refused)
 
 
 def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
@@ -142,50 +163,92 @@ async def commit_once(
 
 
 async def list_offsets(
-    cluster: Cluster, at: Mapping[TopicPartition, int], read_committed: bool
+    cluster: Cluster, at: Mapping[TopicPartition, int], read_committed: bool, errors: Errors | None
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
     """See Cluster.list_offsets."""
-    found: dict[TopicPartition, OffsetAndTimestamp] = {}
-    stale = False
 
-    async def attempt() -> None:
-        nonlocal stale
-        missing = {partition: when for partition, when in at.items() if partition not in found}
-        if stale or any(cluster.leader(partition) is None for partition in missing):
-            await cluster.metadata({partition.topic for partition in missing})
-        stale = True
-        await _ask_leaders(cluster, missing, read_committed, found)
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        return await _list_offsets_of(cluster, node, part, read_committed)
 
-    if at:
-        await cluster.retrying(attempt)
-    return {partition: found[partition] for partition in at}
+    rows = await _ask_leaders(cluster, at, ask, "listing offsets of", errors)
+    return {p: OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch) for p, row in rows.items()}
 
 
 async def epoch_ends(
-    cluster: Cluster, epochs: Mapping[TopicPartition, int]
+    cluster: Cluster, epochs: Mapping[TopicPartition, int], errors: Errors | None
 ) -> dict[TopicPartition, EpochEnd]:
     """See Cluster.epoch_ends."""
-    found: dict[TopicPartition, EpochEnd] = {}
+
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        return await _epoch_ends_of(cluster, node, part)
+
+    rows = await _ask_leaders(cluster, epochs, ask, "asking where a leader epoch ends of", errors)
+    return {partition: EpochEnd(row.leader_epoch, row.end_offset) for partition, row in rows.items()}
+
+
+async def _ask_leaders(
+    cluster: Cluster,
+    wanted: Mapping[TopicPartition, int],
+    ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
+    doing: str,
+    errors: Errors | None,
+) -> dict[TopicPartition, Any]:
+    """A row of an answer for each partition: for all, after some tries; or for some, with ``errors``."""
+    found: dict[TopicPartition, Any] = {}
     stale = False
 
-    async def attempt() -> None:
+    async def attempt() -> Errors:
         nonlocal stale
-        missing = {partition: epoch for partition, epoch in epochs.items() if partition not in found}
+        missing = {partition: what for partition, what in wanted.items() if partition not in found}
         if stale or any(cluster.leader(partition) is None for partition in missing):
             await cluster.metadata({partition.topic for partition in missing})
         stale = True
-        by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
-        for partition, epoch in missing.items():
-            by_node[leader_or_raise(cluster, partition)][partition] = epoch
-        for node, part in by_node.items():
-            for partition, row in (await _epoch_ends_of(cluster, node, part)).items():
-                if row.error_code:
-                    raise KafkaError(row.error_code, f"asking where a leader epoch of {partition} ends")
-                found[partition] = EpochEnd(row.leader_epoch, row.end_offset)
+        return await _ask_once(cluster, missing, ask, doing, found)
 
-    if epochs:
-        await cluster.retrying(attempt)
-    return found
+    async def attempt_for_all() -> None:
+        for error in (await attempt()).values():
+            raise error
+
+    if wanted and errors is None:
+        await cluster.retrying(attempt_for_all)
+    elif wanted and errors is not None:
+        errors.update(await attempt())
+    return {partition: found[partition] for partition in wanted if partition in found}
+
+
+async def _ask_once(
+    cluster: Cluster,
+    wanted: Mapping[TopicPartition, int],
+    ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
+    doing: str,
+    found: dict[TopicPartition, Any],
+) -> Errors:
+    """Adds to ``found``; what is wrong with the others."""
+    errors: Errors = {}
+    by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+    for partition, what in wanted.items():
+        try:
+            by_node[leader_or_raise(cluster, partition)][partition] = what
+        except KafkaError as error:
+            errors[partition] = error
+    answers = await asyncio.gather(
+        *(ask(node, part) for node, part in by_node.items()), return_exceptions=True
+    )
+    for part, answer in zip(by_node.values(), answers, strict=True):
+        if isinstance(answer, KohortError):
+            errors.update(dict.fromkeys(part, answer))
+            continue
+        if isinstance(answer, BaseException):
+            raise answer
+        for partition in part:
+            row = answer.get(partition)
+            if row is None:
+                errors[partition] = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {partition}")
+            elif row.error_code:
+                errors[partition] = KafkaError(row.error_code, f"{doing} {partition}")
+            else:
+                found[partition] = row
+    return errors
 
 
 async def _epoch_ends_of(
@@ -211,35 +274,6 @@ async def _epoch_ends_of(
         for topic in response.topics
         for row in topic.partitions
     }
-
-
-async def _ask_leaders(
-    cluster: Cluster,
-    at: Mapping[TopicPartition, int],
-    read_committed: bool,
-    found: dict[TopicPartition, OffsetAndTimestamp],
-) -> None:
-    by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
-    for partition, when in at.items():
-        by_node[leader_or_raise(cluster, partition)][partition] = when
-    answers = await asyncio.gather(
-        *(_list_offsets_of(cluster, node, part, read_committed) for node, part in by_node.items()),
-        return_exceptions=True,
-    )
-    failure: BaseException | None = None
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            failure = answer
-            continue
-        for partition, row in answer.items():
-            if row.error_code:
-                failure = KafkaError(row.error_code, f"listing offsets of {partition}")
-            else:
-                found[partition] = OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
-    if failure is not None:
-        raise failure
-    if left := [partition for partition in at if partition not in found]:
-        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {left[0]}")
 
 
 def leader_or_raise(cluster: Cluster, partition: TopicPartition) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,9 +10,9 @@ from enum import StrEnum
 from .address import Address
 from .backoff import Backoff
 from .connection import Connection
-from .errors import BrokerConnectionError
+from .errors import AuthenticationError, BrokerConnectionError
 
-#: Opens a connection or raises BrokerConnectionError.
+#: Opens a connection or raises BrokerConnectionError, or AuthenticationError.
 Opener = Callable[[Address], Awaitable[Connection]]
 
 
@@ -84,14 +83,14 @@ class ConnectionPool:
     async def _connect(self, address: Address) -> Connection:
         failures = self._failures.get(address)
         if failures is not None:
-            await asyncio.sleep(max(0.0, failures.not_before - time.monotonic()))
+            await asyncio.sleep(max(0.0, failures.not_before - asyncio.get_running_loop().time()))
         try:
             connection = await self._opener(address)
-        except BrokerConnectionError:
+        except (BrokerConnectionError, AuthenticationError):
             failures = self._failures.setdefault(address, _Failures())
             delay_ms = self._backoff.delay_ms(failures.count)
             failures.count += 1
-            failures.not_before = time.monotonic() + delay_ms / 1000
+            failures.not_before = asyncio.get_running_loop().time() + delay_ms / 1000
             raise
         self._failures.pop(address, None)
         return connection

@@ -7,6 +7,7 @@ been cut before it, and again whenever its leader changes) to *reading*; *failed
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -60,7 +61,14 @@ class Position:
     held: bool = False
     retry_at: float = 0.0
     failures: int = 0
+    #: How often in a row its bytes could not be read; whether what was fetched last ends in such bytes, so
+    #: that nothing behind them can be asked for.
+    unreadable: int = 0
+    damaged: bool = False
+    #: Polls raise it. In a phase other than FAILED what was refused is tried again.
     error: Exception | None = None
+    #: Of the topic that it was read in; None where topics have none.
+    topic_id: uuid.UUID | None = None
     reset: Reset | None = None
     reset_to: int = LATEST
     high_watermark: int = -1
@@ -140,11 +148,11 @@ class Positions:
         position = self._all.get(partition)
         if position is None or position.phase is not Phase.SEEKING:
             return
-        position.committed = committed
         if committed is None:
             self._start_reset(position, Reset(None, "nothing is committed"))
         else:
             self._read_from(position, committed.offset)
+            position.committed = committed
             position.leader_epoch = committed.leader_epoch
             if committed.leader_epoch >= 0:
                 if committed.leader_epoch == leader_epoch:
@@ -167,14 +175,20 @@ class Positions:
         self._read_from(position, offset)
         return reset
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read on at an offset; at EARLIEST or LATEST (negative) at that end. KeyError if not assigned."""
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
+        """Read on at an offset; at EARLIEST or LATEST (negative) at that end. KeyError if not assigned.
+
+        An offset that was reached in a known leader epoch is validated first.
+        """
         position = self._all[partition]
         if offset in (EARLIEST, LATEST):
             position.reset_to = offset
             self._to_reset(position, Reset(None, "asked for by seek"))
         else:
             self._read_from(position, offset)
+            position.leader_epoch = leader_epoch
+            if leader_epoch >= 0:
+                self.validate(position)
 
     def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
         """Read on at the first record that is not older. KeyError if not assigned."""
@@ -199,6 +213,7 @@ class Positions:
         """It is."""
         position.phase = Phase.READING
         position.failures = 0
+        position.error = None
 
     def cut_at(self, position: Position, offset: int) -> None:
         """It is not: the log was cut at, or just behind, this offset."""
@@ -216,10 +231,21 @@ class Positions:
         position.phase = Phase.FAILED
         self._disturb(position)
 
+    def refuse(self, position: Position, error: Exception) -> bool:
+        """It may not be read now; polls raise this until it may. Whether that is news."""
+        news = position.error is None
+        position.error = error
+        return news
+
     def first_error(self) -> Exception | None:
-        """Of a partition that failed and is neither paused nor being given up."""
-        failed = (p.error for p in self._all.values() if p.phase is Phase.FAILED and not (p.paused or p.held))
-        return next(failed, None)
+        """Of a partition that failed or is refused, and is neither paused nor being given up."""
+        errors = (p.error for p in self._all.values() if p.error is not None and not (p.paused or p.held))
+        return next(errors, None)
+
+    def had_its_turn(self, position: Position) -> None:
+        """Data of it came: the others are asked for first from now on."""
+        if self._all.get(position.partition) is position:
+            self._all[position.partition] = self._all.pop(position.partition)
 
     def _start_reset(self, position: Position, reset: Reset) -> None:
         if self._policy == "fail":
@@ -235,17 +261,21 @@ class Positions:
         position.reset = reset
         position.phase = Phase.RESETTING
         position.error = None
+        position.damaged = False
         self._disturb(position)
 
     def _read_from(self, position: Position, offset: int) -> None:
         position.fetch_offset = offset
+        # a commit is not what reading starts from when it goes on elsewhere, be it at the same offset
+        position.committed = None
         position.leader_epoch = -1
         position.unasked = False
         position.read_replica = -1
         position.phase = Phase.READING
         position.reset = None
         position.error = None
-        position.failures = 0
+        position.failures = position.unreadable = 0
+        position.damaged = False
         position.retry_at = 0.0
         self._disturb(position)
 

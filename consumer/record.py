@@ -22,19 +22,24 @@ class _Fields(NamedTuple):
     value: bytes | None
     headers: Headers = ()
     generation: int = -1
-    epoch: int = 0
+    session_id: int = 0
 
 
 class Record(_Fields):
     """One record. ``key`` and ``value`` are None for null; times are in milliseconds since 1970.
 
-    ``generation`` is the group's generation when it was delivered (-1 outside a group). ``epoch`` numbers the
-    stays of the partition with this consumer: ``done`` is refused for a record of an earlier stay. A record
-    equals itself only: what is delivered again is another one.
+    ``generation`` is the group's generation when it was delivered (-1 outside a group). ``session_id``
+    is that of the partition's session with the consumer that delivered it: ``done`` is refused for a record of
+    an earlier one, or of another consumer. A record equals itself only: what is delivered again is another one.
     """
 
     # a tuple underneath, since nothing else is made as quickly by the hundred thousand
     __slots__ = ()
+
+    @property
+    def epoch(self) -> int:
+        """The name that ``session_id`` had before."""
+        return self.session_id
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -104,12 +109,15 @@ class Rows(NamedTuple):
 
 
 class RecordBatch:
-    """Records of one partition, each made when it is asked for."""
+    """Records of one partition, each made when it is asked for. ``size``: about so many bytes of memory."""
 
-    __slots__ = ("_epoch", "_generation", "_partition", "rows")
+    __slots__ = ("_epoch", "_generation", "_partition", "rows", "size")
 
-    def __init__(self, partition: TopicPartition, rows: Rows, generation: int = -1, epoch: int = 0) -> None:
+    def __init__(
+        self, partition: TopicPartition, rows: Rows, generation: int = -1, epoch: int = 0, size: int = 0
+    ) -> None:
         self.rows = rows
+        self.size = size
         self._partition = partition
         self._generation = generation
         self._epoch = epoch
@@ -122,7 +130,7 @@ class RecordBatch:
 
     def only(self, places: Sequence[int]) -> RecordBatch:
         """With the records in these places."""
-        return RecordBatch(self._partition, self.rows.at(places), self._generation, self._epoch)
+        return RecordBatch(self._partition, self.rows.at(places), self._generation, self._epoch, self.size)
 
     @property
     def topic(self) -> str:

@@ -46,6 +46,10 @@ _OWN: dict[ApiKey, dict[ErrorCode, Reaction]] = {
 }
 
 
+#: Answers to FindCoordinator that trying again does not change.
+NO_COORDINATOR_FOR_US = frozenset({_E.GROUP_AUTHORIZATION_FAILED, _E.INVALID_GROUP_ID})
+
+
 def reaction(api_key: ApiKey, code: ErrorCode) -> Reaction:
     """How to go on after ``code`` in the answer to this API."""
     own = _OWN.get(api_key, {}).get(code) or _COMMON.get(code)
@@ -77,7 +81,10 @@ def fatal_text(code: ErrorCode, group: str, instance_id: str | None) -> str:
         case ErrorCode.GROUP_MAX_SIZE_REACHED:
             return f"group {group!r} is full: raise the broker's group.max.size or run fewer members"
         case ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            return f"the broker does not allow this client to read in group {group!r}"
+            return (
+                f"the broker does not allow this client to read in group {group!r}: give its principal the "
+                "operations Read and Describe on the group"
+            )
         case ErrorCode.INVALID_GROUP_ID:
             return f"the broker refuses the group id {group!r}"
         case _:

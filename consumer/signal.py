@@ -11,10 +11,11 @@ class Signal:
     __slots__ = ("waiters",)
 
     def __init__(self) -> None:
-        self.waiters: set[asyncio.Future[None]] = set()
+        # in the order in which they came
+        self.waiters: dict[asyncio.Future[None], None] = {}
 
     def fire(self) -> None:
-        waiters, self.waiters = self.waiters, set()
+        waiters, self.waiters = self.waiters, {}
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -22,12 +23,12 @@ class Signal:
     async def wait(self, timeout_ms: float | None = None) -> bool:
         """Whether it fired before the time was up (None: no limit)."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.waiters.add(waiter)
+        self.waiters[waiter] = None
         try:
             async with asyncio.timeout(None if timeout_ms is None else max(timeout_ms, 0.0) / 1000):
                 await waiter
         except TimeoutError:
             return False
         finally:
-            self.waiters.discard(waiter)
+            self.waiters.pop(waiter, None)
         return True

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from ..protocol import KafkaError, KohortError, TopicPartition, UnsupportedVersionError
+from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
+from . import done_ahead
 from .backoff import Backoff
 from .cluster import Cluster
 from .delivery import Delivery
 from .errors import ConsumerClosedError, LogTruncatedError
 from .events import BrokerUnavailable, Event, LogTruncated, OffsetReset, PartitionFailed
-from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd
+from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, Errors
 from .positions import Phase, Position, Positions
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,23 @@ class Reading:
     polled: Callable[[], None]
 
 
-class StartOffsets:
-    """``group``: "" for none."""
+#: A right that is missing may be given: what is refused so is asked for again.
+REFUSALS = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED})
 
-    def __init__(self, reading: Reading, group: str, read_committed: bool) -> None:
+
+class StartOffsets:
+    """``group``: "" for none. ``stale`` is called when the metadata may be."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        group: str,
+        read_committed: bool,
+        *,
+        stale: Callable[[], None] = lambda: None,
+    ) -> None:
         self._with = reading
+        self._stale = stale
         self._group = group
         self._read_committed = read_committed
 
@@ -47,39 +62,50 @@ class StartOffsets:
 
     async def find_committed(self, seeking: list[Position]) -> None:
         """Ask for the committed offsets of these."""
-        found = await self._guarded(seeking, "asking for committed offsets", lambda: self._committed(seeking))
+        errors: Errors = {}
+        found = await self._guarded(
+            seeking, "asking for committed offsets", errors, lambda: self._committed(seeking, errors)
+        )
         if found is None:
             return
         for position in seeking:
+            if position.partition in errors:
+                continue
             if self._with.positions.get(position.partition) is position and position.phase is Phase.SEEKING:
                 partition = position.partition
                 epoch = self._with.cluster.known.leader_epoch(partition)
-                self._with.positions.found_committed(partition, found.get(partition), epoch)
+                self._with.positions.found_committed(partition, _certain(found.get(partition)), epoch)
                 self.moved(position)
 
-    async def _committed(self, seeking: list[Position]) -> dict[TopicPartition, CommittedOffset]:
+    async def _committed(
+        self, seeking: list[Position], errors: Errors
+    ) -> dict[TopicPartition, CommittedOffset]:
         if not self._group:
             return {}
-        return await self._with.cluster.committed(self._group, [p.partition for p in seeking])
+        partitions = [p.partition for p in seeking]
+        return await self._with.cluster.committed(self._group, partitions, errors=errors)
 
     # resets
 
     async def reset(self, resetting: list[Position]) -> None:
         """Ask the logs where these go on."""
+        errors: Errors = {}
         at = {p.partition: p.reset_to for p in resetting}
         before = {p.partition: p.changed for p in resetting}
         missed = [p.partition for p in resetting if p.reset is not None and p.reset.asked is not None]
 
         async def ask() -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
-            return await self._offsets_at(at), await self._ranges(missed)
+            return await self._offsets_at(at, errors), await self._ranges(missed)
 
-        answer = await self._guarded(resetting, "resetting offsets", ask)
+        answer = await self._guarded(resetting, "resetting offsets", errors, ask)
         if answer is None:
             return
         found, ranges = answer
         for position in resetting:
             partition = position.partition
             if self._with.positions.get(partition) is not position or position.changed != before[partition]:
+                continue
+            if partition not in found:
                 continue
             reset = self._with.positions.reset_found(position, found[partition])
             if reset is not None:
@@ -90,26 +116,29 @@ class StartOffsets:
 
     async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
         """What the logs hold, in words, for the reason of a reset."""
-        starts = await self._with.cluster.list_offsets(dict.fromkeys(partitions, EARLIEST))
-        ends = await self._with.cluster.list_offsets(dict.fromkeys(partitions, LATEST))
-        return {p: f": it starts at {starts[p].offset} and ends at {ends[p].offset}" for p in partitions}
+        unknown: Errors = {}
+        starts = await self._with.cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=unknown)
+        ends = await self._with.cluster.list_offsets(dict.fromkeys(starts, LATEST), errors=unknown)
+        return {p: f": it starts at {starts[p].offset} and ends at {ends[p].offset}" for p in ends}
 
-    async def _offsets_at(self, at: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def _offsets_at(self, at: dict[TopicPartition, int], errors: Errors) -> dict[TopicPartition, int]:
         """Offsets by time; the end of the log where no record is that late."""
-        found = await self._with.cluster.list_offsets(at, read_committed=self._read_committed)
+        committed, listed = self._read_committed, self._with.cluster.list_offsets
+        found = await listed(at, read_committed=committed, errors=errors)
         none = {partition: LATEST for partition, row in found.items() if row.offset < 0}
-        ends = await self._with.cluster.list_offsets(none, read_committed=self._read_committed)
-        return {partition: ends.get(partition, row).offset for partition, row in found.items()}
+        ends = await listed(none, read_committed=committed, errors=errors)
+        return {p: ends.get(p, row).offset for p, row in found.items() if p not in errors}
 
     # cut logs
 
     async def validate(self, validating: list[Position]) -> None:
         """Ask the leaders whether their logs still are the ones that were read (KIP-320)."""
-        epochs = {p.partition: p.leader_epoch for p in validating}
+        epochs = {p.partition: max(p.leader_epoch, self._read_under(p)) for p in validating}
         before = {p.partition: p.changed for p in validating}
         known = {p: self._with.cluster.known.leader_epoch(p) for p in epochs}
+        errors: Errors = {}
         ends = await self._guarded(
-            validating, "asking where leader epochs end", lambda: self._epoch_ends(epochs)
+            validating, "asking where leader epochs end", errors, lambda: self._epoch_ends(epochs, errors)
         )
         if ends is None:
             return
@@ -117,24 +146,39 @@ class StartOffsets:
             partition = position.partition
             if self._with.positions.get(partition) is not position or position.changed != before[partition]:
                 continue
+            if partition in errors:
+                continue
             position.checked_epoch = known[partition]
             end = ends.get(partition)
             if end is not None and end.offset < position.fetch_offset:
-                self._truncated(position, end)
+                self._truncated(position, epochs[partition], end)
             else:
                 self._with.positions.valid(position)
             self.moved(position, goes_on=True)
+            # what is said to be done beyond the commit may be of the part that was cut, while the commit is not
+            self._with.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
 
-    async def _epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    def _read_under(self, position: Position) -> int:
+        """The highest leader epoch under which the partition was read."""
+        session = self._with.delivery.session(position.partition)
+        return -1 if session is None else session.leader_epoch
+
+    async def _epoch_ends(
+        self, epochs: dict[TopicPartition, int], errors: Errors
+    ) -> dict[TopicPartition, EpochEnd]:
         try:
-            return await self._with.cluster.epoch_ends(epochs)
+            found = await self._with.cluster.epoch_ends(epochs, errors=errors)
         except UnsupportedVersionError:
             # brokers before Kafka 2.1 cannot say, and nobody could ask them before
             return {}
+        for partition, error in list(errors.items()):
+            if isinstance(error, UnsupportedVersionError):
+                del errors[partition]
+        return found
 
-    def _truncated(self, position: Position, end: EpochEnd) -> None:
+    def _truncated(self, position: Position, epoch: int, end: EpochEnd) -> None:
         """What was read is not in the log any more: go on where it was cut, or as the policy is."""
-        partition, asked, epoch = position.partition, position.fetch_offset, position.leader_epoch
+        partition, asked = position.partition, position.fetch_offset
         if self._with.positions.fails_without_offset:
             self._with.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
             return
@@ -143,46 +187,88 @@ class StartOffsets:
             self._with.delivery.drop([partition])
             return
         # what was fetched and not delivered may be gone as well; what was delivered is where it was, or gone
-        stay = self._with.delivery.delivered_to(partition)
-        offset = end.offset if stay is None else min(end.offset, stay)
-        self._with.positions.cut_at(position, offset)
+        delivered = self._with.delivery.delivered_to(partition)
+        offset = end.offset if delivered is None else min(end.offset, delivered)
+        session = self._with.delivery.session(partition)
+        # a session with records from behind the cut is over: what it has not done before it is read again
+        again = offset if session is None or delivered == offset else min(offset, session.committable)
+        self._with.positions.cut_at(position, again)
+        position.leader_epoch = end.leader_epoch
         self._with.delivery.cut(position)
         self._with.report(LogTruncated(partition, asked, epoch, offset))
+
+    def made_anew(self, position: Position) -> None:
+        """The topic was deleted and made anew: what was read is of another log."""
+        self._with.delivery.end(position.partition)
+        self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")
+        self.moved(position)
 
     # what they share
 
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """The position is in another phase: start delivery, or say why there is none."""
-        if position.phase is Phase.READING and not (goes_on and self._with.delivery.has(position.partition)):
+        delivery = self._with.delivery
+        there = delivery.has(position.partition) or delivery.gives_up(position)
+        if position.phase is Phase.READING and not (goes_on and there):
             self._with.delivery.start(position, moved_by_reset=moved_by_reset)
         if position.phase is Phase.FAILED and position.error is not None:
             self._with.report(PartitionFailed(position.partition, position.error))
         self._with.polled()
 
     async def _guarded(
-        self, positions: list[Position], doing: str, call: Callable[[], Awaitable[Any]]
-    ) -> Any | None:
-        """The call's answer; None after an error, which is reported and delays these partitions."""
+        self,
+        positions: list[Position],
+        doing: str,
+        errors: Errors,
+        call: Callable[[], Awaitable[T]],
+    ) -> T | None:
+        """The call's answer, None after an error; what is in ``errors`` then is reported, and put off."""
+        answer = None
         try:
-            return await call()
+            answer = await call()
         except ConsumerClosedError:
             return None
         except KohortError as error:
-            for position in positions:
-                self.delay(position)
-            if isinstance(error, KafkaError) and not error.retriable:
-                for position in positions:
-                    self._with.positions.fail(position, error)
-                    self.moved(position)
-            else:
-                self._with.report(BrokerUnavailable(doing, error))
-            return None
+            errors.update({position.partition: error for position in positions})
+        told: set[str] = set()
+        for position in positions:
+            wrong = errors.get(position.partition)
+            if wrong is None or self._with.positions.get(position.partition) is not position:
+                continue
+            if isinstance(wrong, KafkaError) and not wrong.retriable:
+                self.refused(position, wrong)
+                continue
+            self.delay(position)
+            if str(wrong) not in told:
+                told.add(str(wrong))
+                self._with.report(BrokerUnavailable(doing, wrong))
+        if errors:
+            self._stale()
+        return answer
+
+    def refused(self, position: Position, error: KafkaError) -> None:
+        """Trying again does not help: not at all, or not until somebody gives us the right."""
+        if error.code not in REFUSALS:
+            self._with.positions.fail(position, error)
+            self.moved(position)
+            return
+        self.delay(position)
+        if self._with.positions.refuse(position, error):
+            self._with.report(PartitionFailed(position.partition, error))
+        self._with.polled()
 
     def delay(self, position: Position) -> None:
         """Leave it alone for a while."""
         now = asyncio.get_running_loop().time() * 1000
         position.retry_at = now + self._with.backoff.delay_ms(position.failures)
         position.failures += 1
+
+
+def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
+    """Without what is done beyond it, where no leader can say whether its log still is the one that was read."""
+    if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
+        return committed
+    return replace(committed, metadata="")
 
 
 def _policy_name(reset_to: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
@@ -82,23 +81,24 @@ class LoopWatch:
 
     async def run(self) -> None:
         """Until cancelled."""
-        self._last = time.monotonic()
+        clock = asyncio.get_running_loop().time
+        self._last = clock()
         watcher = threading.Thread(
-            target=self._look, args=(threading.get_ident(),), name="kohort loop watch", daemon=True
+            target=self._look, args=(threading.get_ident(), clock), name="kohort loop watch", daemon=True
         )
         watcher.start()
         try:
             while True:
                 await asyncio.sleep(self._beat_s)
-                late = time.monotonic() - self._last - self._beat_s
-                self._last = time.monotonic()
+                late = clock() - self._last - self._beat_s
+                self._last = clock()
                 if late > self._late_s:
                     self._blocked(late * 1000, self._seen)
                 self._seen = ""
         finally:
             self._ended.set()
 
-    def _look(self, loop_thread: int) -> None:
+    def _look(self, loop_thread: int, clock: Callable[[], float]) -> None:
         while not self._ended.wait(self._beat_s):
-            if not self._seen and time.monotonic() - self._last > self._late_s:
+            if not self._seen and clock() - self._last > self._late_s:
                 self._seen = of_thread(loop_thread)

@@ -19,7 +19,7 @@ def unpacked(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
     if header.codec == Codec.NONE:
         return bytes(payload)
     try:
-        return bytes(decompress(header.codec, payload, PROMPT_BYTES))
+        return bytes(decompress(header.codec, payload, min(PROMPT_BYTES, decompressed_limit(len(payload)))))
     except GrownTooLargeError:
         if decompressed_limit(len(payload)) <= PROMPT_BYTES:
             raise

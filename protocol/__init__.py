@@ -16,7 +16,7 @@ from ._batch import (
     verify_batch,
     write_varint,
 )
-from ._compression import compress, decompress, decompressed_limit
+from ._compression import MAX_DECOMPRESSED_BYTES, compress, compress_batch, decompress, decompressed_limit
 from ._context import ANONYMOUS, RequestContext
 from ._errors import (
     BrokenOffBatchError,
@@ -68,6 +68,7 @@ __all__ = [
     "BATCH_OVERHEAD",
     "GROUP_HISTORY_FEATURE",
     "LENGTH_PREFIX",
+    "MAX_DECOMPRESSED_BYTES",
     "MAX_FRAME_BYTES",
     "MAX_HOT_BYTES",
     "SUBSCRIPTION_VERSION",
@@ -104,6 +105,7 @@ __all__ = [
     "api_for",
     "build_batch",
     "compress",
+    "compress_batch",
     "decode_assignment",
     "decode_request",
     "decode_request_header",

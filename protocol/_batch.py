@@ -234,6 +234,15 @@ def build_batch(
     return out
 
 
+def with_payload(batch: bytes | bytearray, codec: int, payload: bytes) -> bytearray:
+    """An uncompressed batch with its records replaced by what a codec made of them."""
+    out = bytearray(batch[:BATCH_OVERHEAD]) + payload
+    _LENGTH.pack_into(out, _LENGTH_AT, len(out) - _LOG_OVERHEAD)
+    out[_ATTRIBUTES_AT + 1] |= codec
+    _write_crc(out, 0)
+    return out
+
+
 def write_varint(out: bytearray, value: int) -> None:
     """Append a zigzag varint (32 or 64 bit signed)."""
     value = (value << 1) ^ (value >> 63)

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 
-from ._batch import Codec
+from ._batch import BATCH_OVERHEAD, Codec, with_payload
 from ._errors import BrokenOffBatchError, CorruptBatchError, GrownTooLargeError
 
 #: Most bytes that a batch may grow to, and most bytes out of one byte in.
@@ -80,6 +80,13 @@ def compress(codec: int, records: bytes) -> bytes:
     raise ValueError(f"codec {codec} is not assigned")
 
 
+def compress_batch(batch: bytes | bytearray, codec: int) -> bytes | bytearray:
+    """The same batch compressed; as it was, where that does not make it smaller."""
+    payload = compress(codec, bytes(batch[BATCH_OVERHEAD:]))
+    smaller = len(payload) < len(batch) - BATCH_OVERHEAD
+    return with_payload(batch, codec, payload) if smaller else batch
+
+
 def _lz4_frame(records: bytes) -> bytes:
     import cramjam
 
@@ -94,16 +101,18 @@ def _lz4_frame(records: bytes) -> bytes:
     return bytes(out + _LZ4_BLOCK_LENGTH.pack(0))
 
 
-def decompress(codec: int, payload: Bytes, most_bytes: int = MAX_DECOMPRESSED_BYTES) -> Bytes:
+def decompress(codec: int, payload: Bytes, limit: int | None = None) -> Bytes:
     """The records behind a batch's header; ``payload`` itself where there is nothing to do.
 
     ``codec`` is a number of :class:`Codec`. Raises CorruptBatchError for one that is not assigned and for
     data that does not decompress, as BrokenOffBatchError where it comes out piece by piece, and
-    GrownTooLargeError for more than ``most_bytes``, MAX_DECOMPRESSED_BYTES or MAX_COMPRESSION_RATIO.
+    GrownTooLargeError for more than ``limit`` bytes; without one, for more than MAX_DECOMPRESSED_BYTES or
+    MAX_COMPRESSION_RATIO.
     """
     if codec == Codec.NONE:
         return payload
-    limit = min(decompressed_limit(len(payload)), most_bytes)
+    if limit is None:
+        limit = decompressed_limit(len(payload))
     try:
         return _decompress(codec, payload, limit)
     except _GrownError as error:

@@ -2,7 +2,7 @@
 
 ``with running_broker(num_partitions=3) as broker:`` serves clients of any kind at ``broker.bootstrap``; with
 pytest, ask for the fixtures ``kohort_broker`` and ``kohort_service``. ``simulate(500)`` runs groups through
-drawn faults on virtual time.
+drawn faults on virtual time, ``simulate_service(500, service=make)`` whole services.
 """
 
 import importlib
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._services import ServiceRun, run_service
     from ._steering import Fault, RequestFaults
     from .simulation import SimulationFailed, simulate
+    from .simulation.services import simulate_service
 
 _LAZY = {
     "Fault": "_steering",
@@ -24,6 +25,7 @@ _LAZY = {
     "SimulationFailed": "simulation",
     "run_service": "_services",
     "simulate": "simulation",
+    "simulate_service": "simulation.services",
 }
 
 
@@ -42,4 +44,5 @@ __all__ = [
     "run_service",
     "running_broker",
     "simulate",
+    "simulate_service",
 ]

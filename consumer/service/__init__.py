@@ -1,16 +1,21 @@
 """ConsumerService: handlers with lanes, retries, dead letters, health and a graceful end."""
 
-from ._exactly_once import DbApiSink, Sink, SqlAlchemySink
-from ._handlers import HandlerFailedError, InvalidRecordError
+from ._deadletter import DeadLetterError
+from ._dependencies import SignatureError
+from ._handlers import HandlerCancelledError, HandlerFailedError, InvalidRecordError
 from ._retry import Retry
 from ._service import ConsumerService
+from ._sinks import DbApiSink, Sink, SqlAlchemySink
 
 __all__ = [
     "ConsumerService",
     "DbApiSink",
+    "DeadLetterError",
+    "HandlerCancelledError",
     "HandlerFailedError",
     "InvalidRecordError",
     "Retry",
+    "SignatureError",
     "Sink",
     "SqlAlchemySink",
 ]

@@ -8,8 +8,11 @@ import importlib
 import logging
 import os
 import sys
+import traceback
 
 from ...protocol import KohortError
+from ..errors import ConfigError
+from ._error_text import short
 from ._service import ConsumerService
 from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
 
@@ -53,6 +56,13 @@ def run(options: argparse.Namespace) -> int:
     sys.path.insert(0, os.getcwd())
     try:
         service = load_service(options.target)
+    except ConfigError as error:
+        return _wrong(str(error))
+    except Exception:
+        # the program's own: whoever wrote it needs the file and the line
+        traceback.print_exc()
+        return 1
+    try:
         if options.workers is not None:
             command = [
                 sys.executable,
@@ -68,10 +78,11 @@ def run(options: argparse.Namespace) -> int:
             run_worker(service, os.environ)
         else:
             service.run()
-    except (KohortError, TypeError, ValueError) as error:
-        if isinstance(error, (TypeError, ValueError)):  # a ConfigError is one too
-            return _wrong(str(error))
-        print(f"kohort run: {error}", file=sys.stderr)
+    except ConfigError as error:
+        return _wrong(str(error))
+    except Exception as error:
+        # the service has written the traceback to the log
+        print(f"kohort run: {error if isinstance(error, KohortError) else short(error)}", file=sys.stderr)
         return 1
     return 0
 
@@ -81,20 +92,20 @@ async def _supervise(command: list[str], options: argparse.Namespace) -> int:
 
 
 def load_service(target: str) -> ConsumerService:
-    """Import ``module:attribute``. Raises ValueError and TypeError that say what is wrong with it."""
+    """Import ``module:attribute``. Raises ConfigError, and whatever the module raises."""
     module_name, colon, attribute = target.partition(":")
     if not colon or not module_name or not attribute:
-        raise ValueError(f"{target!r} is no MODULE:SERVICE: give, say, app.billing:service")
+        raise ConfigError(f"{target!r} is no MODULE:SERVICE: give, say, app.billing:service")
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
-        raise ValueError(f"there is no module {module_name!r} here or in sys.path") from None
+        raise ConfigError(f"there is no module {module_name!r} here or in sys.path") from None
     found = getattr(module, attribute, None)
     if not isinstance(found, ConsumerService):
         what = "has no such name" if found is None else f"is a {type(found).__name__}"
-        raise TypeError(f"{target} {what}; it must be a ConsumerService")
+        raise ConfigError(f"{target} {what}; it must be a ConsumerService")
     return found
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ...protocol import KafkaError, TopicPartition, build_batch
+from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
 from ..cluster import Cluster
 from ..errors import BrokerConnectionError, ConsumerError
+from ._error_text import message
 from ._produce import produce
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ MAX_ERROR_BYTES = 1_000
 MAX_STACK_BYTES = 8_000
 #: How long a dead letter may take to be safe before the service gives up and stops.
 SEND_TIMEOUT_MS = 30_000
+#: Letters from this size on are compressed: their records may have been, and the topic's limit is for a batch
+#: as it comes. From the other size on that takes so long that it is done in a thread.
+COMPRESSED_BYTES = 1_024
+LARGE_BYTES = 65_536
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -48,7 +54,9 @@ class DeadLetters:
             self._cluster = make_cluster(self._config())
         cluster = self._cluster
         headers = [*record.headers, *error_headers(record, error, attempts, self._group)]
-        batch = build_batch([(record.key, record.value, headers)], timestamp_ms=time.time_ns() // 1_000_000)
+        batch = await _packed(
+            build_batch([(record.key, record.value, headers)], timestamp_ms=time.time_ns() // 1_000_000)
+        )
 
         async def attempt() -> None:
             count = await _partition_count(cluster, topic)
@@ -76,6 +84,14 @@ def make_cluster(config: ConsumerConfig) -> Cluster:
     )
 
 
+async def _packed(batch: bytearray) -> bytes | bytearray:
+    if len(batch) < COMPRESSED_BYTES:
+        return batch
+    if len(batch) < LARGE_BYTES:
+        return compress_batch(batch, Codec.GZIP)
+    return await asyncio.to_thread(compress_batch, batch, Codec.GZIP)
+
+
 async def _partition_count(cluster: Cluster, topic: str) -> int:
     known = cluster.topic(topic)
     if known is None:
@@ -94,7 +110,8 @@ async def _explained(sending: Awaitable[None], topic: str, record: Record) -> No
         where = f"{record.topic}-{record.partition} at offset {record.offset}"
         raise DeadLetterError(
             f"{where} could not be written to its dead-letter topic {topic!r}: {failure}. "
-            "Make sure that the topic exists and that this client may write to it"
+            "Make sure that the topic exists, that this client may write to it, and that its "
+            f"max.message.bytes is not less than that of {record.topic!r}"
         ) from failure
 
 
@@ -110,7 +127,7 @@ def error_headers(record: Record, error: BaseException, attempts: int, group: st
         "kohort.group": group,
         "kohort.attempts": str(attempts),
         "kohort.error.class": f"{type(cause).__module__}.{type(cause).__qualname__}",
-        "kohort.error.message": _cut(str(error), MAX_ERROR_BYTES),
+        "kohort.error.message": _cut(message(error), MAX_ERROR_BYTES),
         # the end of a stack says most
         "kohort.error.stack": _cut(stack, MAX_STACK_BYTES, from_end=True),
     }
@@ -118,6 +135,6 @@ def error_headers(record: Record, error: BaseException, attempts: int, group: st
 
 
 def _cut(text: str, limit: int, *, from_end: bool = False) -> str:
-    encoded = text.encode()
+    encoded = text.encode(errors="backslashreplace")
     kept = encoded[-limit:] if from_end else encoded[:limit]
     return kept.decode(errors="ignore")

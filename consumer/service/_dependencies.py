@@ -1,6 +1,6 @@
 """Values by type: what handlers and lifespans ask for in their signatures, and where it comes from.
 
-Everything is looked at before the service connects: what nobody provides is one clear TypeError.
+Everything is looked at before the service connects: what nobody provides is one clear SignatureError.
 """
 
 from __future__ import annotations
@@ -12,6 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from ..errors import ConfigError
+
+
+class SignatureError(ConfigError, TypeError):
+    """A handler's or a lifespan's signature does not go with the service; raised before it connects."""
+
 
 _YIELDS = (abc.AsyncIterator, abc.AsyncGenerator, abc.Iterator, abc.Generator)
 
@@ -26,7 +33,7 @@ class Wanted:
 
 
 def wanted(name: str, function: Callable[..., Any], given: int) -> tuple[Wanted, ...]:
-    """The parameters behind the ``given`` first ones. Raises TypeError for one that has no usable type."""
+    """The parameters behind the ``given`` first ones. Raises SignatureError for one without a usable type."""
     found = []
     for parameter in _further_parameters(name, function, given):
         optional = parameter.default is not parameter.empty
@@ -34,7 +41,7 @@ def wanted(name: str, function: Callable[..., Any], given: int) -> tuple[Wanted,
         if isinstance(annotation, type) and annotation is not parameter.empty:
             found.append(Wanted(parameter.name, annotation, optional))
         elif not optional:
-            raise TypeError(
+            raise SignatureError(
                 f"{name}: its parameter {parameter.name!r} is filled by type, so annotate it with the "
                 "class of a value that service.provide() or a lifespan gives"
             )
@@ -47,7 +54,7 @@ def _further_parameters(name: str, function: Callable[..., Any], given: int) -> 
     except NameError as error:
         if len(inspect.signature(function).parameters) <= given:
             return
-        raise TypeError(f"{name}: an annotation cannot be resolved: {error}") from None
+        raise SignatureError(f"{name}: an annotation cannot be resolved: {error}") from None
     for index, parameter in enumerate(signature.parameters.values()):
         if index >= given and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             yield parameter
@@ -64,10 +71,10 @@ class Lifespan:
 
 
 def make_lifespan(function: Callable[..., Any]) -> Lifespan:
-    """Check a lifespan function. Raises TypeError."""
+    """Check a lifespan function. Raises SignatureError."""
     name = f"lifespan {getattr(function, '__qualname__', repr(function))}"
     if not inspect.isasyncgenfunction(function) and not inspect.isgeneratorfunction(function):
-        raise TypeError(f"{name} is no generator: yield once, between what opens and what closes")
+        raise SignatureError(f"{name} is no generator: yield once, between what opens and what closes")
     return Lifespan(name, function, _yielded(name, function), wanted(name, function, 0))
 
 
@@ -75,9 +82,9 @@ def _yielded(name: str, function: Callable[..., Any]) -> type | None:
     try:
         annotation = typing.get_type_hints(function).get("return")
     except NameError as error:
-        raise TypeError(f"{name}: an annotation cannot be resolved: {error}") from None
+        raise SignatureError(f"{name}: an annotation cannot be resolved: {error}") from None
     if annotation is None or typing.get_origin(annotation) not in _YIELDS:
-        raise TypeError(
+        raise SignatureError(
             f"{name} does not say what it yields: annotate it, '-> AsyncIterator[Database]', or "
             "'-> AsyncIterator[None]' for nothing"
         )
@@ -85,12 +92,12 @@ def _yielded(name: str, function: Callable[..., Any]) -> type | None:
     if given is None or given is type(None):
         return None
     if not isinstance(given, type):
-        raise TypeError(f"{name} yields {given!r}, which is no class that a handler could ask for")
+        raise SignatureError(f"{name} yields {given!r}, which is no class that a handler could ask for")
     return given
 
 
 def choose(name: str, want: Wanted, provided: Iterable[type]) -> type | None:
-    """The provided type that fills a parameter; None leaves it to its default. Raises TypeError."""
+    """The provided type that fills a parameter; None leaves it to its default. Raises SignatureError."""
     fits = [each for each in dict.fromkeys(provided) if issubclass(each, want.type)]
     if want.type in fits:
         return want.type
@@ -98,10 +105,10 @@ def choose(name: str, want: Wanted, provided: Iterable[type]) -> type | None:
         return fits[0]
     if fits:
         names = ", ".join(sorted(each.__name__ for each in fits))
-        raise TypeError(f"{name}: {want.parameter} may be any of {names}: annotate it with one of them")
+        raise SignatureError(f"{name}: {want.parameter} may be any of {names}: annotate it with one of them")
     if want.optional:
         return None
-    raise TypeError(
+    raise SignatureError(
         f"{name} asks for {want.parameter}: {want.type.__name__}, which nobody provides: "
         f"service.provide(value), or a lifespan '-> AsyncIterator[{want.type.__name__}]'"
     )
@@ -114,14 +121,14 @@ def fill(name: str, wants: Iterable[Wanted], values: Mapping[type, Any]) -> dict
 
 
 def check_lifespans(lifespans: Iterable[Lifespan], provided: Iterable[type]) -> set[type]:
-    """All types there will be. Raises TypeError for a lifespan that asks for what comes later or never."""
+    """All types there will be. Raises SignatureError for a lifespan that asks for what comes later."""
     known = set(provided)
     for lifespan in lifespans:
         for want in lifespan.wants:
             choose(lifespan.name, want, known)
         if lifespan.gives is not None:
             if lifespan.gives in known:
-                raise TypeError(f"{lifespan.name}: a {lifespan.gives.__name__} is provided already")
+                raise SignatureError(f"{lifespan.name}: a {lifespan.gives.__name__} is provided already")
             known.add(lifespan.gives)
     return known
 

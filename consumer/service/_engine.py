@@ -6,33 +6,43 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ...protocol import KohortError, TopicPartition
 from ...statemachine import MemberState
 from ..consumer import AsyncGroupConsumer
 from ..errors import StaleRecordError
+from ..events import Event
 from ._deadletter import DeadLetters
-from ._event_log import log_event
+from ._error_text import short
+from ._event_log import EventLines
 from ._group_counters import GroupCounters
-from ._handlers import Handler
+from ._handlers import Handler, HandlerFailedError
 from ._metrics import Snapshot
 from ._progress import Progress
+from ._repeated_log import RepeatedLog
 from ._running import RunningHandler
+from ._stored_offsets import StoredOffsets
 
 if TYPE_CHECKING:
-    from ...protocol import TopicPartition
     from ..record import Record
     from ._exactly_once import Once
     from ._tracing import Tracing
 
-#: How many records are taken from the consumer at a time, and how long is waited for them: the time within
-#: which a stop is noticed.
+#: How many records, and how much of them at most, are taken from the consumer at a time.
 POLL_RECORDS = 2_000
+POLL_BYTES = 8_388_608
+#: How long is waited for them: the time within which a stop is noticed.
 POLL_TIMEOUT_MS = 100
 #: How long the last commit and LeaveGroup may take after the drain.
 CLOSE_TIMEOUT_MS = 8_000
+#: Brokers that do not answer at the start are a line in the log after so long, and then every so often.
+UNREACHABLE_FIRST_S = 1.5
+UNREACHABLE_AGAIN_S = 10.0
+
+_partition_of = itemgetter(0, 1)
 
 log = logging.getLogger("kohort.consumer.service")
 
@@ -44,43 +54,51 @@ class Engine:
         self,
         handlers: Sequence[Handler],
         *,
-        group: str,
         config: dict[str, Any],
         drain_timeout_ms: int,
+        backlog_max_bytes: int,
         progress: Progress,
         once: Once | None = None,
         tracing: bool = False,
     ) -> None:
-        self.group = group
-        self._once = once
-        self._counters = GroupCounters()
         self._consumed: dict[str, int] = dict.fromkeys((t for h in handlers for t in h.topics), 0)
-        self._drain_timeout_ms = drain_timeout_ms
-        self._progress = progress
-        self._stop_reason: str | None = None
-        self._failure: Exception | None = None
-        self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
-        self._running = [
-            RunningHandler(
-                handler,
-                done=self._done,
-                send=self._dead_letters.send,
-                on_failure=self._fail,
-                brake=self._brake,
-            )
-            for handler in handlers
-        ]
-        self._by_topic = {topic: each for each in self._running for topic in each.handler.topics}
         self._consumer = AsyncGroupConsumer(
-            *self._by_topic,
+            *self._consumed,
             drain_timeout_ms=0,  # _revoking does it: it knows which records have not begun
             on_partitions_revoking=self._revoking,
             on_partitions_assigned=self._assigned,
             on_partitions_lost=self._lost,
             **config,
         )
-        self._consumer.events.listen(partial(log_event, group))
-        self._consumer.events.listen(self._counters.see)
+        self._consumer.logged = False
+        self.group = group = self._consumer.config.group
+        self._counters = GroupCounters()
+        self._drain_timeout_ms = drain_timeout_ms
+        self._backlog_max_bytes = backlog_max_bytes
+        self._progress = progress
+        self._stop_reason: str | None = None
+        self.started = False
+        #: Why it ends by itself.
+        self.failure: Exception | None = None
+        #: Partitions that were given up while a poll's records were looked at.
+        self._released: set[TopicPartition] = set()
+        self._repeated = RepeatedLog()
+        self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
+        self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
+        self._running = [
+            RunningHandler(
+                handler,
+                done=self._done,
+                send=self._dead_letters.send,
+                on_failure=self._fail,
+                pause=self._pause,
+                resume=self._resume,
+            )
+            for handler in handlers
+        ]
+        self._by_topic = {topic: each for each in self._running for topic in each.handler.topics}
+        self._lines = EventLines(group)
+        self._consumer.events.listen(self._see)
         spans = self._tracing() if tracing else None
         for handler in handlers:
             handler.tracing, handler.once = spans, once
@@ -88,7 +106,7 @@ class Engine:
     @property
     def ending(self) -> bool:
         """A stop was asked for, or a failure makes one necessary."""
-        return self._stop_reason is not None or self._failure is not None
+        return self._stop_reason is not None or self.failure is not None
 
     def stop(self, reason: str) -> None:
         """Ask for a graceful end."""
@@ -96,50 +114,108 @@ class Engine:
             log.info("group %s: stopping (%s)", self.group, reason)
             self._stop_reason = reason
 
+    async def start(self) -> None:
+        """Connect and join. Cancelled, it leaves nothing behind."""
+        telling = asyncio.create_task(self._tell_unreachable())
+        try:
+            await self._consumer.start()
+        finally:
+            telling.cancel()
+        self.started = True
+
+    async def _tell_unreachable(self) -> None:
+        began = asyncio.get_running_loop().time()
+        pause_s = UNREACHABLE_FIRST_S
+        while True:
+            await asyncio.sleep(pause_s)
+            pause_s = UNREACHABLE_AGAIN_S
+            config = self._consumer.config
+            log.warning(
+                "group %s: no broker of %s has answered for %.0f s%s; trying again, for %.0f s at most",
+                self.group,
+                config.bootstrap,
+                asyncio.get_running_loop().time() - began,
+                self._why_unreachable(),
+                config.default_api_timeout_ms / 1000,
+            )
+
+    def _why_unreachable(self) -> str:
+        error = self._consumer.parts.cluster.last_failure
+        return "" if error is None else f" ({error})"
+
     async def run(self) -> None:
-        """Join, handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
-        await self._consumer.start()
+        """Handle records until a stop or a failure, drain, commit, leave. Raises the failure."""
         try:
             await self._poll()
+        except Exception as error:
+            self._fail(error)
         finally:
+            await self._end()
+        if self.failure is not None:
+            raise self.failure
+
+    async def _end(self) -> None:
+        try:
             await asyncio.gather(*(each.release(None, self._drain_timeout_ms) for each in self._running))
-            await self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
-            for each in self._running:
-                await each.close()
-            await self._dead_letters.close()
-        if self._failure is not None:
-            raise self._failure
+        finally:
+            try:
+                await self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+            finally:
+                await asyncio.gather(*(each.close() for each in self._running))
+                await self._dead_letters.close()
+                if self._stored is not None:
+                    self._stored.close()
 
     async def _poll(self) -> None:
         consumer, loop = self._consumer, asyncio.get_running_loop()
         announcing: asyncio.Task[None] | None = None
-        while self._failure is None and not (announcing is not None and announcing.done()):
+        most_bytes = min(POLL_BYTES, self._backlog_max_bytes)
+        while self.failure is None and not (announcing is not None and announcing.done()):
             if self._stop_reason is not None and announcing is None:
                 # handlers go on until the others are ready to take over
                 announcing = asyncio.create_task(consumer.announce_leave())
                 await asyncio.sleep(0)
                 continue
-            records = await consumer.getmany(max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS)
-            self._hand_over(records)
+            records = await consumer.getmany(
+                max_records=POLL_RECORDS, timeout_ms=POLL_TIMEOUT_MS, max_bytes=most_bytes
+            )
+            await self._hand_over(records)
             self._observe(loop.time(), idle=not records)
             # a full buffer answers without ever letting the handlers run
             await asyncio.sleep(0)
         if announcing is not None:
             announcing.cancel()
 
-    def _hand_over(self, records: Iterable[Record]) -> None:
-        for topic, run in groupby(records, key=lambda record: record.topic):
-            self._consumed[topic] += self._by_topic[topic].hand_over(run)
+    async def _hand_over(self, records: Sequence[Record]) -> None:
+        if not records:
+            return
+        runs = [list(run) for _, run in groupby(records, key=_partition_of)]
+        if self._stored is not None:
+            self._released.clear()
+            await self._stored.begin_sessions(run[0] for run in runs)
+            runs = [run for run in runs if run[0].topic_partition not in self._released]
+        # so that all of them together stay within the limit
+        share = self._backlog_max_bytes // max(1, len(self._consumer.assignment()))
+        for run in runs:
+            partition = run[0].topic_partition
+            self._consumed[partition.topic] += len(run)
+            self._by_topic[partition.topic].hand_over(partition, run, share)
 
     def _observe(self, now: float, *, idle: bool) -> None:
         finished = self.finished
-        waiting = sum(each.lanes.backlog for each in self._running)
+        waiting = sum(each.queues.backlog for each in self._running)
         if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
             # under read_committed an open transaction of somebody else holds records back: not our standstill
             waiting = sum(self._consumer.lag().values())
         self._progress.observe(now, finished=finished, waiting=waiting)
 
-    # -- the consumer's callbacks ---------------------------------------------------------------------------
+    # -- the consumer's events and callbacks ----------------------------------------------------------------
+
+    def _see(self, event: Event) -> None:
+        self._lines.see(event)
+        self._counters.see(event)
+        if self._stored is not None:
+            self._stored.see(event)
 
     async def _revoking(self, partitions: Iterable[TopicPartition]) -> None:
         await self._release(partitions, self._drain_timeout_ms)
@@ -150,25 +226,12 @@ class Engine:
 
     async def _release(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> None:
         taken = list(partitions)
+        self._released.update(taken)
         await asyncio.gather(*(each.release(taken, timeout_ms) for each in self._running))
 
     async def _assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        if self._once is not None:
-            await self._go_to_stored(self._once, tuple(partitions))
-        for each in self._running:
-            if each.braked:
-                self._pause(each, partitions)
-
-    async def _go_to_stored(self, once: Once, partitions: tuple[TopicPartition, ...]) -> None:
-        try:
-            positions = await asyncio.to_thread(once.positions, partitions)
-        except Exception as error:  # whatever the user's database raises
-            # what the group has committed may be behind or ahead: without the sink nothing can be handled
-            self._fail(error)
-            return
-        for partition, offset in positions.items():
-            with suppress(KeyError):  # on its way to another member
-                self._consumer.seek(partition, offset)
+        if self._stored is not None:
+            await self._stored.go_to(tuple(partitions))
 
     def _tracing(self) -> Tracing:
         from ._tracing import Tracing
@@ -182,26 +245,25 @@ class Engine:
         try:
             self._consumer.done(record)
         except StaleRecordError as error:
-            log.info("group %s: %s", self.group, error)
+            self._repeated.line("stale", logging.INFO, "group %s: %s", self.group, error)
 
-    def _brake(self, running: RunningHandler, on: bool) -> None:
-        if on:
-            self._pause(running, self._consumer.assignment())
-            return
-        for partition in self._consumer.paused():
-            if partition.topic in running.handler.topics:
-                self._consumer.resume(partition)
+    def _pause(self, partition: TopicPartition) -> None:
+        with suppress(KeyError):  # on its way to another member
+            self._consumer.pause(partition)
 
-    def _pause(self, running: RunningHandler, partitions: Iterable[TopicPartition]) -> None:
-        for partition in partitions:
-            if partition.topic in running.handler.topics:
-                with suppress(KeyError):  # on its way to another member
-                    self._consumer.pause(partition)
+    def _resume(self, partition: TopicPartition) -> None:
+        with suppress(KeyError):
+            self._consumer.resume(partition)
 
     def _fail(self, error: Exception) -> None:
-        if self._failure is None:
-            log.error("group %s: stopping, because %s", self.group, error)
-            self._failure = error
+        # the traceback of the handler says what there is to say
+        shown = error.__cause__ if isinstance(error, HandlerFailedError) else error
+        shown = None if isinstance(shown, KohortError) else shown
+        if self.failure is None:
+            self.failure = error
+            log.error("group %s: stopping, because %s", self.group, short(error), exc_info=shown)
+        else:
+            self._repeated.line("failure", logging.ERROR, "group %s: %s", self.group, error, error=shown)
 
     @property
     def finished(self) -> int:
@@ -224,7 +286,7 @@ class Engine:
             state=self._consumer.state.state.value,
             assigned=len(self._consumer.assignment()),
             live=live,
-            handlers=[(each.handler, each.lanes.backlog, each.lanes.in_flight) for each in self._running],
+            handlers=[(each.handler, each.queues.backlog, each.queues.in_flight) for each in self._running],
             counters=self._counters,
             consumed=self._consumed,
             lag=self._consumer.lag(),

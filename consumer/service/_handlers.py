@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Executor
+import logging
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from ..errors import ConfigError, ConsumerError
-from ._dependencies import Wanted, wanted
+from ..record import Record
+from ._dependencies import SignatureError, Wanted, wanted
+from ._error_text import short
+from ._queues import ONE_BY_ONE, Outcome
+from ._repeated_log import RepeatedLog
 from ._retry import ONCE, Retry
 
 if TYPE_CHECKING:
-    from ..record import Record
-    from ._exactly_once import Once, Sink
+    from ._exactly_once import Once
+    from ._sinks import Sink
+    from ._threads import DaemonThreads
     from ._tracing import Tracing
 
 #: "key": one record of a key at a time (records without a key share a lane); "partition": one record of a
@@ -28,6 +33,12 @@ HandlerFunction = Callable[..., Any]
 #: Limits on handlers, with the reason for each.
 MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
 MAX_BATCH = 1_000_000  # all of it is in memory, and done or failed as one
+
+#: Values of a batch are validated on the event loop for so long at a stretch.
+STRETCH_S = 0.005
+
+_key_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("key"))
+_offset_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("offset"))
 
 
 class SendDeadLetter(Protocol):
@@ -40,6 +51,13 @@ class InvalidRecordError(ConsumerError):
     """A record's value does not fit the handler's model. Its cause is the model's own error."""
 
 
+class HandlerCancelledError(ConsumerError):
+    """A handler let asyncio.CancelledError out although it was not cancelled: what it awaited was.
+
+    Such a handler has failed like one that raises anything else. The cause is the CancelledError.
+    """
+
+
 class HandlerFailedError(ConsumerError):
     """A handler failed with a record, was out of tries, and has no dead-letter topic: the service stops.
 
@@ -47,12 +65,12 @@ class HandlerFailedError(ConsumerError):
     ``offset`` say which it is; the cause is the handler's error.
     """
 
-    def __init__(self, handler: str, record: Record, attempts: int) -> None:
+    def __init__(self, handler: str, record: Record, attempts: int, error: BaseException) -> None:
         self.topic, self.partition, self.offset = record.topic, record.partition, record.offset
         super().__init__(
             f"handler {handler} failed with {record.topic}-{record.partition} at offset {record.offset} "
-            f"(try {attempts} of it was the last). Mend the handler, or give it dead_letter='TOPIC' so that "
-            "such records are set aside"
+            f"(try {attempts} of it was the last): {short(error)}. Fix the handler, or give it "
+            "dead_letter='TOPIC' so that such records are set aside"
         )
 
 
@@ -89,6 +107,7 @@ class Handler:
     #: Set for the time of a run.
     tracing: Tracing | None = None
     once: Once | None = None
+    log: RepeatedLog = field(default_factory=RepeatedLog)
     #: The parameter that gets the transaction's connection.
     connection: str = ""
 
@@ -97,40 +116,51 @@ class Handler:
         """The function's name, for messages and metrics."""
         return getattr(self.function, "__qualname__", repr(self.function))
 
-    def lane_of(self, record: Record) -> Hashable:
-        """Which lane of its partition a record belongs to."""
+    @property
+    def key_of(self) -> Callable[[Any], Hashable] | None:
+        """Gives the queue of its partition that a record belongs to; None: there is one for all of them."""
         if self.lanes == "partition":
             return None
-        return record.key if self.lanes == "key" else record.offset
+        return _key_of if self.lanes == "key" else _offset_of
 
     async def run(
-        self, records: list[Record], attempt: int, executor: Executor | None, send: SendDeadLetter
-    ) -> float | None:
-        """Handle records that stand first in their lane; None when finished, else seconds until the next try.
+        self, records: list[Record], attempt: int, threads: DaemonThreads | None, send: SendDeadLetter
+    ) -> Outcome:
+        """Handle records that stand first in their queue.
 
-        Raises HandlerFailedError when there is no try left and no dead-letter topic.
+        Raises HandlerFailedError when there is no try left and no dead-letter topic, and DeadLetterError.
         """
         try:
-            await self._call(records, attempt, executor)
+            await self._call(records, attempt, threads)
         except Exception as error:
-            return await self._after_failure(records, attempt, error, executor, send)
+            return await self._after_failure(records, attempt, error, threads, send)
+        except BaseException as error:
+            return await self._after_failure(records, attempt, _handlers_own(error), threads, send)
         self.counters.handled += len(records)
         return None
 
-    async def _call(self, records: list[Record], attempt: int, executor: Executor | None) -> None:
+    async def _call(self, records: list[Record], attempt: int, threads: DaemonThreads | None) -> None:
         if self.tracing is None:
-            await self._called(records, executor)
+            await self._called(records, threads)
             return
         with self.tracing.span(self.name, records, attempt):
-            await self._called(records, executor)
+            await self._called(records, threads)
 
-    async def _called(self, records: list[Record], executor: Executor | None) -> None:
+    async def _called(self, records: list[Record], threads: DaemonThreads | None) -> None:
+        if self.is_async:
+            if self.takes_batches and self.validate is not None:
+                await self.function(await self._validated_in_turns(records), records, **self.values)
+            else:
+                await self.function(*self._arguments(records), **self.values)
+            return
+        assert threads is not None, "plain functions have threads"
         if self.once is not None:
-            await _in_thread(executor, self.once.run, records, self._in_transaction)
-        elif self.is_async:
-            await self.function(*self._arguments(records), **self.values)
+            await threads.call(functools.partial(self.once.run, records, self._in_transaction))
         else:
-            await _in_thread(executor, self.function, *self._arguments(records), **self.values)
+            await threads.call(functools.partial(self._in_thread, records))
+
+    def _in_thread(self, records: list[Record]) -> None:
+        self.function(*self._arguments(records), **self.values)
 
     def _in_transaction(self, records: list[Record], connection: Any) -> None:
         self.function(*self._arguments(records), **self.values, **{self.connection: connection})
@@ -144,53 +174,99 @@ class Handler:
             return self._validated(records[0]), records[0]
         return (records[0],)
 
+    async def _validated_in_turns(self, records: list[Record]) -> list[Any]:
+        """On the event loop, which heartbeats share."""
+        now = asyncio.get_running_loop().time
+        models, until = [], now() + STRETCH_S
+        for record in records:
+            if now() > until:
+                await asyncio.sleep(0)
+                until = now() + STRETCH_S
+            models.append(self._validated(record))
+        return models
+
     def _validated(self, record: Record) -> Any:
         assert self.validate is not None, "only called for handlers with a model"
-        if record.value is None:
-            raise InvalidRecordError(f"a null value is no {_name_of(self.model)}")
         try:
-            return self.validate(record.value)
+            # a tombstone is JSON's null: a model such as "Order | None" takes it
+            return self.validate(b"null" if record.value is None else record.value)
         except ValueError as error:
-            raise InvalidRecordError(f"the value is no {_name_of(self.model)}: {error}") from error
+            name = _name_of(self.model)
+            if record.value is None:
+                text = f"a null value is no {name}; model={name} | None takes such records as None"
+            else:
+                text = f"the value is no {name}: {error}"
+            raise InvalidRecordError(text) from error
 
     async def _after_failure(
         self,
         records: list[Record],
         attempt: int,
-        error: Exception,
-        executor: Executor | None,
+        error: BaseException,
+        threads: DaemonThreads | None,
         send: SendDeadLetter,
-    ) -> float | None:
-        if isinstance(error, InvalidRecordError):
-            delay_ms = None  # it will not fit any better the next time
-        else:
-            self.counters.failed += 1
-            delay_ms = self.retry.delay_ms(attempt, error)
+    ) -> Outcome:
+        invalid = isinstance(error, InvalidRecordError)
+        # what does not fit the model will not fit any better the next time
+        delay_ms = None if invalid else self.retry.delay_ms(attempt, error)
+        self.counters.failed += not invalid
         if delay_ms is not None:
             self.counters.retried += 1
+            self._tell(
+                logging.WARNING,
+                "handler %s failed with %s (try %d of %d), again in %.1f s: %s",
+                (self.name, _place(records), attempt, self.retry.attempts, delay_ms / 1000),
+                error,
+            )
             return delay_ms / 1000
         if len(records) > 1:
-            await self._one_by_one(records, executor, send)
-            return None
-        if isinstance(error, InvalidRecordError):
-            self.counters.invalid += 1
+            text = "handler %s failed with the %d records %s, which are now handled one by one: %s"
+            self._tell(logging.WARNING, text, (self.name, len(records), _place(records)), error)
+            return ONE_BY_ONE
+        self.counters.invalid += invalid
         if self.dead_letter is None:
-            raise HandlerFailedError(self.name, records[0], attempt) from error
-        await send(self.dead_letter, records[0], error, attempt)
-        if self.once is not None:
-            await _in_thread(executor, self.once.skip, records[0])
+            raise HandlerFailedError(self.name, records[0], attempt, error) from error
+        try:
+            await send(self.dead_letter, records[0], error, attempt)
+        except Exception:
+            text = "handler %s gave up %s after try %d, and it could not be set aside: %s"
+            self._tell(logging.ERROR, text, (self.name, _place(records), attempt), error)
+            raise
+        if self.once is not None and threads is not None:
+            await threads.call(functools.partial(self.once.skip, records[0]))
         self.counters.dead_letters += 1
+        self._tell(
+            logging.ERROR,
+            "handler %s gave up %s after try %d; the record is in the dead-letter topic %s: %s",
+            (self.name, _place(records), attempt, self.dead_letter),
+            error,
+        )
         return None
 
-    async def _one_by_one(
-        self, records: Sequence[Record], executor: Executor | None, send: SendDeadLetter
-    ) -> None:
-        # the whole batch is out of tries: find the records that are to blame, each with tries of its own
-        for record in records:
-            attempt = 1
-            while (delay_s := await self.run([record], attempt, executor, send)) is not None:
-                attempt += 1
-                await asyncio.sleep(delay_s)
+    def _tell(self, level: int, text: str, values: tuple[object, ...], error: BaseException) -> None:
+        # a record that does not fit its model has no stack that would tell anything
+        shown = None if isinstance(error, InvalidRecordError) else error
+        self.log.line((self.name, text, type(error)), level, text, *values, short(error), error=shown)
+
+
+def _handlers_own(error: BaseException) -> BaseException:
+    """The error that counts as the handler's; raises what is meant for somebody else."""
+    if isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit):
+        raise error
+    if not isinstance(error, asyncio.CancelledError):
+        return error
+    this = asyncio.current_task()
+    if this is not None and this.cancelling():
+        raise error  # its partition is taken away, or the loop ends
+    cancelled = HandlerCancelledError("something that the handler awaited was cancelled")
+    cancelled.__cause__ = error
+    return cancelled
+
+
+def _place(records: list[Record]) -> str:
+    first, last = records[0], records[-1]
+    offsets = f"at offset {first.offset}" + (f" to {last.offset}" if last is not first else "")
+    return f"{first.topic}-{first.partition} {offsets}"
 
 
 def make_handler(
@@ -205,7 +281,7 @@ def make_handler(
     batch: int,
     takes_batches: bool,
 ) -> Handler:
-    """Check what was asked for and build the handler. Raises ConfigError, and TypeError for its signature."""
+    """Check what was asked for and build the handler. Raises ConfigError, SignatureError included."""
     name = getattr(function, "__qualname__", repr(function))
     if not callable(function):
         raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
@@ -287,16 +363,8 @@ def _check_signature(name: str, function: HandlerFunction, arguments: int) -> tu
     except TypeError as error:
         given = "the record" if arguments == 1 else "the model and the record"
         text = f"handler {name} is called with {given}, but its signature does not take that: {error}"
-        raise TypeError(text) from None
+        raise SignatureError(text) from None
     return wants
-
-
-async def _in_thread(
-    executor: Executor | None, function: Callable[..., Any], *args: Any, **values: Any
-) -> None:
-    context = contextvars.copy_context()
-    call = functools.partial(context.run, function, *args, **values)
-    await asyncio.get_running_loop().run_in_executor(executor, call)
 
 
 def _validator(model: Any) -> Callable[[bytes], Any]:

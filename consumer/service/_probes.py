@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ class Probes:
     def __init__(self, engine: Engine, progress: Progress, address: tuple[str, int] | None) -> None:
         self._engine = engine
         self._progress = progress
+        self._host = "" if address is None else address[0]
         self._listener: HealthListener | None = None
         if address is not None:
             routes = {
@@ -33,6 +35,13 @@ class Probes:
     def port(self) -> int | None:
         """The port that is listened on; None when nothing is."""
         return self._listener.port if self._listener is not None else None
+
+    def addresses(self) -> str:
+        """Where it listens, for the log."""
+        paths = "/healthz, /readyz and /metrics"
+        if importlib.util.find_spec("prometheus_client") is None:
+            paths = "/healthz and /readyz (/metrics needs prometheus-client: pip install 'kohort[service]')"
+        return f"{paths} at http://{self._host}:{self.port}"
 
     async def __aenter__(self) -> Probes:
         self._progress.observe(asyncio.get_running_loop().time(), finished=0, waiting=0)

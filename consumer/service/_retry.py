@@ -48,7 +48,7 @@ class Retry:
         )
         _require(fit, "retry_on", kinds, "a tuple of exception classes")
 
-    def delay_ms(self, attempt: int, error: Exception) -> float | None:
+    def delay_ms(self, attempt: int, error: BaseException) -> float | None:
         """Milliseconds to wait after try number ``attempt`` (from 1) failed; None: do not try again."""
         if attempt >= self.attempts or not isinstance(error, self.retry_on):
             return None

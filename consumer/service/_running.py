@@ -1,27 +1,33 @@
-"""A handler at work: its lanes, its threads, and the brake on its topics when it falls behind."""
+"""A handler at work: its key queues, its threads, and the brake on each partition that falls behind."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from ..errors import ConsumerError
 from ._handlers import Handler, SendDeadLetter
-from ._lanes import LaneScheduler, Partition
+from ._queues import Outcome, PartitionQueues, QueueScheduler
+from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
     from ...protocol import TopicPartition
     from ..record import Record
 
-#: Least backlog at which a handler's topics pause: enough that it never waits for the next fetch.
+#: Least number of records of a partition at which it pauses: enough that none waits for the next fetch.
 MIN_BACKLOG = 1_000
+#: How long cancelled handlers have to come to an end when the service does.
+CLOSE_TIMEOUT_S = 1.0
 
 log = logging.getLogger("kohort.consumer.service")
 
 
 class RunningHandler:
-    """Feeds one handler. ``brake(handler, on)`` is called when its backlog gets high, and low again."""
+    """Feeds one handler. ``pause`` and ``resume`` are called with a partition of which much waits, or little.
+
+    One slow partition holds up no other: each has a brake of its own.
+    """
 
     def __init__(
         self,
@@ -30,42 +36,46 @@ class RunningHandler:
         done: Callable[[Record], None],
         send: SendDeadLetter,
         on_failure: Callable[[Exception], None],
-        brake: Callable[[RunningHandler, bool], None],
+        pause: Callable[[TopicPartition], None],
+        resume: Callable[[TopicPartition], None],
     ) -> None:
         self.handler = handler
-        self.braked = False
         self.finished = 0
         self._expects_keys = handler.lanes == "key"
-        self.high = max(MIN_BACKLOG, 4 * handler.concurrency * handler.batch)
-        self._low = self.high // 2
+        self._most_records = max(MIN_BACKLOG, 4 * max(handler.concurrency, handler.batch))
+        self._most_bytes = 0
         self._done = done
-        self._brake = brake
+        self._pause = pause
+        self._resume = resume
         self._send = send
-        self._executor = None if handler.is_async else _threads(handler)
-        self.lanes = LaneScheduler(
+        self._on_failure = on_failure
+        self._threads = None if handler.is_async else _threads(handler)
+        self.queues = QueueScheduler(
             self._run,
+            key_of=handler.key_of,
             concurrency=handler.concurrency,
             batch=handler.batch,
             done=self._finish,
-            on_failure=on_failure,
+            on_failure=self._failed,
         )
 
-    def hand_over(self, records: Iterable[Record]) -> int:
-        """Put records of this handler's topics into their lanes; how many there were."""
-        add, lane_of = self.lanes.add, self.handler.lane_of
-        count = 0
-        for count, record in enumerate(records, 1):  # noqa: B007 - the last count is what is asked for
-            lane = lane_of(record)
-            if lane is None and self._expects_keys:
-                self._tell_of_missing_keys(record)
-            add((record.topic, record.partition), lane, record)
-        if self.lanes.backlog > self.high and not self.braked:
-            self.braked = True
-            self._brake(self, True)
-        return count
+    def hand_over(self, partition: TopicPartition, records: list[Record], most_bytes: int) -> None:
+        """Put records of a partition into their queues; more than ``most_bytes`` there, and it pauses."""
+        if self._expects_keys:
+            self._look_for_missing_keys(records)
+        self._most_bytes = most_bytes
+        held = self.queues.add(partition, records[0].epoch, records)
+        if held is None or held.paused:
+            return
+        if held.records > self._most_records or held.bytes > most_bytes:
+            held.paused = True
+            self._pause(partition)
 
-    def _tell_of_missing_keys(self, record: Record) -> None:
+    def _look_for_missing_keys(self, records: list[Record]) -> None:
         """Once: whether producers set keys is not to be known before their records come."""
+        record = next((record for record in records if record.key is None), None)
+        if record is None:
+            return
         self._expects_keys = False
         log.warning(
             'handler %s has lanes="key", but the record of %s-%d at offset %d has no key: such records '
@@ -80,45 +90,50 @@ class RunningHandler:
     async def release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
         """Bring partitions (None: all) to an end within the time; what had to be cancelled is logged."""
         if partitions is None:
-            unfinished = await self.lanes.release_all(timeout_ms / 1000)
+            unfinished = await self.queues.release_all(timeout_ms / 1000)
         else:
-            mine: list[Partition] = [
-                (p.topic, p.partition) for p in partitions if p.topic in self.handler.topics
-            ]
-            unfinished = await self.lanes.release(mine, timeout_ms / 1000)
+            mine = [partition for partition in partitions if partition.topic in self.handler.topics]
+            unfinished = await self.queues.release(mine, timeout_ms / 1000)
+        firsts: dict[TopicPartition, list[int]] = {}
         for each in unfinished:
-            topic, partition = each.partition
+            firsts.setdefault(each.partition, []).append(each.offset)
+        for (topic, number), offsets in firsts.items():
             log.warning(
-                "handler %s had not finished %s-%d at offset %d after %.1f s and was cancelled: "
-                "the record is not committed and will be handled again",
+                "handler %s had not finished %s-%d at offset %d%s after %.1f s and was cancelled: "
+                "what is not committed will be handled again",
                 self.handler.name,
                 topic,
-                partition,
-                each.offset,
+                number,
+                min(offsets),
+                f" and {len(offsets) - 1} more records" if len(offsets) > 1 else "",
                 timeout_ms / 1000,
             )
-        self._let_go_of_brake()
 
     async def close(self) -> None:
-        """Stop the workers; threads that still run are left to end by themselves."""
-        await self.lanes.close()
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
+        """Cancel what runs; threads that still run are left to end by themselves."""
+        late = await self.queues.close(CLOSE_TIMEOUT_S)
+        if late:
+            text = "handler %s was cancelled and does not end: %d calls of it are still under way"
+            log.warning(text, self.handler.name, late)
+        if self._threads is not None:
+            self._threads.close()
 
-    async def _run(self, records: list[Record], attempt: int) -> float | None:
-        return await self.handler.run(records, attempt, self._executor, self._send)
+    async def _run(self, records: list[Record], attempt: int) -> Outcome:
+        return await self.handler.run(records, attempt, self._threads, self._send)
 
-    def _finish(self, record: Record) -> None:
+    def _finish(self, record: Record, held: PartitionQueues) -> None:
         self._done(record)
         self.finished += 1
-        if self.braked:
-            self._let_go_of_brake()
+        if held.paused and 2 * held.records <= self._most_records and 2 * held.bytes <= self._most_bytes:
+            held.paused = False
+            self._resume(held.partition)
 
-    def _let_go_of_brake(self) -> None:
-        if self.braked and self.lanes.backlog <= self._low:
-            self.braked = False
-            self._brake(self, False)
+    def _failed(self, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            cause, error = error, ConsumerError(f"handler {self.handler.name} was cancelled from outside")
+            error.__cause__ = cause
+        self._on_failure(error)
 
 
-def _threads(handler: Handler) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(handler.concurrency, thread_name_prefix=f"kohort-{handler.name}")
+def _threads(handler: Handler) -> DaemonThreads:
+    return DaemonThreads(handler.concurrency, f"kohort-{handler.name}")

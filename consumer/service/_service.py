@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...protocol import KohortError
 from ..errors import ConfigError
-from ._dependencies import Lifespan, check_lifespans, choose, enter_lifespans, fill, make_lifespan
+from ._dependencies import (
+    Lifespan,
+    SignatureError,
+    check_lifespans,
+    choose,
+    enter_lifespans,
+    fill,
+    make_lifespan,
+)
 from ._engine import Engine
-from ._exactly_once import Once, Sink
+from ._error_text import short
+from ._exactly_once import Once
 from ._handlers import Counters, Handler, HandlerFunction, Lanes, bind_connection, make_handler
 from ._probes import Probes
 from ._progress import Progress
 from ._retry import Retry
 from ._signals import graceful_signals
+from ._sinks import Sink
+from ._threads import DaemonThreads
 from ._tracing import require_opentelemetry
 
 if TYPE_CHECKING:
@@ -27,6 +39,8 @@ if TYPE_CHECKING:
 #: runtimes commonly kill 30 s after SIGTERM.
 DRAIN_TIMEOUT_MS = 20_000
 STALLED_AFTER_MS = 60_000
+#: Records that wait for their handlers, of all partitions together.
+BACKLOG_MAX_BYTES = 67_108_864
 
 F = TypeVar("F", bound=HandlerFunction)
 
@@ -46,16 +60,18 @@ class ConsumerService:
     long work may wait without any being finished before both turn red. ``tracing`` makes an OpenTelemetry
     span for each call of a handler (extra "tracing").
 
-    All other keyword arguments are settings of :class:`~kohort.consumer.AsyncGroupConsumer`. Raises
-    ConfigError for wrong ones.
+    ``backlog_max_bytes`` bounds the records that are with handlers or wait for them. Each partition has an
+    equal share, at which its delivery pauses until half of it is done; others go on.
+
+    All other keyword arguments are settings of :class:`~kohort.consumer.AsyncGroupConsumer`; ``bootstrap``
+    and ``group`` are required (or ``bootstrap_servers`` and ``group_id``). Raises ConfigError for wrong ones.
     """
 
     def __init__(
         self,
         *,
-        bootstrap: str | Sequence[str],
-        group: str,
         drain_timeout_ms: int | None = None,
+        backlog_max_bytes: int = BACKLOG_MAX_BYTES,
         health_host: str = "127.0.0.1",
         health_port: int | None = None,
         stalled_after_ms: int = STALLED_AFTER_MS,
@@ -63,9 +79,11 @@ class ConsumerService:
         **config: Any,
     ) -> None:
         _check_own(drain_timeout_ms, stalled_after_ms, health_host, health_port, tracing)
-        self.group = group
-        self._config = {"bootstrap": bootstrap, "group": group, **config}
-        checked = _check(self._config)
+        _require_number("backlog_max_bytes", backlog_max_bytes, 1, 2**63 - 1)
+        self._config = config
+        checked = _check(config)
+        self.group = checked.group
+        self._backlog_max_bytes = backlog_max_bytes
         self._drain_timeout_ms = _drain_ms(drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if health_port is None else (health_host, health_port)
         self._stalled_after_ms = stalled_after_ms
@@ -75,6 +93,8 @@ class ConsumerService:
         self._provided: dict[type, Any] = {}
         self._once: Once | None = None
         self._engine: Engine | None = None
+        #: What comes before records; ended by a stop.
+        self._starting: asyncio.Timeout | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_reason: str | None = None
         #: Port of the health listener while it listens.
@@ -157,7 +177,7 @@ class ConsumerService:
         """Give ``value`` to every handler and lifespan with a parameter of its type, or of ``as_type``."""
         kind = type(value) if as_type is None else as_type
         if not isinstance(value, kind):
-            raise TypeError(f"provide: {value!r} is no {kind.__name__}")
+            raise SignatureError(f"provide: {value!r} is no {kind.__name__}")
         if kind in self._provided:
             raise ConfigError(f"provide: there is a {kind.__name__} already; tell them apart with as_type=")
         self._provided[kind] = value
@@ -227,16 +247,23 @@ class ConsumerService:
         self._loop = asyncio.get_running_loop()
         try:
             await self._serve(handlers)
+        except ConfigError:
+            raise
+        except Exception as error:
+            if self._engine is None or error is not self._engine.failure:  # that is in the log
+                shown = None if isinstance(error, KohortError) else error
+                log.error("group %s: the service has ended: %s", self.group, short(error), exc_info=shown)
+            raise
         finally:
-            self._loop = self._engine = self._stop_reason = self.health_port = None
+            self._loop = self._engine = self._starting = self._stop_reason = self.health_port = None
 
     async def _serve(self, handlers: list[Handler]) -> None:
         progress = Progress(self._stalled_after_ms)
         self._engine = engine = Engine(
             handlers,
-            group=self.group,
             config=self._config,
             drain_timeout_ms=self._drain_timeout_ms,
+            backlog_max_bytes=self._backlog_max_bytes,
             progress=progress,
             once=self._once,
             tracing=self._tracing,
@@ -244,17 +271,50 @@ class ConsumerService:
         if self._stop_reason is not None:
             return
         async with AsyncExitStack() as stack:
-            values = await enter_lifespans(stack, self._lifespans, self._provided)
-            for handler in handlers:
-                handler.values = fill(f"handler {handler.name}", handler.wants, values)
-            if self._once is not None:
-                await asyncio.to_thread(self._once.sink.prepare)
-            async with Probes(engine, progress, self._health_address) as probes:
-                self.health_port = probes.port
+            async with self._until_stopped():
+                await self._start(stack, engine, progress, handlers)
+            if engine.started:
                 await engine.run()
 
+    async def _start(
+        self, stack: AsyncExitStack, engine: Engine, progress: Progress, handlers: list[Handler]
+    ) -> None:
+        """All that is needed before there are records; what has to be closed again goes onto the stack."""
+        values = await enter_lifespans(stack, self._lifespans, self._provided)
+        for handler in handlers:
+            handler.values = fill(f"handler {handler.name}", handler.wants, values)
+        if self._once is not None:
+            threads = DaemonThreads(1, "kohort-exactly-once")
+            stack.callback(threads.close)
+            await threads.call(self._once.sink.prepare)
+        probes = await stack.enter_async_context(Probes(engine, progress, self._health_address))
+        self.health_port = probes.port
+        if probes.port is not None:
+            log.info("group %s: %s", self.group, probes.addresses())
+        await engine.start()
+
+    @asynccontextmanager
+    async def _until_stopped(self) -> AsyncIterator[None]:
+        """The block is left when a stop is asked for, wherever it is."""
+        starting = asyncio.timeout(None)
+        try:
+            async with starting:
+                self._starting = starting
+                if self._stop_reason is not None:
+                    self._leave_start()
+                yield
+        except TimeoutError:
+            if not starting.expired():
+                raise
+        finally:
+            self._starting = None
+
+    def _leave_start(self) -> None:
+        if self._starting is not None and not self._starting.expired():
+            self._starting.reschedule(asyncio.get_running_loop().time())
+
     def _checked_handlers(self) -> list[Handler]:
-        """The handlers of this run. Raises TypeError and ConfigError: nothing is connected to yet."""
+        """The handlers of this run. Raises ConfigError: nothing is connected to yet."""
         handlers = [replace(handler, counters=Counters()) for handler in self._handlers]
         if self._once is not None:
             for handler in handlers:
@@ -290,8 +350,15 @@ class ConsumerService:
     def stop(self, reason: str = "stop() was called") -> None:
         """Ask for a graceful end; may be called from any thread, also before the service runs."""
         self._stop_reason = reason
-        if self._loop is not None and self._engine is not None:
-            self._loop.call_soon_threadsafe(self._engine.stop, reason)
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # it has ended since
+                loop.call_soon_threadsafe(self._stop_now, reason)
+
+    def _stop_now(self, reason: str) -> None:
+        if self._engine is not None:
+            self._engine.stop(reason)
+            self._leave_start()
 
 
 def _check_own(

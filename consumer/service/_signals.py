@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first asks for a graceful end, the second ends at once."""
+"""SIGTERM and SIGINT: the first asks for a graceful end, a later one ends at once."""
 
 from __future__ import annotations
 
@@ -11,26 +11,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: Process managers send a signal to a process and to its group, or two different ones: together they are one.
+ONE_SIGNAL_S = 0.5
 
 
 @contextmanager
 def graceful_signals(stop: Callable[[str], None]) -> Iterator[None]:
-    """In the block the first signal calls ``stop`` with its name; the second exits with 128 + its number.
+    """In the block the first signal calls ``stop`` with its name; a later one exits with 128 + its number.
 
-    Outside the main thread signals belong to somebody else: nothing is installed.
+    Those that come within half a second of the first count as the same. Outside the main thread signals
+    belong to somebody else: nothing is installed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
-    received: list[int] = []
+    first: float | None = None
 
     def on_signal(number: int) -> None:
-        if received:
+        nonlocal first
+        if first is None:
+            first = loop.time()
+            stop(signal.Signals(number).name)
+        elif loop.time() - first > ONE_SIGNAL_S:
             print("second signal: leaving at once, without commit", file=sys.stderr, flush=True)
             os._exit(128 + number)
-        received.append(number)
-        stop(signal.Signals(number).name)
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)

@@ -7,6 +7,7 @@ import sys
 import time
 
 from . import SimulationFailed, simulate, trace
+from .services import simulate_service, trace_service
 
 
 def main() -> int:
@@ -22,17 +23,26 @@ def main() -> int:
     parser.add_argument(
         "--go-on", action="store_true", help="count failures instead of stopping at the first"
     )
+    parser.add_argument("--services", action="store_true", help="schedules of whole services")
     given = parser.parse_args()
+    if given.services and given.crashes:
+        parser.error("--crashes are of the coordinator's schedules: leave --services out")
     left_out = [name for name in given.without.split(",") if name]
     if given.seed is not None:
-        lines, violation = trace(given.seed, left_out=left_out, crashes=given.crashes)
+        if given.services:
+            lines, violation = trace_service(given.seed, left_out=left_out)
+        else:
+            lines, violation = trace(given.seed, left_out=left_out, crashes=given.crashes)
         print("\n".join(lines))
         print("every invariant holds" if violation is None else violation)
         return 0 if violation is None else 1
     began = time.process_time()
     try:
         seeds = range(given.first, given.first + given.seeds)
-        report = simulate(seeds, left_out=left_out, crashes=given.crashes, go_on=given.go_on)
+        if given.services:
+            report = simulate_service(seeds, left_out=left_out, go_on=given.go_on)
+        else:
+            report = simulate(seeds, left_out=left_out, crashes=given.crashes, go_on=given.go_on)
     except SimulationFailed as failure:
         print(failure)
         return 1

@@ -19,7 +19,6 @@ from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
 from ..faults import FaultyFileSystem
 from ._heap import Loop
-from ._plan import ASIDE
 
 if TYPE_CHECKING:
     from ._network import Call
@@ -167,7 +166,7 @@ class Broker:
         self._coordinator = GroupCoordinator(
             settings=self._settings,
             store=store,
-            partition_count_of={**world.plan.topics, ASIDE: 1}.get,
+            partition_count_of=world.partition_count,
             topic_of_id=lambda _: None,
             id_of_topic=lambda _: None,
             clock_ms=self.clock_ms,

@@ -15,7 +15,7 @@ from ...consumer.membership import Membership
 from ...consumer.offset_requests import CommittedOffset
 from ...consumer.pool import Channel
 from ...consumer.record import Record
-from ...consumer.tracker import Stay, Tracker
+from ...consumer.tracker import PartitionSession, Tracker
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
 from . import _bodies
@@ -48,7 +48,7 @@ class Member:
         self.paused = False
         self.error: Exception | None = None
         self.frozen_until = 0
-        self.reading: dict[TopicPartition, Stay] = {}
+        self.reading: dict[TopicPartition, PartitionSession] = {}
         #: What it read when it learned that it had missed a generation.
         self.stale: set[TopicPartition] = set()
         self.tracker = Tracker()
@@ -321,10 +321,10 @@ class Member:
             for number, record in enumerate(records):
                 self.later(1 + self.plan.work_ms * (number + 1) // len(records), self._work, [record])
 
-    def _record(self, partition: TopicPartition, stay: Stay, offset: int) -> Record:
+    def _record(self, partition: TopicPartition, stay: PartitionSession, offset: int) -> Record:
         topic, number = partition
         return Record(
-            topic, number, offset, 0, None, None, (), generation=self.membership.generation, epoch=stay.epoch
+            topic, number, offset, 0, None, None, (), generation=self.membership.generation, session_id=stay.session_id
         )
 
     def _work(self, records: list[Record]) -> None:

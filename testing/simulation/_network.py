@@ -29,6 +29,14 @@ class Client(Protocol):
     def on_failure(self, call: Call, error: BrokerConnectionError, /) -> None: ...
 
 
+class Node(Protocol):
+    """Who takes requests in, while it can be reached."""
+
+    @property
+    def reachable(self) -> bool: ...
+    def receive(self, call: Call, /) -> None: ...
+
+
 class Call:
     """A request on its way, and the coordinator's handle to answer it by."""
 
@@ -81,13 +89,14 @@ class Call:
 class Connection:
     """One connection; each time it breaks a new epoch of it begins."""
 
-    __slots__ = ("_busy", "_in_ms", "_out_ms", "_queue", "_world", "epoch", "under_way")
+    __slots__ = ("_busy", "_in_ms", "_node", "_out_ms", "_queue", "_world", "epoch", "under_way")
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, node: Node | None = None) -> None:
         self.epoch = 0
         #: Requests whose sender waits for an answer.
         self.under_way: list[Call] = []
         self._world = world
+        self._node: Node = world.broker if node is None else node
         self._busy: Call | None = None
         self._queue: deque[Call] = deque()
         self._in_ms = self._out_ms = 0
@@ -97,7 +106,7 @@ class Connection:
         world = self._world
         heap, rng = world.heap, world.rng
         self.under_way.append(call)
-        if not world.broker.reachable:
+        if not self._node.reachable:
             heap.at(heap.now + 1 + int(rng.random() * 20), self._break, self.epoch, "connection refused")
             return
         delay_ms = 1 + int(rng.random() * 4)
@@ -156,11 +165,11 @@ class Connection:
         return delay_ms
 
     def _arrive(self, call: Call) -> None:
-        if call.epoch != self.epoch or not self._world.broker.reachable:
+        if call.epoch != self.epoch or not self._node.reachable:
             return
         if self._busy is None and not self._queue:
             self._busy = call
-            self._world.broker.receive(call)
+            self._node.receive(call)
         else:
             self._queue.append(call)
 
@@ -169,9 +178,9 @@ class Connection:
             call.connection._arrive(call)
 
     def _take(self, epoch: int) -> None:
-        if epoch == self.epoch and self._busy is None and self._queue and self._world.broker.reachable:
+        if epoch == self.epoch and self._busy is None and self._queue and self._node.reachable:
             self._busy = self._queue.popleft()
-            self._world.broker.receive(self._busy)
+            self._node.receive(self._busy)
 
     def _deliver(self, call: Call, body: Any) -> None:
         if call.epoch == self.epoch and call in self.under_way:

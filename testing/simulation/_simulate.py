@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
+import sys
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ._consumers import MakeApplication
 from ._plan import MakeAssignors, Plan, draw_plan
@@ -22,11 +26,11 @@ class SimulationFailed(AssertionError):  # noqa: N818
     """A schedule in which an invariant does not hold. ``left_out``: what it does not take to show it."""
 
     def __init__(
-        self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str], crashes: int = 0
+        self, seed: int, violation: Violation, left_out: tuple[str, ...], trace: list[str], options: str = ""
     ) -> None:
         shown = trace[-_SHOWN_LINES:]
         more = len(trace) - len(shown)
-        head = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out, crashes)}", ""]
+        head = [f"seed {seed}: {violation}", f"replay: {replay_command(seed, left_out, options)}", ""]
         cut = [f"({more} lines before)"] if more else []
         super().__init__("\n".join([*head, *cut, *shown]))
         self.seed = seed
@@ -65,12 +69,21 @@ def simulate(
     part, ``crashes`` are so many more of the coordinator in each schedule. ``checked`` False compares
     nothing. With ``go_on`` failures are counted instead of raised.
     """
+    return run_all(
+        lambda seed: _GroupRun(seed, assignors, application, checked, crashes), seeds, left_out, go_on=go_on
+    )
+
+
+def run_all(
+    make_run: Callable[[int], Run], seeds: int | Iterable[int], left_out: Collection[str], *, go_on: bool
+) -> SimulationReport:
+    """Run a schedule of each seed. Raises SimulationFailed."""
     report = SimulationReport()
     with _own_loop():
         for number, seed in enumerate(range(seeds) if isinstance(seeds, int) else seeds):
             if number % _COLLECT_EVERY == 0:
                 gc.collect(0)
-            run = _Run(seed, assignors, application, checked, crashes)
+            run = make_run(seed)
             world, violation = run.schedule(left_out)
             report.stats.add(world.stats)
             if violation is not None:
@@ -80,11 +93,10 @@ def simulate(
     return report
 
 
-def replay_command(seed: int, left_out: Collection[str] = (), crashes: int = 0) -> str:
+def replay_command(seed: int, left_out: Collection[str] = (), options: str = "") -> str:
     """The command line that runs a schedule again."""
-    more = f" --crashes {crashes}" if crashes else ""
     without = f" --without {','.join(left_out)}" if left_out else ""
-    return f"python -m kohort.testing.simulation --seed {seed}{more}{without}"
+    return f"python -m kohort.testing.simulation{options} --seed {seed}{without}"
 
 
 def trace(
@@ -96,27 +108,33 @@ def trace(
     crashes: int = 0,
 ) -> tuple[list[str], Violation | None]:
     """What happens in a schedule, line by line, and what it fails by."""
+    return traced(_GroupRun(seed, assignors, application, True, crashes), left_out)
+
+
+def traced(run: Run, left_out: Collection[str]) -> tuple[list[str], Violation | None]:
+    """What happens in a run, and what it fails by."""
     with _own_loop():
-        world, violation = _Run(seed, assignors, application, True, crashes).schedule(left_out, traced=True)
+        world, violation = run.schedule(left_out, traced=True)
     return world.trace or [], violation
 
 
-@dataclass(slots=True)
-class _Run:
-    """Runs of one seed."""
+class Run:
+    """Runs of one seed; ``options`` is what the command line needs besides it."""
 
     seed: int
-    assignors: MakeAssignors | None
-    application: MakeApplication | None
-    checked: bool
-    crashes: int
+    options = ""
 
+    @abstractmethod
     def plan(self, left_out: Collection[str]) -> Plan:
-        return draw_plan(self.seed, self.assignors, self.crashes).leave_out(left_out)
+        """What is to happen, without what is left out."""
+
+    @abstractmethod
+    def world(self, plan: Any, *, traced: bool) -> World:
+        """A schedule that is about to run."""
 
     def schedule(self, left_out: Collection[str], *, traced: bool = False) -> tuple[World, Violation | None]:
-        application = None if self.application is None else self.application()
-        world = World(self.plan(left_out), checked=self.checked, application=application, traced=traced)
+        """Run it."""
+        world = self.world(self.plan(left_out), traced=traced)
         for name, what in world.describe().items() if traced else ():
             world.say(f"{name}: {what}")
         try:
@@ -139,7 +157,29 @@ class _Run:
         world, found = self.schedule(out, traced=True)
         left = self.plan(left_out).names()
         kept = tuple(name for name in out if name in left or name in left_out)
-        return SimulationFailed(self.seed, found or violation, kept, world.trace or [], self.crashes)
+        return SimulationFailed(self.seed, found or violation, kept, world.trace or [], self.options)
+
+
+@dataclass(slots=True)
+class _GroupRun(Run):
+    """Of a group of light members."""
+
+    seed: int
+    assignors: MakeAssignors | None
+    application: MakeApplication | None
+    checked: bool
+    crashes: int
+
+    @property
+    def options(self) -> str:  # type: ignore[override]
+        return f" --crashes {self.crashes}" if self.crashes else ""
+
+    def plan(self, left_out: Collection[str]) -> Plan:
+        return draw_plan(self.seed, self.assignors, self.crashes).leave_out(left_out)
+
+    def world(self, plan: Plan, *, traced: bool) -> World:
+        application = None if self.application is None else self.application()
+        return World(plan, checked=self.checked, application=application, traced=traced)
 
 
 @contextmanager
@@ -150,10 +190,19 @@ def _own_loop() -> Iterator[None]:
     set_running: Callable[[asyncio.AbstractEventLoop | None], None] = asyncio._set_running_loop
     before = asyncio._get_running_loop()
     collecting = gc.isenabled()
+    log = logging.getLogger("kohort")
+    level = log.level
+    # what services log of drawn faults is in the trace, where somebody wants it
+    log.setLevel(logging.CRITICAL + 1)
     gc.disable()
+    unraisable = sys.unraisablehook
+    # a coroutine of a process that was killed is thrown away in the middle of whatever it was at
+    sys.unraisablehook = lambda _: None
     try:
         yield
     finally:
         set_running(before)
+        log.setLevel(level)
+        sys.unraisablehook = unraisable
         if collecting:
             gc.enable()

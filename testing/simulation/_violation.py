@@ -22,11 +22,19 @@ INVARIANTS: Final[dict[str, str]] = {
     "S10": "members and parked requests stay within their limits",
     "S11": "a member delivers only while it is joined and only what it was assigned, skips nothing, and "
     "commits nothing that is not done",
+    "S12": "no acknowledged commit is followed by a lower one, unless the log was cut or made anew",
+    "S13": "what has begun is finished within the drain, and a stop takes no longer than notice and drain",
+    "S14": "without a fault every record is handled once, and only poison is set aside",
+    "S15": "partitions do not wait for each other",
+    "S16": "what a consumer holds is bounded by its settings",
+    "S17": "nobody repeats requests without a pause, or goes round in a circle",
+    "S18": "under exactly once every record takes effect once",
     "L1": "when the faults are over, all members are in one Stable generation within a rebalance timeout, a "
     "session timeout and two heartbeats",
     "L2": "then no request is left unanswered",
     "L3": "then all records are done and committed",
     "L4": "then no rebalance follows",
+    "L5": "who closes a consumer, or ends, has left the group and leaves nothing running",
     "A": "the assignor and the application under test do nothing wrong",
 }
 

@@ -18,7 +18,7 @@ from ._heap import Heap
 from ._incidents import Incidents
 from ._member import Member
 from ._network import Connection
-from ._plan import Plan
+from ._plan import ASIDE, Plan
 from ._violation import Violation
 
 #: How often records are produced, and how often the end is looked for.
@@ -120,6 +120,10 @@ class World:
                 self.heap.at(self.heap.now + late_ms, connection.reset, "closed by the broker")
             else:
                 connection.close()
+
+    def partition_count(self, topic: str) -> int | None:
+        """How many partitions a topic has; None if it does not exist."""
+        return 1 if topic == ASIDE else self.plan.topics.get(topic)
 
     def start_member(self, name: str) -> None:
         """A process of a member starts."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kohort.consumer import AbortedTransaction, Record
-from kohort.consumer.decode import ChunkReader, _reader, end_of_run
+from kohort.consumer.decode import RUN_BYTES, ChunkReader, _reader, end_of_run
 from kohort.protocol import Codec, CorruptBatchError, TopicPartition, build_batch
 from tests.consumer.batches import batch, compressed, marker
 
@@ -90,14 +90,14 @@ def test_a_batch_that_is_cut_short_is_left_for_the_next_fetch() -> None:
         data = whole + cut[:length]
         reader = ChunkReader(ORDERS, data, 0)
         assert _values(reader) == [b"a"]
-        assert (reader.next_offset, -1) == (1, -1) == end_of_run(data, 0)
+        assert (reader.next_offset, -1, None) == (1, -1, None) == end_of_run(data, 0)
 
 
 def test_control_batches_are_passed() -> None:
     data = batch([b"a"], 0) + marker(1, 7, commit=True)
     reader = ChunkReader(ORDERS, data, 0)
     assert _values(reader) == [b"a"]
-    assert (reader.next_offset, -1) == (2, -1) == end_of_run(data, 0)
+    assert (reader.next_offset, -1, None) == (2, -1, None) == end_of_run(data, 0)
 
 
 def test_aborted_records_are_left_out_up_to_their_marker() -> None:
@@ -145,9 +145,68 @@ def test_data_that_does_not_decompress_is_corrupt() -> None:
         ChunkReader(ORDERS, bytes(data), 0, check_crcs=False).read()
 
 
-def test_bytes_that_are_no_batch_are_corrupt() -> None:
-    with pytest.raises(CorruptBatchError):
-        end_of_run(b"\x01" * 100, 0)
+def test_a_run_ends_before_bytes_that_are_no_batch_and_says_what_is_wrong() -> None:
+    good = batch([b"a"], 0)
+    assert end_of_run(good + b"\x01" * 100, 0)[:2] == (1, -1)
+    for data in (good + b"\x01" * 100, b"\x01" * 100, good[:-1], b"few"):
+        assert isinstance(end_of_run(data, 0)[2], CorruptBatchError)
+
+
+def test_what_is_before_bytes_that_are_no_batch_is_given_and_then_they_are_corrupt() -> None:
+    reader = ChunkReader(ORDERS, batch([b"a"], 0) + b"\x01" * 100, 0)
+    assert [record.value for record in reader.read()] == [b"a"]
+    for _ in range(2):
+        with pytest.raises(CorruptBatchError):
+            reader.read()
+
+
+def test_an_answer_without_a_whole_batch_is_corrupt_and_does_not_end_in_silence() -> None:
+    data = batch([b"a"], 0)[:-1]
+    reader = ChunkReader(ORDERS, data, 0, damage=end_of_run(data, 0)[2])
+    with pytest.raises(CorruptBatchError, match="no whole record batch"):
+        reader.read()
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec is not Codec.NONE])
+def test_a_record_of_zeros_is_read_however_small_it_was_made(codec: Codec) -> None:
+    """54 bytes of zstd: Java and librdkafka read it."""
+    zeros = bytes(900_000)
+    data = compressed(batch([zeros], 0), codec)
+    assert _values(ChunkReader(ORDERS, data, 0)) == [zeros]
+
+
+def test_a_batch_that_grows_beyond_the_setting_is_refused_by_its_bytes() -> None:
+    data = compressed(batch([bytes(900_000)], 0), Codec.ZSTD)
+    with pytest.raises(CorruptBatchError, match="more than 500000 bytes"):
+        ChunkReader(ORDERS, data, 0, max_batch_bytes=500_000).read()
+
+
+def test_as_many_batches_as_are_bounded_in_bytes_are_taken_apart_at_once() -> None:
+    large = bytes(RUN_BYTES - 1_000)
+    data = b"".join(compressed(batch([large], n), Codec.ZSTD) for n in range(5))
+    reader = ChunkReader(ORDERS, data, 0)
+    batches = iter(reader.read_batch, None)
+    assert [(len(some), some.size <= 2 * RUN_BYTES) for some in batches] == [(2, True), (2, True), (1, True)]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_a_header_name_that_is_not_utf_8_is_replaced_as_java_does(count: int) -> None:
+    rows = [(None, b"value", [(f"header{n:03}", b"x"), ("other", None)]) for n in range(count)]
+    data = bytes(build_batch(rows, timestamp_ms=1_000))
+    data = data.replace(b"header", b"h\xff\xfeder")
+    reader = ChunkReader(ORDERS, data, 0, check_crcs=False)
+    records = reader.read()
+    assert [record.headers for record in records] == [
+        ((f"h\ufffd\ufffdder{n:03}", b"x"), ("other", None)) for n in range(count)
+    ]
+    assert [(r.offset, r.key, r.value) for r in records] == [(n, None, b"value") for n in range(count)]
+
+
+def test_a_count_of_records_below_zero_is_corrupt() -> None:
+    data = bytearray(batch([b"a"] * 100, 0))
+    data[57:61] = (-5).to_bytes(4, "big", signed=True)
+    with pytest.raises(CorruptBatchError, match="a batch of -5 records"):
+        ChunkReader(ORDERS, bytes(data), 0, check_crcs=False).read()
 
 
 @pytest.mark.usefixtures("reader")

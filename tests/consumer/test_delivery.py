@@ -163,7 +163,7 @@ def test_a_full_window_is_told_once_and_holds_back_until_something_is_done() -> 
     stay = bench.tracker.get(A)
     assert stay is not None
     wakes = bench.wakes
-    bench.delivery.made_room(stay)
+    bench.delivery.made_room()
     assert bench.wakes == wakes + 1
     assert bench.values() == [b"2"]
 

@@ -72,7 +72,7 @@ async def _life(folder: Path, **settings: Any) -> tuple[list[Event], int, int]:
             for _ in range(2):
                 record = await anext(consumer)
                 await _handle_for_20_minutes(record)
-                if record.epoch in consumer.parts.tracker.epochs:
+                if record.session_id in consumer.parts.tracker.sessions:
                     consumer.done(record)
             await consumer.getmany(1, 90_000)
             committed = (await consumer.committed(ORDERS)).get(ORDERS)

@@ -10,6 +10,7 @@ from kohort.consumer import Cluster, CommittedOffset, EpochEnd, LogTruncatedErro
 from kohort.consumer.backoff import Backoff
 from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import Delivery
+from kohort.consumer.done_ahead import encode
 from kohort.consumer.events import Event, LogTruncated, PartitionFailed
 from kohort.consumer.positions import Phase, Position, Positions
 from kohort.consumer.start_offsets import Reading, StartOffsets
@@ -31,11 +32,17 @@ class _Cluster:
         self.end = end
         self.asked: dict[TopicPartition, int] = {}
         self.known = self
+        self.found: dict[TopicPartition, CommittedOffset] = {}
+
+    async def committed(self, *_: Any) -> dict[TopicPartition, CommittedOffset]:
+        return self.found
 
     def leader_epoch(self, _: TopicPartition) -> int:
         return 7
 
-    async def epoch_ends(self, epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    async def epoch_ends(
+        self, epochs: dict[TopicPartition, int], **_: object
+    ) -> dict[TopicPartition, EpochEnd]:
         self.asked = epochs
         if isinstance(self.end, Exception):
             raise self.end
@@ -43,7 +50,12 @@ class _Cluster:
 
 
 class _Bench:
-    def __init__(self, end: EpochEnd | Exception, policy: str = "latest") -> None:
+    def __init__(
+        self,
+        end: EpochEnd | Exception,
+        policy: str = "latest",
+        committed: CommittedOffset = CommittedOffset(10, 5),  # noqa: B008
+    ) -> None:
         self.events: list[Event] = []
         self.cluster = _Cluster(end)
         self.tracker, self.positions = Tracker(), Positions(policy)
@@ -61,13 +73,19 @@ class _Bench:
         self.starts = StartOffsets(reading, "billing", False)
         self.positions.add([ORDERS], 1)
         self.positions.hold([ORDERS], held=False)
-        self.positions.found_committed(ORDERS, CommittedOffset(10, 5))
+        self.positions.found_committed(ORDERS, committed)
 
     @property
     def position(self) -> Position:
         position = self.positions.get(ORDERS)
         assert position is not None
         return position
+
+    def left_to_do(self) -> list[int]:
+        """Of the offsets 10 to 24, those that would be delivered."""
+        session = self.tracker.get(ORDERS)
+        assert session is not None
+        return [10 + place for place in session.fresh(range(10, 25))]
 
     async def validate(self) -> None:
         await self.starts.validate([self.position])
@@ -99,7 +117,7 @@ async def test_a_log_cut_before_the_committed_offset_is_read_from_the_cut_and_an
     await bench.validate()
     assert (bench.position.phase, bench.position.fetch_offset) == (Phase.READING, 8)
     assert bench.events == [LogTruncated(ORDERS, 10, 5, 8)]
-    assert bench.tracker.committable() == {ORDERS: CommittedOffset(8)}, "the old commit is corrected"
+    assert bench.tracker.committable() == {ORDERS: CommittedOffset(8, 4)}, "the old commit is corrected"
 
 
 async def test_the_policy_fail_stops_the_partition_at_the_cut() -> None:
@@ -159,6 +177,94 @@ async def test_a_broker_that_cannot_say_is_believed() -> None:
     assert bench.position.phase is Phase.READING
 
 
+# what was done beyond the commit
+
+#: 10 is committed, 15 to 19 are done as well.
+AHEAD = CommittedOffset(10, 5, encode(10, [(15, 20)]))
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        (EpochEnd(5, 25), [*range(10, 15), *range(20, 25)]),
+        (EpochEnd(5, 17), [*range(10, 15), *range(17, 25)]),
+        (EpochEnd(5, 12), [*range(10, 25)]),
+        (UnsupportedVersionError("too old"), [*range(10, 25)]),
+    ],
+    ids=["not cut", "cut within", "cut before", "not known"],
+)
+async def test_what_was_done_beyond_the_commit_is_done_as_far_as_the_log_is_the_same(
+    end: EpochEnd | Exception, left: list[int]
+) -> None:
+    bench = _Bench(end, committed=AHEAD)
+    await bench.validate()
+    assert bench.position.phase is Phase.READING
+    assert bench.left_to_do() == left
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        (EpochEnd(6, 30), [*range(10, 15), *range(20, 25)]),
+        (EpochEnd(6, 17), [*range(10, 15), *range(17, 25)]),
+        (EpochEnd(6, 13), [*range(10, 25)]),
+    ],
+    ids=["not cut", "cut within", "cut before"],
+)
+async def test_a_log_cut_while_it_is_read_also_loses_what_was_done_beyond(
+    end: EpochEnd, left: list[int]
+) -> None:
+    bench = _Bench(EpochEnd(5, 25), committed=AHEAD)
+    await bench.read_to(delivered=12, fetched=13)
+    session = bench.tracker.get(ORDERS)
+    bench.cluster.end = end
+    await bench.validate()
+    assert bench.tracker.get(ORDERS) is session
+    assert bench.left_to_do() == left
+
+
+async def test_a_log_cut_twice_before_it_is_read_on_is_noticed_twice() -> None:
+    bench = _Bench(EpochEnd(5, 25), committed=AHEAD)
+    await bench.read_to(delivered=12, fetched=20)
+    for end in (EpochEnd(6, 18), EpochEnd(6, 16)):
+        bench.cluster.end = end
+        await bench.validate()
+        assert bench.left_to_do() == [*range(10, 15), *range(end.offset, 25)]
+        assert bench.position.leader_epoch >= 0, "it is asked again when the leader changes"
+        bench.positions.validate(bench.position)
+
+
+async def test_the_highest_epoch_that_was_read_is_asked_for() -> None:
+    bench = _Bench(EpochEnd(5, 25), committed=AHEAD)
+    await bench.validate()
+    bench.position.leader_epoch = 3  # the epoch of the records at the commit
+    bench.positions.validate(bench.position)
+    await bench.validate()
+    assert bench.cluster.asked == {ORDERS: 5}
+    assert bench.left_to_do() == [*range(10, 15), *range(20, 25)]
+
+
+async def test_without_a_leader_epoch_nothing_beyond_the_commit_counts_as_done() -> None:
+    bench = _Bench(EpochEnd(5, 25))
+    bench.positions.remove([ORDERS])
+    bench.positions.add([ORDERS], 1)
+    bench.cluster.found = {ORDERS: CommittedOffset(10, -1, AHEAD.metadata)}
+    await bench.starts.find_committed([bench.position])
+    assert bench.left_to_do() == [*range(10, 25)]
+
+
+@pytest.mark.parametrize("how", ["sought", "reset"])
+async def test_who_goes_elsewhere_reads_all_there_even_at_the_committed_offset(how: str) -> None:
+    bench = _Bench(EpochEnd(-1, -1), "earliest", AHEAD)
+    if how == "sought":
+        bench.positions.seek(ORDERS, 10)
+    else:
+        await bench.validate()
+        bench.positions.reset_found(bench.position, 10)
+    bench.starts.moved(bench.position, moved_by_reset=how == "reset")
+    assert bench.left_to_do() == [*range(10, 25)]
+
+
 @pytest.mark.parametrize("moved", ["given up", "sought"])
 async def test_an_answer_that_comes_too_late_is_ignored(moved: str) -> None:
     bench = _Bench(EpochEnd(4, 8))
@@ -172,7 +278,9 @@ async def test_an_answer_that_comes_too_late_is_ignored(moved: str) -> None:
     # the coroutine has not begun: what it is told about first is the position as it was
     epoch_ends = bench.cluster.epoch_ends
 
-    async def seek_meanwhile(epochs: dict[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+    async def seek_meanwhile(
+        epochs: dict[TopicPartition, int], **_: object
+    ) -> dict[TopicPartition, EpochEnd]:
         bench.positions.seek(ORDERS, 3)
         return await epoch_ends(epochs)
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.consumer import CommittedOffset, Record, StaleRecordError
-from kohort.consumer.tracker import Stay, Tracker
+from kohort.consumer.done_ahead import decode, encode
+from kohort.consumer.tracker import PartitionSession, Tracker
 from kohort.protocol import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -32,7 +33,7 @@ def test_committable_is_the_first_offset_that_is_not_done_whatever_the_order(
     gaps: list[int], order: object, done_count: int
 ) -> None:
     offsets, next_offset = [], 0
-    stay = Stay(ORDERS, 1, 0, None)
+    stay = PartitionSession(ORDERS, 1, 0)
     for gap in gaps:
         next_offset += gap
         offsets.append(next_offset)
@@ -74,9 +75,9 @@ def test_records_in_any_order_are_counted_as_by_a_plain_list(
             at = 0 if order.random() < 0.5 else order.randint(0, len(left) - some)
             chosen, left = left[at : at + some], left[:at] + left[at + some :]
             if some == 1:
-                tracker.done(_record(chosen[0], stay.epoch))
+                tracker.done(_record(chosen[0], stay.session_id))
             else:
-                tracker.done_run([_record(offset, stay.epoch) for offset in chosen])
+                tracker.done_all([_record(offset, stay.session_id) for offset in chosen])
             assert stay.undone == len(left)
             assert stay.committable == (left[0] if left else stay.position)
             assert stay.first_undone == (left[0] if left else None)
@@ -86,7 +87,7 @@ def test_records_in_any_order_are_counted_as_by_a_plain_list(
 def test_committable_never_goes_back_and_never_passes_what_is_undone(
     steps: list[str], data: st.DataObject
 ) -> None:
-    stay = Stay(ORDERS, 1, 0, None)
+    stay = PartitionSession(ORDERS, 1, 0)
     undone: list[int] = []
     before = 0
     for step in steps:
@@ -108,7 +109,7 @@ def test_committable_never_goes_back_and_never_passes_what_is_undone(
 
 
 def test_offsets_that_were_never_delivered_are_no_news() -> None:
-    stay = Stay(ORDERS, 1, 10, None)
+    stay = PartitionSession(ORDERS, 1, 10)
     assert not stay.done(10)
     stay.delivered(10)
     assert not stay.done(9)
@@ -122,7 +123,7 @@ def test_only_what_changed_since_the_last_commit_is_worth_committing() -> None:
     assert _offsets(tracker) == {}
     stay.delivered(5)
     assert _offsets(tracker) == {}
-    assert tracker.done(_record(5, stay.epoch)) is stay
+    assert tracker.done(_record(5, stay.session_id)) is stay
     assert _offsets(tracker) == {ORDERS: 6}
     tracker.committed({ORDERS: CommittedOffset(6)})
     assert _offsets(tracker) == {}
@@ -140,7 +141,7 @@ def test_control_records_behind_the_last_one_are_passed_by_the_commit() -> None:
     stay.delivered(0)
     stay.passed(2)
     assert _offsets(tracker) == {ORDERS: 0}
-    tracker.done(_record(0, stay.epoch))
+    tracker.done(_record(0, stay.session_id))
     assert _offsets(tracker) == {ORDERS: 2}
 
 
@@ -150,11 +151,11 @@ def test_a_record_of_an_earlier_stay_is_refused_and_the_text_names_it() -> None:
     first.delivered(0)
     tracker.end(ORDERS)
     with pytest.raises(StaleRecordError, match=r"orders-0 offset 0 .*generation 7"):
-        tracker.done(_record(0, first.epoch))
+        tracker.done(_record(0, first.session_id))
     second = tracker.begin(ORDERS, 0)
     second.delivered(0)
     with pytest.raises(StaleRecordError):
-        tracker.done(_record(0, first.epoch))
+        tracker.done(_record(0, first.session_id))
     assert _offsets(tracker) == {ORDERS: 0}
 
 
@@ -176,7 +177,7 @@ def test_what_is_done_beyond_the_gap_goes_into_the_commit_and_is_not_delivered_a
     stay = tracker.begin(ORDERS, 0)
     stay.delivered_all([0, 1, 2, 3, 5, 6])
     for offset in (1, 3, 5):
-        tracker.done(_record(offset, stay.epoch))
+        tracker.done(_record(offset, stay.session_id))
     commit = tracker.committable()[ORDERS]
     assert commit.offset == 0
     restarted = Tracker()
@@ -191,7 +192,7 @@ def test_a_record_done_beyond_the_gap_makes_a_commit_worth_while() -> None:
     stay = tracker.begin(ORDERS, 0, committed=CommittedOffset(0))
     stay.delivered_all([0, 1])
     assert _offsets(tracker) == {}
-    tracker.done(_record(1, stay.epoch))
+    tracker.done(_record(1, stay.session_id))
     assert _offsets(tracker) == {ORDERS: 0}
     tracker.committed(tracker.committable())
     assert _offsets(tracker) == {}
@@ -200,7 +201,7 @@ def test_a_record_done_beyond_the_gap_makes_a_commit_worth_while() -> None:
 
 
 def test_ranges_of_an_earlier_stay_are_kept_until_the_commit_passes_them() -> None:
-    first = Stay(ORDERS, 1, 0, None)
+    first = PartitionSession(ORDERS, 1, 0)
     first.delivered_all(list(range(10)))
     for offset in (2, 3, 7):
         first.done(offset)
@@ -222,7 +223,7 @@ def test_ranges_of_an_earlier_stay_are_kept_until_the_commit_passes_them() -> No
 
 @given(st.lists(st.tuples(st.integers(1, 2), st.booleans()), max_size=200))
 def test_a_restart_redoes_what_was_undone_and_nothing_else(steps: list[tuple[int, bool]]) -> None:
-    stay = Stay(ORDERS, 1, 0, None)
+    stay = PartitionSession(ORDERS, 1, 0)
     offset = 0
     done: list[int] = []
     undone: list[int] = []
@@ -238,17 +239,194 @@ def test_a_restart_redoes_what_was_undone_and_nothing_else(steps: list[tuple[int
     assert [rest[at] for at in again.fresh(rest)] == undone
 
 
-def test_a_block_is_done_as_one_and_counts_as_its_records() -> None:
-    stay = Stay(ORDERS, 1, 0, None)
-    stay.delivered_block(0, 100, 90)
-    stay.delivered_block(100, 150, 50)
+def test_what_is_delivered_as_one_is_done_as_one_and_counts_as_its_records() -> None:
+    tracker = Tracker()
+    stay = tracker.begin(ORDERS, 0)
+    stay.delivered_all([*range(0, 50), *range(60, 100)])
+    stay.delivered_all(range(100, 150))
     stay.delivered(150)
     assert (stay.undone, stay.committable) == (141, 0)
-    assert stay.done(100)
+    tracker.done_batch(stay.session_id, 100, 150)
     assert (stay.undone, stay.committable) == (91, 0)
     again = Tracker().begin(ORDERS, 0, committed=stay.to_commit())
     assert list(again.fresh([99, 100, 149, 150])) == [0, 3]
     stay.done_before(99)
-    assert stay.committable == 0, "a block that reaches behind the offset is not done"
-    stay.done_before(100)
+    assert (stay.undone, stay.committable) == (2, 99)
+    tracker.done_batch(stay.session_id, 0, 100)
     assert (stay.undone, stay.committable) == (1, 150)
+    tracker.end(ORDERS)
+    with pytest.raises(StaleRecordError, match="the batch from offset 0"):
+        tracker.done_batch(stay.session_id, 0, 100)
+
+
+def test_nothing_done_grows_behind_a_record_that_hangs() -> None:
+    stay = PartitionSession(ORDERS, 1, 0)
+    for first in range(0, 200_000, 500):
+        stay.delivered_all(range(first, first + 500))
+        for offset in range(max(first, 1), first + 500):
+            stay.done(offset)
+    assert stay.closed_beyond(0) == [(1, 200_000)]
+    assert (stay.undone, stay.committable) == (1, 0)
+    assert decode(0, stay.to_commit().metadata) == [(1, 200_000)]
+
+
+def test_a_commit_says_nothing_of_holes_where_nothing_is_done() -> None:
+    stay = PartitionSession(ORDERS, 1, 0)
+    stay.delivered_all([0, 1, 5, 6, 9])
+    stay.passed(12)
+    assert stay.to_commit().metadata == ""
+    stay.done(5)
+    assert decode(0, stay.to_commit().metadata) == [(2, 6)]
+
+
+def test_an_offset_in_a_hole_is_no_news_and_leaves_what_is_undone_undone() -> None:
+    stay = PartitionSession(ORDERS, 1, 0)
+    stay.delivered_all([0, 2, 5])
+    for hole in (1, 3, 4):
+        assert not stay.done(hole)
+    assert (stay.undone, stay.first_undone) == (3, 0)
+    assert stay.done(2)
+    assert (stay.undone, stay.first_undone) == (2, 0)
+
+
+def test_a_record_of_another_consumer_is_refused() -> None:
+    payments, orders = Tracker(), Tracker()
+    foreign = payments.begin(TopicPartition("payments", 0), 0)
+    foreign.delivered(0)
+    ours = orders.begin(ORDERS, 0)
+    ours.delivered(0)
+    assert foreign.session_id != ours.session_id
+    record = _record(0, foreign.session_id, TopicPartition("payments", 0))
+    with pytest.raises(StaleRecordError, match="another consumer"):
+        orders.done(record)
+    assert orders.done_all([record]) is record
+    # nor one that only says that it is of this session
+    with pytest.raises(StaleRecordError):
+        orders.done(_record(0, ours.session_id, TopicPartition("payments", 0)))
+    assert orders.undone() == 1
+
+
+def test_a_consumer_made_anew_does_not_take_late_marks_of_the_one_before() -> None:
+    before = Tracker().begin(ORDERS, 0)
+    ids = {Tracker().begin(ORDERS, 0).session_id for _ in range(100)}
+    assert len(ids) == 100
+    assert before.session_id not in ids
+
+
+def test_records_that_are_stale_do_not_keep_the_others_from_being_done() -> None:
+    tracker = Tracker()
+    other = TopicPartition("orders", 1)
+    kept, gone = tracker.begin(ORDERS, 0), tracker.begin(other, 0)
+    kept.delivered_all(range(3))
+    gone.delivered_all(range(3))
+    records = [
+        _record(offset, stay.session_id, stay.partition) for offset in range(3) for stay in (gone, kept)
+    ]
+    tracker.end(other)
+    assert tracker.done_all(records) is records[0]
+    assert tracker.undone() == 0
+    assert _offsets(tracker) == {ORDERS: 3}
+
+
+def test_metadata_of_the_users_own_stays_for_as_long_as_its_offset() -> None:
+    tracker = Tracker()
+    stay = tracker.begin(ORDERS, 5, committed=CommittedOffset(5, metadata="mine"))
+    stay.delivered_all(range(5, 8))
+    assert tracker.committable() == {}
+    stay.done(6)
+    assert tracker.committable() == {}, "it is worth more than what is done beyond the offset"
+    stay.done(5)
+    assert _offsets(tracker) == {ORDERS: 7}
+
+
+def test_a_commit_ahead_of_what_is_done_is_not_taken_back() -> None:
+    tracker = Tracker()
+    stay = tracker.begin(ORDERS, 0, committed=CommittedOffset(0))
+    stay.delivered_all(range(10))
+    tracker.committed({ORDERS: CommittedOffset(8)})
+    stay.done_before(5)
+    assert tracker.committable() == {}
+    stay.done_before(9)
+    assert _offsets(tracker) == {ORDERS: 9}
+
+
+def test_the_highest_leader_epoch_counts_so_that_what_was_done_under_it_can_be_checked() -> None:
+    stay = PartitionSession(ORDERS, 1, 10, CommittedOffset(10, 7), 7)
+    stay.read_under(5)
+    stay.delivered(10)
+    assert stay.to_commit().leader_epoch == 7
+    assert (stay.epoch_at(11), stay.epoch_at(12)) == (7, -1)
+
+
+@given(st.data())
+def test_a_session_is_what_a_plain_table_of_offsets_is(data: st.DataObject) -> None:
+    """Each offset is open, given out, done, or holds nothing."""
+    draw = data.draw
+    start = draw(st.integers(0, 5))
+    ahead = [(start + 2 + 5 * n, start + 2 + 5 * n + draw(st.integers(1, 4))) for n in range(draw(st.integers(0, 3)))]
+    committed = CommittedOffset(start, metadata=encode(start, ahead))
+    session = Tracker().begin(ORDERS, start, committed=committed)
+    done_ahead = {offset for first, end in ahead for offset in range(first, end)}
+    done: set[int] = set()
+    out: set[int] = set()
+    records: set[int] = set()
+    position = seen = start
+    for step in draw(st.lists(st.sampled_from("dddppnnnrbtc"), max_size=40)):
+        if step == "d":
+            ceiling = position + draw(st.integers(1, 12))
+            holes = draw(st.sets(st.integers(position, ceiling - 1), max_size=6))
+            # where the log was looked at before, it holds what it held
+            holes = {o for o in holes if o >= seen} | (set(range(position, seen)) - records)
+            offsets = [o for o in range(position, ceiling) if o not in holes]
+            fresh = [offsets[at] for at in session.fresh(offsets)]
+            assert fresh == [o for o in offsets if o not in done_ahead]
+            if fresh:
+                session.delivered_all(fresh)
+                out |= set(fresh)
+                records |= out
+                position = fresh[-1] + 1
+        elif step == "p" and position == seen:
+            position += draw(st.integers(0, 4))
+            session.passed(position)
+        elif step == "n":
+            offset = draw(st.integers(0, position + 2))
+            assert session.done(offset) == (offset in out)
+            done |= out & {offset}
+            out.discard(offset)
+        elif step == "r":
+            first = draw(st.integers(0, position))
+            end = first + draw(st.integers(0, 9))
+            some = out & set(range(first, end))
+            assert session.done_range(first, end) == len(some)
+            done |= some
+            out -= some
+        elif step == "b" and out:
+            some = set(draw(st.lists(st.sampled_from(sorted(out)), min_size=1)))
+            session.done_all(draw(st.permutations(sorted(some))))
+            done |= some
+            out -= some
+        elif step == "t" and out:
+            # nothing of what is taken back is done
+            offset = draw(st.sampled_from(sorted(out)))
+            if not any(o >= offset for o in done):
+                session.taken_back(offset)
+                out = {o for o in out if o < offset}
+                position = offset
+        elif step == "c":
+            offset = draw(st.integers(position, position + 12))
+            session.cut(offset)
+            done_ahead = {o for o in done_ahead if o < offset}
+            seen = min(seen, offset)
+            records = {o for o in records if o < offset}
+        seen = max(seen, position)
+        first = min(out, default=position)
+        assert (session.position, session.undone, session.committable) == (position, len(out), first)
+        assert session.first_undone == (first if out else None)
+        says = {o for a, b in decode(first, session.to_commit().metadata) for o in range(a, b)}
+        beyond = {o for o in done | done_ahead if o >= first}
+        assert beyond <= says, "what is done is not done again"
+        assert not says & out
+        assert all(o < seen or o in done_ahead for o in says), "nothing that was not looked at"
+        if seen == position:
+            gaps = len(session.closed_beyond(first))
+            assert gaps <= len(out) + len(ahead) + 1, "memory grows with what is not done"

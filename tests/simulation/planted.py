@@ -294,15 +294,15 @@ BUGS = (
     ),
     Bug(
         "a member commits what is delivered, done or not",
-        "consumer.tracker:Stay.committable",
-        "return self.first if self.first < self.end else self.position",
-        "return self.position",
+        "consumer.tracker:PartitionSession.to_commit",
+        "CommittedOffset(self.first,",
+        "CommittedOffset(self.position,",
     ),
     Bug(
         "a member says that all behind a gap is done",
-        "consumer.tracker:Stay._done_beyond",
-        "if offset in self._done_early:",
-        "if self._done_early:",
+        "consumer.tracker:PartitionSession._done",
+        "yield bounds[at], bounds[at + 1]",
+        "yield self.first + 1, self.position",
     ),
 )
 

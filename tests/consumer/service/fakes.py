@@ -39,6 +39,10 @@ class FakeConsumer:
         self.noticed.set()
         self.member_state = MemberState.STABLE
         self.events = EventLog()
+        #: What ``start`` waits for; set: brokers answer.
+        self.reachable = asyncio.Event()
+        self.reachable.set()
+        self.parts = SimpleNamespace(cluster=SimpleNamespace(last_failure=None))
         self.config = consumer_config(**{k: v for k, v in config.items() if not k.startswith("on_")})
 
     @property
@@ -46,6 +50,7 @@ class FakeConsumer:
         return SimpleNamespace(state=self.member_state)
 
     async def start(self) -> None:
+        await self.reachable.wait()
         self.log.append("joined")
 
     async def announce_leave(self) -> None:
@@ -59,8 +64,8 @@ class FakeConsumer:
     def lag(self) -> dict[TopicPartition, int]:
         return {}
 
-    async def getmany(self, max_records: int, timeout_ms: float) -> list[Record]:
-        assert max_records > 0
+    async def getmany(self, max_records: int, timeout_ms: float, max_bytes: int) -> list[Record]:
+        assert min(max_records, max_bytes) > 0
         try:
             return await asyncio.wait_for(self.waiting.get(), min(timeout_ms, 10) / 1000)
         except TimeoutError:
@@ -81,8 +86,8 @@ class FakeConsumer:
     def paused(self) -> frozenset[TopicPartition]:
         return frozenset(self.now_paused)
 
-    def give(self, *offsets: int, topic: str = "orders", partition: int = 0) -> None:
-        self.waiting.put_nowait([Record(topic, partition, offset, 0, None, b"{}") for offset in offsets])
+    def give(self, *offsets: int, topic: str = "orders", partition: int = 0, value: bytes = b"{}") -> None:
+        self.waiting.put_nowait([Record(topic, partition, offset, 0, None, value) for offset in offsets])
 
 
 def make_service(**options: Any) -> ConsumerService:

@@ -64,6 +64,53 @@ def test_a_wrong_target_is_one_line_and_exit_code_2(
     assert error.count("\n") == 1
 
 
+LIFESPAN = """
+
+from collections.abc import AsyncIterator
+
+@service.lifespan
+async def database() -> AsyncIterator[None]:
+    int("not a number")
+    yield
+"""
+
+
+def test_an_error_of_a_lifespan_is_no_wrong_use_and_shows_its_line(
+    app: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (tmp_path / f"{app}.py").open("a") as file:
+        file.write(LIFESPAN)
+    assert main(["run", f"{app}:service"]) == 1
+    assert 'int("not a number")' in caplog.text
+    assert f"{app}.py" in caplog.text
+
+
+def test_an_error_of_the_module_is_no_wrong_use_and_shows_its_line(
+    app: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / f"{app}.py").write_text("number = int('not a number')\n")
+    assert main(["run", f"{app}:service"]) == 1
+    error = capfd.readouterr().err
+    assert f'{app}.py", line 1' in error
+    assert "ValueError: invalid literal" in error
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "ConsumerService(bootstrap='localhost:1', group='billing', session_timeout=5)",
+        "ConsumerService(bootstrap='localhost:1', group='billing')",
+    ],
+)
+def test_a_wrong_configuration_is_one_line_and_exit_code_2(
+    app: str, tmp_path: Path, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"from kohort.consumer import ConsumerService\nservice = {wrong}\n"
+    (tmp_path / f"{app}.py").write_text(text)
+    assert main(["run", f"{app}:service"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

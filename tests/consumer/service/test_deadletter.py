@@ -8,12 +8,23 @@ from typing import Any
 
 import pytest
 
+import kohort.consumer
 from kohort.consumer import Cluster
 from kohort.consumer.config import consumer_config
 from kohort.consumer.record import Record
 from kohort.consumer.service import _deadletter
 from kohort.consumer.service._deadletter import DeadLetterError, DeadLetters, error_headers
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, parse_batch_header, verify_batch
+from kohort.protocol import (
+    BATCH_OVERHEAD,
+    ApiKey,
+    Codec,
+    ErrorCode,
+    KafkaError,
+    TopicPartition,
+    decompress,
+    parse_batch_header,
+    verify_batch,
+)
 
 RECORD = Record("orders", 7, 42, 1_000, b"key", b"value", [("trace", b"abc")])
 
@@ -82,6 +93,29 @@ async def test_a_letter_is_acknowledged_by_all_and_goes_to_its_origins_number(le
     assert header.record_count == 1
     for text in (b"key", b"value", b"trace", b"abc", b"kohort.origin.offset", b"42", b"poison"):
         assert text in bytes(data.records)
+
+
+async def test_a_large_letter_is_compressed_as_its_record_may_have_been(letters: Letters) -> None:
+    cluster = FakeCluster()
+    value = b'{"order": 5, "state": "new"}' * 100_000
+    await letters(cluster).send("orders.dlt", RECORD._replace(value=value), ValueError("poison"), 3)
+
+    batch = cluster.produced[0].topic_data[0].partition_data[0].records
+    header = parse_batch_header(batch)
+    verify_batch(batch, header)
+    assert (header.codec, header.record_count) == (Codec.GZIP, 1)
+    assert len(batch) < len(value) / 10
+    assert value in bytes(decompress(header.codec, bytes(batch[BATCH_OVERHEAD:])))
+
+
+async def test_errors_whose_text_is_no_unicode_can_be_written(letters: Letters) -> None:
+    cluster = FakeCluster()
+    await letters(cluster).send("orders.dlt", RECORD, ValueError("\udcff"), 3)
+    assert len(cluster.produced) == 1
+
+
+def test_the_error_can_be_caught_by_its_public_name() -> None:
+    assert kohort.consumer.DeadLetterError is DeadLetterError
 
 
 async def test_it_is_sent_again_after_an_error_that_passes(letters: Letters) -> None:

@@ -19,6 +19,7 @@ import sqlalchemy
 
 from kohort.consumer import ConfigError, ConsumerService, DbApiSink, Record, Sink, SqlAlchemySink
 from kohort.consumer.service._exactly_once import Once
+from kohort.consumer.service._sinks import StoredOffset
 from kohort.protocol import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -44,8 +45,8 @@ def once(request: pytest.FixtureRequest, tmp_path: Path) -> Once:
     return once
 
 
-def _records(*offsets: int) -> list[Record]:
-    return [Record("orders", 0, offset, 0, None, b"{}") for offset in offsets]
+def _records(*offsets: int, session: int = 0) -> list[Record]:
+    return [Record("orders", 0, offset, 0, None, b"{}", session_id=session) for offset in offsets]
 
 
 def _effects(once: Once) -> list[int]:
@@ -70,7 +71,7 @@ def test_a_partition_that_was_never_begun_has_no_position(once: Once) -> None:
 def test_the_effect_and_the_offset_are_there_together(once: Once) -> None:
     once.run(_records(5), _insert(once))
     assert _effects(once) == [5]
-    assert once.positions([ORDERS, TopicPartition("orders", 1)]) == {ORDERS: 6}
+    assert once.positions([ORDERS, TopicPartition("orders", 1)]) == {ORDERS: StoredOffset(6)}
 
 
 def test_or_not_at_all(once: Once) -> None:
@@ -83,7 +84,7 @@ def test_or_not_at_all(once: Once) -> None:
     with pytest.raises(OSError, match="the disk is full"):
         once.run(_records(6), fail)
     assert _effects(once) == [5]
-    assert once.positions([ORDERS]) == {ORDERS: 6}
+    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(6)}
     once.run(_records(6), _insert(once))
     assert _effects(once) == [5, 6]
 
@@ -133,6 +134,96 @@ def test_groups_keep_their_own_offsets(once: Once) -> None:
     assert Once(once.sink, "audit").positions([ORDERS]) == {}
 
 
+def _handled_to_18(once: Once) -> None:
+    once.begin(ORDERS, 1, "first", void=False)
+    once.reached(ORDERS, 1, 3)
+    once.run(_records(*range(18), session=1), _insert(once))
+    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(18, 3, "first")}
+
+
+def test_records_that_took_the_place_of_handled_ones_are_handled(once: Once) -> None:
+    """The log was cut at 12, or the topic made anew, and other records are there now."""
+    _handled_to_18(once)
+    once.begin(ORDERS, 2, "second", void=True)
+    once.reached(ORDERS, 2, 4)
+    once.run(_records(12, 13, session=2), _insert(once))
+    once.run(_records(13, 14, session=2), _insert(once))
+    assert _effects(once) == sorted([*range(18), 12, 13, 14])
+    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(15, 4, "second")}
+
+
+def test_a_handler_that_fails_with_the_first_of_these_gets_it_again(once: Once) -> None:
+    _handled_to_18(once)
+    once.begin(ORDERS, 2, "second", void=True)
+
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        once.run(_records(12, session=2), fail)
+    once.run(_records(12, session=2), _insert(once))
+    assert _effects(once) == sorted([*range(18), 12])
+
+
+def test_a_row_that_another_member_has_changed_is_not_taken_back(once: Once) -> None:
+    _handled_to_18(once)
+    once.begin(ORDERS, 2, "second", void=True)
+    other = Once(once.sink, "billing")
+    other.positions([ORDERS])
+    other.begin(ORDERS, 7, "second", void=True)
+    other.run(_records(12, 13, session=7), _insert(once))
+    once.run(_records(12, 13, session=2), _insert(once))
+    assert _effects(once) == sorted([*range(18), 12, 13])
+
+
+def test_what_a_handler_still_holds_of_the_log_before_is_noted_for_that_log(once: Once) -> None:
+    once.begin(ORDERS, 1, "first", void=False)
+    once.begin(ORDERS, 2, "second", void=True)
+    once.run(_records(5, session=1), _insert(once))
+    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(6, -1, "first")}
+
+
+def test_a_table_of_an_earlier_version_gets_the_columns_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "CREATE TABLE kohort_offsets (consumer_group VARCHAR(255) NOT NULL, topic VARCHAR(249) NOT NULL, "
+            "topic_partition INTEGER NOT NULL, next_offset BIGINT NOT NULL, "
+            "PRIMARY KEY (consumer_group, topic, topic_partition))"
+        )
+        database.execute("INSERT INTO kohort_offsets VALUES ('billing', 'orders', 0, 6)")
+    sink = _dbapi(path)
+    sink.prepare()
+    sink.prepare()
+    assert sink.positions("billing", [ORDERS]) == {ORDERS: StoredOffset(6, -1, None)}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: DbApiSink(lambda: sqlite3.connect(path, timeout=30, isolation_level=None)),
+        lambda path: SqlAlchemySink(
+            sqlalchemy.create_engine(f"sqlite:///{path}", isolation_level="AUTOCOMMIT")
+        ),
+    ],
+    ids=["dbapi", "sqlalchemy"],
+)
+async def test_connections_that_commit_by_themselves_are_refused(
+    make: Callable[[Path], Sink], tmp_path: Path
+) -> None:
+    service = _service()
+    service.exactly_once(make(tmp_path / "results.db"))
+
+    def handle(record: Record, connection: object) -> None: ...
+
+    handle.__annotations__["connection"] = service._once.sink.connection_type  # type: ignore[union-attr]
+    service.handler("orders")(handle)
+    with pytest.raises(ConfigError, match="cannot be rolled back"):
+        await service.serve()
+    with sqlite3.connect(tmp_path / "results.db") as database:
+        assert database.execute("SELECT count(*) FROM kohort_offsets").fetchone() == (0,)
+
+
 def test_psycopgs_parameters_are_written_its_way() -> None:
     seen: list[tuple[str, dict[str, Any]]] = []
 
@@ -156,8 +247,9 @@ def test_psycopgs_parameters_are_written_its_way() -> None:
     assert sink.connection_type is Connection
     Once(sink, "billing").positions([ORDERS])
     select = (
-        "SELECT next_offset FROM kohort_offsets WHERE consumer_group = %(consumer_group)s AND "
-        "topic = %(topic)s AND topic_partition = %(topic_partition)s"
+        "SELECT next_offset, leader_epoch, topic_id FROM kohort_offsets "
+        "WHERE consumer_group = %(consumer_group)s AND topic = %(topic)s "
+        "AND topic_partition = %(topic_partition)s"
     )
     assert seen == [(select, {"consumer_group": "billing", "topic": "orders", "topic_partition": 0})]
 

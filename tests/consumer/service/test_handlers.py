@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from kohort.consumer.record import Record
-from kohort.consumer.service import HandlerFailedError, InvalidRecordError, Retry
+from kohort.consumer.service import (
+    HandlerCancelledError,
+    HandlerFailedError,
+    InvalidRecordError,
+    Retry,
+    _handlers,
+    _repeated_log,
+)
 from kohort.consumer.service._handlers import Handler, make_handler
+from kohort.consumer.service._queues import ONE_BY_ONE
+from kohort.consumer.service._threads import DaemonThreads
 
 
 class Order(BaseModel):
@@ -50,8 +58,9 @@ class Post:
 async def tries(handler: Handler, records: list[Record], post: Post) -> int:
     """Run until finished; how many tries it took."""
     attempt = 1
-    while (delay_s := await handler.run(records, attempt, None, post)) is not None:
-        await asyncio.sleep(delay_s)
+    while (outcome := await handler.run(records, attempt, None, post)) is not None:
+        assert outcome != ONE_BY_ONE
+        await asyncio.sleep(outcome)
         attempt += 1
     return attempt
 
@@ -93,8 +102,9 @@ async def test_a_plain_function_runs_in_a_thread() -> None:
     def handle(_: Record) -> None:
         names.append(threading.current_thread().name)
 
-    with ThreadPoolExecutor(1, thread_name_prefix="orders") as threads:
-        await handler(handle).run([record()], 1, threads, Post())
+    threads = DaemonThreads(1, "orders")
+    await handler(handle).run([record()], 1, threads, Post())
+    threads.close()
     assert names == ["orders_0"]
 
 
@@ -166,22 +176,137 @@ async def test_a_value_that_does_not_fit_the_model_is_not_tried_again(value: byt
     assert strict.counters.invalid == 1
 
 
-async def test_of_a_failed_batch_only_the_records_to_blame_become_dead_letters() -> None:
-    handled: list[int] = []
-
-    async def handle(records: list[Record]) -> None:
-        if any(record.offset in (1, 3) for record in records):
-            raise ValueError("poison")
-        handled.extend(record.offset for record in records)
+async def test_a_batch_that_is_out_of_tries_is_to_be_handled_one_by_one() -> None:
+    async def handle(_: list[Record]) -> None:
+        raise ValueError("poison")
 
     post = Post()
     batch = handler(
         handle, batch=10, takes_batches=True, retry=Retry(2, backoff_ms=0), dead_letter="orders.dlt"
     )
-    await tries(batch, [record(offset) for offset in range(5)], post)
+    records = [record(offset) for offset in range(5)]
+    assert await batch.run(records, 1, None, post) == 0.0
+    assert await batch.run(records, 2, None, post) == ONE_BY_ONE
+    assert post.letters == []
 
-    assert handled == [0, 2, 4]
-    assert [(offset, attempts) for _, offset, _, attempts in post.letters] == [(1, 2), (3, 2)]
+
+async def test_a_tombstone_is_none_for_a_model_that_takes_none() -> None:
+    seen: list[Order | None] = []
+
+    async def handle(order: Order | None, _: Record) -> None:
+        seen.append(order)
+
+    optional = handler(handle, model=Order | None)
+    await optional.run([record(value=None)], 1, None, Post())
+    await optional.run([record()], 1, None, Post())
+    assert seen == [None, Order(id=7)]
+
+
+async def test_the_cancellation_of_something_awaited_is_a_failure_like_others() -> None:
+    async def handle(_: Record) -> None:
+        other = asyncio.ensure_future(asyncio.sleep(60))
+        other.cancel()
+        await other
+
+    post = Post()
+    unlucky = handler(handle, retry=Retry(2, backoff_ms=0), dead_letter="orders.dlt")
+    assert await tries(unlucky, [record(5)], post) == 2
+    ((_, offset, error, attempts),) = post.letters
+    assert (offset, attempts) == (5, 2)
+    assert isinstance(error, HandlerCancelledError)
+    assert isinstance(error.__cause__, asyncio.CancelledError)
+
+
+async def test_stop_iteration_in_a_thread_is_a_failure_like_others() -> None:
+    def handle(_: Record) -> None:
+        next(iter(()))
+
+    threads, post = DaemonThreads(1, "orders"), Post()
+    await handler(handle, dead_letter="orders.dlt").run([record(5)], 1, threads, post)
+    threads.close()
+    assert len(post.letters) == 1
+
+
+async def test_the_model_of_a_plain_function_is_validated_in_its_thread() -> None:
+    names: list[str] = []
+
+    class Traced(BaseModel):
+        def model_post_init(self, _: object) -> None:
+            names.append(threading.current_thread().name)
+
+    def handle(_: list[Traced], __: list[Record]) -> None:
+        names.append(threading.current_thread().name)
+
+    threads = DaemonThreads(1, "orders")
+    batch = handler(handle, model=Traced, batch=10, takes_batches=True)
+    await batch.run([record(0), record(1)], 1, threads, Post())
+    threads.close()
+    assert names == ["orders_0"] * 3
+
+
+async def test_the_models_of_an_async_batch_let_others_run_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_handlers, "STRETCH_S", -1.0)
+    log: list[str] = []
+
+    class Traced(BaseModel):
+        def model_post_init(self, _: object) -> None:
+            log.append("model")
+
+    async def handle(_: list[Traced], __: list[Record]) -> None:
+        log.append("handler")
+
+    async def heart() -> None:
+        for _ in range(2):
+            log.append("heartbeat")
+            await asyncio.sleep(0)
+
+    beating = asyncio.create_task(heart())
+    batch = handler(handle, model=Traced, batch=10, takes_batches=True)
+    await batch.run([record(n) for n in range(3)], 1, None, Post())
+    await beating
+    assert log.index("heartbeat") < log.index("handler")
+    assert log.count("model") == 3
+
+
+async def test_each_failed_try_is_a_line_with_the_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def bill(_: Record) -> None:
+        raise ConnectionError("the bank is closed")
+
+    unlucky = handler(bill, retry=Retry(2, backoff_ms=0), dead_letter="orders.dlt")
+    await tries(unlucky, [record(5)], Post())
+    retried, given_up = caplog.records
+    for line in (retried, given_up):
+        assert "orders-0 at offset 5" in line.getMessage()
+        assert "ConnectionError: the bank is closed" in line.getMessage()
+        assert line.exc_info is not None and isinstance(line.exc_info[1], ConnectionError)  # noqa: PT018
+    assert (retried.levelname, given_up.levelname) == ("WARNING", "ERROR")
+    assert "try 1 of 2" in retried.getMessage()
+    assert "orders.dlt" in given_up.getMessage()
+
+
+async def test_failures_without_end_are_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    async def bill(_: Record) -> None:
+        raise ConnectionError("the bank is closed")
+
+    unlucky = handler(bill, dead_letter="orders.dlt")
+    for offset in range(1_000):
+        await unlucky.run([record(offset)], 1, None, Post())
+    assert len(caplog.records) == _repeated_log.LINES
+
+
+async def test_an_error_whose_text_cannot_be_made_is_a_failure_like_others() -> None:
+    class BrokenError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    async def bill(_: Record) -> None:
+        raise BrokenError
+
+    post = Post()
+    await handler(bill, dead_letter="orders.dlt").run([record()], 1, None, post)
+    assert len(post.letters) == 1
 
 
 @pytest.mark.parametrize(
@@ -196,10 +321,12 @@ async def test_of_a_failed_batch_only_the_records_to_blame_become_dead_letters()
 def test_lanes(lanes: str, same: tuple[Record, Record], other: Record | None) -> None:
     async def handle(_: Record) -> None: ...
 
-    lane_of = handler(handle, lanes=lanes).lane_of
-    assert lane_of(same[0]) == lane_of(same[1])
-    if other is not None:
-        assert lane_of(other) != lane_of(same[0])
+    key_of = handler(handle, lanes=lanes).key_of
+    if other is None:
+        assert key_of is None, "there is one queue for all"
+        return
+    assert key_of is not None
+    assert key_of(same[0]) == key_of(same[1]) != key_of(other)
 
 
 @pytest.mark.parametrize(

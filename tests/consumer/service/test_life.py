@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,124 @@ async def test_readyz_is_red_when_a_joined_member_makes_no_progress_although_the
         assert "503" in await _get(service, "/healthz")
         lag = 'kafka_consumer_fetch_manager_records_lag{group="billing",partition="0",topic="orders"} 7.0'
         assert lag in await _get(service, "/metrics")
+
+
+async def test_brokers_that_do_not_answer_are_a_warning_soon(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_engine, "UNREACHABLE_FIRST_S", 0.01)
+    service = _unreachable(monkeypatch)
+    task = asyncio.create_task(service.serve())
+    await until(lambda: "no broker of localhost:9092 has answered" in caplog.text)
+    assert "connection refused" in caplog.text
+    service.stop()
+    await asyncio.wait_for(task, 30)
+
+
+async def test_a_stop_while_no_broker_answers_ends_the_service_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service = _unreachable(monkeypatch)
+    log: list[str] = []
+
+    @service.lifespan
+    async def around() -> AsyncIterator[None]:
+        log.append("open")
+        yield
+        log.append("close")
+
+    task = asyncio.create_task(service.serve())
+    await until(lambda: log == ["open"])
+    service.stop()
+    await asyncio.wait_for(task, 30)
+    assert log == ["open", "close"]
+    assert FakeConsumer.made.log == [], "it has never joined, so there is nothing to leave"
+
+
+async def test_a_stop_ends_a_lifespan_that_waits_for_its_database() -> None:
+    service = make_service()
+    opening = asyncio.Event()
+
+    @service.lifespan
+    async def database() -> AsyncIterator[None]:
+        opening.set()
+        await asyncio.sleep(600)
+        yield
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    task = asyncio.create_task(service.serve())
+    await opening.wait()
+    service.stop()
+    await asyncio.wait_for(task, 30)
+    assert FakeConsumer.made.log == []
+
+
+async def test_a_timeout_of_the_lifespan_itself_is_its_own_error() -> None:
+    service = make_service()
+
+    @service.lifespan
+    async def database() -> AsyncIterator[None]:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(600)
+        yield
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    with pytest.raises(TimeoutError):
+        await service.serve()
+
+
+async def test_a_lifespan_that_fails_is_a_line_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    service = make_service()
+
+    @service.lifespan
+    async def database() -> AsyncIterator[None]:
+        int("not a number")
+        yield
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    with pytest.raises(ValueError, match="invalid literal"):
+        await service.serve()
+    (line,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert line.exc_info is not None
+    assert isinstance(line.exc_info[1], ValueError)
+
+
+async def test_the_address_of_the_probes_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "kohort")
+    service = make_service(health_port=0)
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    async with serving(service):
+        assert f"http://127.0.0.1:{service.health_port}" in caplog.text
+
+
+def test_the_settings_may_have_kafka_pythons_names() -> None:
+    service = ConsumerService(bootstrap_servers="localhost:9092", group_id="billing")
+    assert service.group == "billing"
+
+
+def _unreachable(monkeypatch: pytest.MonkeyPatch) -> ConsumerService:
+    class Unreachable(FakeConsumer):
+        def __init__(self, *topics: str, **config: Any) -> None:
+            super().__init__(*topics, **config)
+            self.reachable.clear()
+            self.parts.cluster.last_failure = OSError("connection refused")
+
+    monkeypatch.setattr(_engine, "AsyncGroupConsumer", Unreachable)
+    service = make_service()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None: ...
+
+    return service
 
 
 async def _get(service: ConsumerService, path: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from kohort.consumer.errors import ConfigError
 from kohort.consumer.events import OffsetReset
 from kohort.consumer.record import Record
-from kohort.consumer.service import HandlerFailedError, _engine
+from kohort.consumer.service import HandlerFailedError, Retry, _engine
 from kohort.statemachine import MemberState
 from tests.consumer.service.fakes import ORDERS, FakeConsumer, make_service, serving, until
 
@@ -73,8 +73,12 @@ async def test_what_may_need_a_person_is_a_warning_in_the_log(caplog: pytest.Log
     async with serving(service) as consumer:
         consumer.events.publish(OffsetReset(ORDERS[0], 500, "out of range", "earliest", 800))
 
-    (line,) = [each for each in caplog.records if "OffsetReset" in each.getMessage()]
-    assert (line.levelname, "billing" in line.getMessage()) == ("WARNING", True)
+    (line,) = [each for each in caplog.records if "starts at offset 800" in each.getMessage()]
+    assert line.levelname == "WARNING"
+    assert line.getMessage() == (
+        "group billing: orders-0 starts at offset 800 instead of 500: out of range "
+        "(auto_offset_reset: earliest)"
+    )
 
 
 async def test_lanes_by_key_say_once_that_a_record_has_no_key(caplog: pytest.LogCaptureFixture) -> None:
@@ -158,7 +162,9 @@ async def test_handlers_of_lost_partitions_are_cancelled_at_once() -> None:
         await asyncio.wait_for(cancelled.wait(), 30)
 
 
-async def test_a_failure_without_dead_letters_stops_the_service_in_order() -> None:
+async def test_a_failure_without_dead_letters_stops_the_service_in_order(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     service = make_service()
 
     @service.handler("orders")
@@ -176,9 +182,13 @@ async def test_a_failure_without_dead_letters_stops_the_service_in_order() -> No
 
     assert consumer.done_offsets == [("orders", 0, 0)]
     assert consumer.log == ["joined", "committed 1 and left"]
+    (line,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert "orders-0 at offset 1" in line.getMessage()
+    assert line.exc_info is not None
+    assert isinstance(line.exc_info[1], ValueError), "the handler's own traceback"
 
 
-async def test_a_handler_that_falls_behind_pauses_its_topic_until_it_has_caught_up() -> None:
+async def test_a_partition_that_falls_behind_pauses_until_it_has_caught_up() -> None:
     service = make_service()
     go_on = threading.Event()
 
@@ -188,10 +198,78 @@ async def test_a_handler_that_falls_behind_pauses_its_topic_until_it_has_caught_
 
     async with serving(service) as consumer:
         consumer.give(*range(3_000))
-        await until(lambda: consumer.now_paused == set(ORDERS))
+        await until(lambda: consumer.now_paused == {ORDERS[0]})
         go_on.set()
         await until(lambda: not consumer.now_paused)
         await until(lambda: len(consumer.done_offsets) == 3_000)
+
+
+async def test_a_partition_that_hangs_stops_no_other() -> None:
+    service = make_service(drain_timeout_ms=0)
+
+    @service.handler("orders")
+    async def bill(record: Record) -> None:
+        if record.partition == 0:
+            await asyncio.sleep(600)
+
+    async with serving(service) as consumer:
+        consumer.give(*range(3_000))
+        await until(lambda: consumer.now_paused == {ORDERS[0]})
+        for first in range(0, 10_000, 2_000):
+            consumer.give(*range(first, first + 2_000), partition=1)
+        await until(lambda: len(consumer.done_offsets) == 10_000)
+        assert consumer.now_paused == {ORDERS[0]}
+
+
+async def test_a_partition_that_waits_for_a_next_try_stops_no_other_and_holds_no_slot() -> None:
+    service = make_service(drain_timeout_ms=0)
+
+    @service.handler("orders", concurrency=1, retry=Retry(attempts=9, backoff_ms=30_000))
+    async def bill(record: Record) -> None:
+        if record.partition == 0:
+            raise ConnectionError("the bank is closed")
+
+    async with serving(service) as consumer:
+        consumer.give(*range(3_000))
+        consumer.give(*range(3_000), partition=1)
+        await until(lambda: len(consumer.done_offsets) == 3_000)
+        assert {partition for _, partition, _ in consumer.done_offsets} == {1}
+
+
+async def test_a_few_large_records_pause_their_partition_too() -> None:
+    service = make_service(backlog_max_bytes=2_000_000, drain_timeout_ms=0)
+    go_on = asyncio.Event()
+
+    @service.handler("orders")
+    async def bill(_: Record) -> None:
+        await go_on.wait()
+
+    async with serving(service) as consumer:
+        consumer.give(0, 1, value=b"x" * 600_000)
+        await until(lambda: consumer.now_paused == {ORDERS[0]})  # one of two: its share is 1 MB
+        consumer.give(0, value=b"x" * 600_000, partition=1)
+        await until(lambda: consumer.waiting.empty())
+        assert consumer.now_paused == {ORDERS[0]}
+        go_on.set()
+        await until(lambda: not consumer.now_paused)
+
+
+async def test_of_a_batch_without_dead_letters_what_is_before_the_one_to_blame_is_committed() -> None:
+    service = make_service()
+
+    @service.batch_handler("orders")
+    async def bill(records: list[Record]) -> None:
+        if any(record.offset == 300 for record in records):
+            raise ValueError("poison")
+
+    task = asyncio.create_task(service.serve())
+    await until(lambda: hasattr(FakeConsumer, "made"))
+    consumer = FakeConsumer.made
+    consumer.give(*range(400))
+    with pytest.raises(HandlerFailedError, match="orders-0 at offset 300"):
+        await asyncio.wait_for(task, 30)
+    del FakeConsumer.made
+    assert [offset for _, _, offset in consumer.done_offsets] == list(range(300))
 
 
 async def test_the_drain_is_the_services_own() -> None:

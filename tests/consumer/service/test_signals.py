@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
-from kohort.consumer.service._signals import graceful_signals
+from kohort.consumer.service._signals import ONE_SIGNAL_S, graceful_signals
 
 PROGRAM = """
 import asyncio
@@ -48,11 +49,23 @@ def test_the_second_signal_ends_at_once() -> None:
     process.send_signal(signal.SIGTERM)
     assert process.stdout is not None
     process.stdout.readline()
+    time.sleep(ONE_SIGNAL_S + 0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
 
     assert process.returncode == 128 + signal.SIGINT
     assert "leaving at once, without commit" in err
+
+
+def test_two_signals_at_once_are_one() -> None:
+    process = start(drain_s=1)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=20)
+
+    assert (process.returncode, err) == (0, "")
 
 
 def test_outside_the_main_thread_signals_are_left_alone() -> None:

@@ -14,6 +14,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from kohort.consumer import Record
 from kohort.consumer.service._handlers import HandlerFailedError, make_handler
 from kohort.consumer.service._retry import Retry
+from kohort.consumer.service._threads import DaemonThreads
 from kohort.consumer.service._tracing import Tracing
 
 PRODUCER = (("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),)
@@ -62,7 +63,9 @@ async def test_a_record_is_one_span_in_the_trace_of_its_producer(spans: InMemory
         takes_batches=False,
     )
     handler.tracing = Tracing("billing", "app", lambda: "app-1")
-    await handler.run([_record(41)], 1, None, _send)
+    threads = DaemonThreads(1, "orders")
+    await handler.run([_record(41)], 1, threads, _send)
+    threads.close()
     [span] = spans.get_finished_spans()
     assert (span.name, span.kind) == ("process orders", SpanKind.CONSUMER)
     assert seen == [TRACE_ID], "the sync handler's thread has the span too"

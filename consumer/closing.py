@@ -1,0 +1,123 @@
+"""The end of a consumer, which comes once, whoever asks for it and however often."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .assembly import Parts
+from .handover import in_callback
+
+#: The task, or the number of the thread, that closes.
+Caller = asyncio.Task[Any] | int | None
+
+#: ``close`` waits so long for the last commit and callbacks.
+CLOSE_TIMEOUT_MS = 30_000
+#: LeaveGroup has at least so long, whatever came before it took: without it the seat is kept for a session.
+LEAVE_MS = 2_000.0
+#: Who closes waits for no other member once nobody has read for so long.
+NOT_READ_MS = 300.0
+#: Who is cancelled while it closes waits so long for the last commit, which no record holds up then.
+CANCELLED_S = 2.0
+CLOSED = "the consumer was closed"
+
+
+class Closing:
+    """``silenced`` is called when nothing may be delivered any more, ``over`` at the very end.
+
+    ``tasks`` are those of a consumer that has started; None for one that has not.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        notice_ms: float,
+        *,
+        tasks: Callable[[], Sequence[asyncio.Task[None]] | None],
+        silenced: Callable[[], None],
+        over: Callable[[], None],
+    ) -> None:
+        self._parts = parts
+        self._notice_ms = notice_ms
+        self._tasks = tasks
+        self._silenced = silenced
+        self._over = over
+        self._work: asyncio.Task[None] | None = None
+        self._drain_ms = 0.0
+
+    def __repr__(self) -> str:
+        state = "not asked for" if self._work is None else "over" if self._work.done() else "under way"
+        return f"Closing({state})"
+
+    async def close(
+        self,
+        caller: Caller,
+        drain_timeout_ms: float,
+        timeout_ms: float,
+        *,
+        hurry: bool = True,
+    ) -> None:
+        """Begin, or ``hurry`` what has begun; return at the end of it.
+
+        Cancelled, it hurries as well, and nothing is left running when it raises. What closing waits for
+        cannot wait for closing: called in a callback, this returns at once.
+        """
+        if self._work is None:
+            self._drain_ms = drain_timeout_ms
+            self._work = asyncio.create_task(self._close(caller, timeout_ms), name="kohort closing")
+        elif hurry:
+            self._hurry(drain_timeout_ms)
+        if in_callback.get():
+            return
+        try:
+            await asyncio.wait({self._work})
+        except asyncio.CancelledError:
+            await self._end_soon(self._work)
+            raise
+        if not self._work.cancelled():  # by whoever was cancelled while it waited for this
+            self._work.result()
+
+    async def _end_soon(self, work: asyncio.Task[None]) -> None:
+        self._hurry(0.0)
+        try:
+            await asyncio.wait({work}, timeout=CANCELLED_S)
+        finally:
+            work.cancel()
+            await asyncio.wait({work})
+
+    def _hurry(self, drain_ms: float) -> None:
+        self._drain_ms = min(self._drain_ms, drain_ms)
+        self._parts.driver.leave_now()
+        self._parts.handover.hurry(self._drain_ms)
+
+    async def _close(self, caller: Caller, timeout_ms: float) -> None:
+        parts, loop = self._parts, asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+
+        def left_ms() -> float:
+            return max(0.0, deadline - loop.time()) * 1000
+
+        try:
+            if self._tasks() is not None:
+                await self._give_up(caller, timeout_ms, left_ms)
+                await parts.driver.leave(CLOSED, max(left_ms(), LEAVE_MS))
+        except asyncio.CancelledError:
+            if self._tasks() is not None:
+                await parts.driver.leave(CLOSED, LEAVE_MS)
+            raise
+        finally:
+            self._silenced()
+            for task in (tasks := self._tasks() or []):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await parts.cluster.close()
+            self._over()
+
+    async def _give_up(self, caller: Caller, timeout_ms: float, left_ms: Callable[[], float]) -> None:
+        parts = self._parts
+        if parts.watch.read_by_another(caller):
+            notice_ms = min(self._notice_ms, timeout_ms)
+            await parts.driver.announce_leave(CLOSED, notice_ms, NOT_READ_MS)
+        self._silenced()
+        await parts.handover.give_up_all(self._drain_ms, left_ms())

@@ -1,0 +1,341 @@
+"""Key queues: what may run at the same time, and what must wait for its predecessor.
+
+Records of one key queue are handled one after the other, in the order of their offsets; queues run side by
+side, up to a bound. A queue that has something to do takes its turn in a *slot*: a task that serves the next
+ready queue when a turn is over, so that a record costs no task. It ends when no queue is ready, and after a
+turn in which it was cancelled: no other queue ever meets what that leaves behind. A queue that waits for its
+next try is in no slot. A queue belongs to one partition, so a partition that is taken away takes whole queues
+with it. Nothing here knows what handling is: the owner passes a coroutine function, see ``Run``.
+
+Releasing a partition (it moves to another member) drops what has not begun, but for records *before* one that
+has: were they left undone, the next owner would have to begin before them and do the later ones twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from ...protocol import TopicPartition
+
+#: A batch is out of tries: its records are taken one at a time, each with tries of its own.
+ONE_BY_ONE: Final = "one by one"
+#: None: finished. A number: to be tried again after so many seconds.
+Outcome = float | Literal["one by one"] | None
+#: What a queue runs: (records, number of the try from 1).
+Run = Callable[[list[Any], int], Awaitable[Outcome]]
+#: What a record takes up beside its key and value, roughly: objects for its fields, and its place in a queue.
+RECORD_OVERHEAD_BYTES = 400
+
+
+class Waiting(Protocol):
+    """All that queues know about a record."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+
+
+def size_of(record: Waiting) -> int:
+    """Bytes that a record takes up, roughly."""
+    key, value = record.key, record.value
+    return RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
+
+
+@dataclass(slots=True, eq=False)
+class KeyQueue:
+    """Records that wait for each other; ``taken`` are with the handler, or before their next try."""
+
+    partition: PartitionQueues
+    key: Hashable
+    waiting: deque[Any] = field(default_factory=deque)
+    taken: list[Any] = field(default_factory=list)
+    attempt: int = 0
+    #: So many of the next records were in a batch that is out of tries.
+    one_by_one: int = 0
+    #: The slot that has its turn just now.
+    slot: asyncio.Task[None] | None = None
+    #: Set while it waits for its next try.
+    timer: asyncio.TimerHandle | None = None
+    #: Whatever a slot still does with its records counts for nothing.
+    abandoned: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class PartitionQueues:
+    """The queues of a partition that have records, and what these records amount to."""
+
+    partition: TopicPartition
+    queues: dict[Hashable, KeyQueue] = field(default_factory=dict)
+    records: int = 0
+    bytes: int = 0
+    #: Highest offset any queue has begun with.
+    begun: int = -1
+    #: Which delivery of the partition the records are of: see ``Record.epoch``.
+    session: int = -1
+    #: Set once it takes no further records: when its last queue ends.
+    ended: asyncio.Event | None = None
+    #: Its delivery is paused, because too much of it waits.
+    paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A record whose handler did not finish in time and was cancelled."""
+
+    partition: TopicPartition
+    offset: int
+
+
+class QueueScheduler:
+    """Runs key queues, ``concurrency`` calls at a time; each turn of a queue takes up to ``batch`` records.
+
+    ``key_of`` says which queue of its partition a record belongs to; None: there is one for all of them.
+    ``done`` is called for each record that is finished, with what its partition holds then. ``on_failure``
+    gets an exception that ``run`` let escape: what its queue held is dropped, never done, and the partition
+    takes nothing more.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        key_of: Callable[[Any], Hashable] | None,
+        concurrency: int,
+        batch: int,
+        done: Callable[[Any, PartitionQueues], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._run = run
+        self._key_of = key_of
+        self._done = done
+        self._batch = batch
+        self._on_failure = on_failure
+        self._concurrency = concurrency
+        self._partitions: dict[TopicPartition, PartitionQueues] = {}
+        self._ready: deque[KeyQueue] = deque()
+        self._slots: set[asyncio.Task[None]] = set()
+
+    @property
+    def backlog(self) -> int:
+        """Records added and not finished, those being handled included."""
+        return sum(each.records for each in self._partitions.values())
+
+    @property
+    def backlog_bytes(self) -> int:
+        """What these take up."""
+        return sum(each.bytes for each in self._partitions.values())
+
+    @property
+    def in_flight(self) -> int:
+        """Records being handled or waiting for their next try: counted when asked for, which is seldom."""
+        works = self._partitions.values()
+        return sum(len(queue.taken) for work in works for queue in work.queues.values())
+
+    def add(self, partition: TopicPartition, session: int, records: Sequence[Any]) -> PartitionQueues | None:
+        """Put records of a partition, in order, at the ends of their queues; what the partition holds then.
+
+        None, and the records are dropped, when the partition is being released. Of an earlier session of the
+        partition, what has not begun is dropped: its records are delivered anew, or gone from the log.
+        """
+        work = self._partitions.get(partition)
+        if work is None:
+            work = self._partitions[partition] = PartitionQueues(partition, session=session)
+        elif work.ended is not None:
+            return None
+        elif work.session != session:
+            work.session, work.begun = session, -1
+            self._drop(work, lambda _: False)
+        work.records += len(records)
+        work.bytes += sum(map(size_of, records))
+        if self._key_of is None:
+            self._queue(work, None).extend(records)
+        else:
+            queues, key_of = work.queues, self._key_of
+            for record in records:
+                key = key_of(record)
+                queue = queues.get(key)
+                (self._queue(work, key) if queue is None else queue.waiting).append(record)
+        self._fill_slots()
+        return work
+
+    def _queue(self, work: PartitionQueues, key: Hashable) -> deque[Any]:
+        """Records that wait with this key; where there is no queue it is made, and ready."""
+        queue = work.queues.get(key)
+        if queue is None:
+            queue = work.queues[key] = KeyQueue(work, key)
+            self._ready.append(queue)
+        return queue.waiting
+
+    def _fill_slots(self) -> None:
+        for _ in range(min(len(self._ready), self._concurrency - len(self._slots))):
+            self._slots.add(asyncio.get_running_loop().create_task(self._serve()))
+
+    async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
+        """Finish or drop all of these partitions, in at most ``timeout_s``; what had to be cancelled."""
+        works = [self._partitions[p] for p in partitions if p in self._partitions]
+        for work in works:
+            self._close(work)
+        ends = [asyncio.ensure_future(work.ended.wait()) for work in works if work.ended and work.queues]
+        unfinished: list[Unfinished] = []
+        try:
+            if ends:
+                await asyncio.wait(ends, timeout=timeout_s)
+        finally:
+            for end in ends:
+                end.cancel()
+            for work in works:
+                unfinished += self._abandon_all(work)
+                if self._partitions.get(work.partition) is work:
+                    del self._partitions[work.partition]
+        return unfinished
+
+    async def release_all(self, timeout_s: float) -> list[Unfinished]:
+        """Release every partition."""
+        return await self.release(list(self._partitions), timeout_s)
+
+    async def close(self, timeout_s: float) -> int:
+        """Cancel what runs; nothing may be added afterwards. How many calls do not end within the time."""
+        for work in list(self._partitions.values()):
+            self._abandon_all(work)
+        if not self._slots:
+            return 0
+        _, late = await asyncio.wait(self._slots, timeout=timeout_s)
+        return len(late)
+
+    # a slot
+
+    async def _serve(self) -> None:
+        this = asyncio.current_task()
+        assert this is not None, "a slot is a task"
+        ready, run = self._ready, self._run
+        try:
+            while ready and not this.cancelling():
+                queue = ready.popleft()
+                if queue.abandoned:
+                    continue
+                if not queue.taken:
+                    self._take(queue)
+                queue.attempt += 1
+                queue.slot = this
+                try:
+                    outcome = await run(queue.taken, queue.attempt)
+                    if not queue.abandoned:
+                        self._after_turn(queue, outcome)
+                except GeneratorExit:
+                    ready.clear()  # the loop is gone
+                    raise
+                except BaseException as error:
+                    # nothing may end in silence; not even a slot that somebody else has cancelled
+                    if not queue.abandoned:
+                        self._fail(queue)
+                        self._on_failure(error)
+                    if not isinstance(error, Exception | asyncio.CancelledError):
+                        raise
+        finally:
+            # in the same step as the look that found nothing ready, or a queue could miss its slot
+            self._slots.discard(this)
+            self._fill_slots()
+
+    def _after_turn(self, queue: KeyQueue, outcome: Outcome) -> None:
+        queue.slot = None
+        if outcome is None:
+            self._finish(queue)
+        elif outcome == ONE_BY_ONE:
+            self._split(queue)
+        else:
+            queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)
+            return
+        if queue.waiting:
+            self._ready.append(queue)
+        else:
+            self._end(queue)
+
+    def _try_again(self, queue: KeyQueue) -> None:
+        queue.timer = None
+        self._ready.append(queue)
+        self._fill_slots()
+
+    def _take(self, queue: KeyQueue) -> None:
+        waiting = queue.waiting
+        if self._batch == 1 or queue.one_by_one:
+            queue.taken = [waiting.popleft()]
+            queue.one_by_one = max(0, queue.one_by_one - 1)
+        else:
+            queue.taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
+        queue.attempt = 0
+        last = queue.taken[-1].offset
+        if last > queue.partition.begun:
+            queue.partition.begun = last
+
+    def _finish(self, queue: KeyQueue) -> None:
+        taken, work = queue.taken, queue.partition
+        queue.taken = []
+        for record in taken:
+            work.records -= 1
+            work.bytes -= size_of(record)
+            self._done(record, work)
+
+    def _split(self, queue: KeyQueue) -> None:
+        queue.waiting.extendleft(reversed(queue.taken))
+        queue.one_by_one = len(queue.taken)
+        queue.taken = []
+
+    def _end(self, queue: KeyQueue) -> None:
+        work = queue.partition
+        del work.queues[queue.key]
+        if work.ended is not None and not work.queues:
+            work.ended.set()
+
+    def _fail(self, queue: KeyQueue) -> None:
+        """What comes behind a record that is neither done nor set aside must not overtake it."""
+        self._abandon(queue)
+        self._close(queue.partition)
+
+    # what is given up
+
+    def _close(self, work: PartitionQueues) -> None:
+        """Take no more; drop what has not begun, but for what is before something that has."""
+        if work.ended is None:
+            work.ended = asyncio.Event()
+        self._drop(work, lambda record: record.offset <= work.begun)
+
+    def _drop(self, work: PartitionQueues, keep: Callable[[Any], bool]) -> None:
+        for queue in list(work.queues.values()):
+            kept = deque(record for record in queue.waiting if keep(record))
+            if not kept and not queue.taken:
+                self._abandon(queue)
+                continue
+            self._forget(work, [record for record in queue.waiting if not keep(record)])
+            queue.waiting = kept
+
+    def _abandon_all(self, work: PartitionQueues) -> list[Unfinished]:
+        unfinished = []
+        for queue in list(work.queues.values()):
+            records = (*queue.taken, *queue.waiting)
+            unfinished += [Unfinished(work.partition, record.offset) for record in records]
+            self._abandon(queue)
+        return unfinished
+
+    def _abandon(self, queue: KeyQueue) -> None:
+        queue.abandoned = True
+        if queue.timer is not None:
+            queue.timer.cancel()
+        if queue.slot is not None and queue.slot is not asyncio.current_task():
+            queue.slot.cancel()
+        self._forget(queue.partition, [*queue.taken, *queue.waiting])
+        queue.taken = []
+        queue.waiting.clear()
+        self._end(queue)
+
+    @staticmethod
+    def _forget(work: PartitionQueues, records: Iterable[Any]) -> None:
+        for record in records:
+            work.records -= 1
+            work.bytes -= size_of(record)

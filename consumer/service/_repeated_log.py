@@ -1,0 +1,47 @@
+"""Log lines about things that may happen a thousand times a second."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+#: So many lines of a kind at most are written in an interval; the first has the traceback.
+LINES = 5
+INTERVAL_S = 10.0
+
+log = logging.getLogger("kohort.consumer.service")
+
+
+@dataclass(slots=True, eq=False)
+class _Interval:
+    began: float
+    lines: int = 0
+
+
+class RepeatedLog:
+    """Writes to the service's log; of each kind so many lines in an interval, and then how many there were.
+
+    Used on an event loop, whose clock it goes by. There are as many kinds as the program has names for them.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[Hashable, _Interval] = {}
+
+    def line(
+        self, kind: Hashable, level: int, text: str, *values: object, error: BaseException | None = None
+    ) -> None:
+        """Write a line, or count it. The traceback of ``error`` is with the first one of an interval."""
+        now = asyncio.get_running_loop().time()
+        interval = self._kinds.get(kind)
+        left_out = 0
+        if interval is None or now - interval.began >= INTERVAL_S:
+            left_out = max(0, interval.lines - LINES) if interval is not None else 0
+            interval = self._kinds[kind] = _Interval(now)
+        interval.lines += 1
+        if interval.lines > LINES:
+            return
+        if left_out:
+            text, values = f"{text} (%d more of these were not written)", (*values, left_out)
+        log.log(level, text, *values, exc_info=error if interval.lines == 1 else None)

@@ -1,0 +1,88 @@
+"""Threads for plain functions, which do not keep the process from ending.
+
+Python waits at its exit for the threads of a ThreadPoolExecutor: a handler that hangs would keep a service
+from ending for as long as it hangs. These threads are daemons instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from ..surroundings import SURROUNDINGS
+
+
+class _Call:
+    """A function to be called in a thread, for a task that waits for ``future``."""
+
+    __slots__ = ("context", "function", "future", "loop")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.context = contextvars.copy_context()
+        self.loop = asyncio.get_running_loop()
+        #: Result and error: as a result, because a future takes no StopIteration for an error.
+        self.future: asyncio.Future[tuple[Any, BaseException | None]] = self.loop.create_future()
+
+
+class DaemonThreads:
+    """At most ``most`` threads, made as they are needed. Used from one event loop."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        #: Calls that wait or run, those whose caller has gone included.
+        self._under_way = 0
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """What the function returns, or raises; its context variables are the caller's.
+
+        A caller that is cancelled gets no result; a function that has begun then runs on, in its thread.
+        """
+        if (elsewhere := SURROUNDINGS.get().in_thread) is not None:
+            return await elsewhere(self, self._most, partial(contextvars.copy_context().run, function))
+        call = _Call(function)
+        self._under_way += 1
+        if len(self._threads) < min(self._under_way, self._most):
+            name = f"{self._name}_{len(self._threads)}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._calls.put(call)
+        result, error = await call.future
+        if error is None:
+            return result
+        try:
+            raise error
+        finally:
+            del error, call  # the error's traceback has this frame: they would keep each other
+
+    def close(self) -> None:
+        """The threads end when they have nothing left to do."""
+        for _ in self._threads:
+            self._calls.put(None)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            result, error = None, None
+            if not call.future.cancelled():
+                try:
+                    result = call.context.run(call.function)
+                except BaseException as raised:
+                    error = raised
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                call.loop.call_soon_threadsafe(self._ended, call, result, error)
+            del call, result, error
+
+    def _ended(self, call: _Call, result: Any, error: BaseException | None) -> None:
+        self._under_way -= 1
+        if not call.future.done():
+            call.future.set_result((result, error))

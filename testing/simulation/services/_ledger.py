@@ -1,0 +1,297 @@
+"""What became of each record: made, handled, finished, set aside, gone; and what that says of the consumers.
+
+Nothing here looks into a consumer. Handlers tell what they are given, the network tells what is committed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ....consumer import done_ahead
+from ....consumer.decode import ChunkReader
+from ....protocol import TopicPartition
+
+if TYPE_CHECKING:
+    from ....consumer import Record
+    from ._process import Process
+    from ._topics import Log
+    from ._world import ServiceWorld
+
+#: Key and value.
+Row: TypeAlias = tuple[bytes | None, bytes | None]
+
+_ID: Final = re.compile(rb"#(\d+)#")
+_KEYS: Final = 3
+_ORIGIN: Final = "kohort.origin."
+#: A cancelled handler had its time if no more than this was missing.
+_ROUNDING_MS: Final = 10
+_FLOOD: Final = 1_500
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One record, and what it asks of who handles it: it takes ``work_ms``, it ``fails`` so many times, it is
+    ``poison``, it ``hangs``, or it lets a CancelledError out once.
+    """
+
+    number: int
+    partition: TopicPartition
+    offset: int
+    made_ms: int
+    work_ms: int = 0
+    fails: int = 0
+    poison: bool = False
+    cancels: bool = False
+    hangs: bool = False
+    row: Row = (None, None)
+    finished: int = 0
+    aside: int = 0
+    gone: bool = False
+    #: Who is at it, and since when.
+    running: dict[Process, int] = field(default_factory=dict)
+    #: Since when, tries that have failed included.
+    begun: dict[Process, int] = field(default_factory=dict)
+
+    @property
+    def dealt_with(self) -> bool:
+        return bool(self.finished or self.aside or self.gone)
+
+    def __repr__(self) -> str:
+        return f"record {self.number} ({self.partition.topic}-{self.partition.partition} at {self.offset})"
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Of a partition: offsets at which some record was done, ``prefix`` before which all were."""
+
+    prefix: int = 0
+    ahead: set[int] = field(default_factory=set)
+
+    def done(self, offset: int) -> None:
+        if offset >= self.prefix:
+            self.ahead.add(offset)
+            while self.prefix in self.ahead:
+                self.ahead.remove(self.prefix)
+                self.prefix += 1
+
+    def has(self, first: int, end: int) -> bool:
+        return all(n < self.prefix or n in self.ahead for n in range(first, end))
+
+
+class Ledger:
+    """All records of a schedule."""
+
+    def __init__(self, world: ServiceWorld) -> None:
+        self.entries: list[Entry] = []
+        self._world = world
+        self._live: dict[TopicPartition, dict[int, Entry]] = {}
+        self._progress: dict[TopicPartition, _Progress] = {}
+        #: Acknowledged.
+        self._committed: dict[TopicPartition, int] = {}
+        self._remade: set[str] = set()
+        self._first: dict[TopicPartition, int] = {}
+        #: Records that some handler is at.
+        self.at_work: dict[Entry, None] = {}
+        #: When a record of a partition was done last.
+        self.moved_ms: dict[TopicPartition, int] = {}
+
+    # --- records come and go ------------------------------------------------------------------------------
+
+    def produce(self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False) -> None:
+        """So many records more, with what they ask for drawn."""
+        world = self._world
+        rng, work = world.rng, world.plan.work
+        rows, live = [], self._live.setdefault(partition, {})
+        for offset in range(log.end, log.end + count):
+            entry = Entry(len(self.entries), partition, offset, world.heap.now)
+            self.entries.append(entry)
+            live[offset] = entry
+            if not world.healed and count < _FLOOD:
+                entry.work_ms = work.slow_ms if rng.random() < work.slow else rng.choice((0, 1, 1, 5, 20))
+                entry.fails = rng.choice((1, 2)) if rng.random() < work.fails else 0
+                entry.poison = rng.random() < work.poison
+                entry.cancels = rng.random() < work.cancels
+                entry.hangs = hangs and offset == log.end
+            entry.row = self._row(entry)
+            rows.append(entry.row)
+        log.append(rows)
+
+    def _row(self, entry: Entry) -> Row:
+        world = self._world
+        if world.users is not None:
+            return world.users.record(entry.partition.topic, world.rng)
+        key = b"k%d" % world.rng.randrange(_KEYS) if world.rng.random() < 0.8 else None
+        return key, b"#%d#" % entry.number
+
+    def flood(self, partition: TopicPartition, log: Log) -> None:
+        """More records than any buffer has."""
+        self.produce(partition, log, _FLOOD)
+
+    def cut(self, partition: TopicPartition, offset: int) -> None:
+        """The log lost what was at this offset and behind it."""
+        live = self._live.get(partition, {})
+        for gone in [n for n in live if n >= offset]:
+            live.pop(gone).gone = True
+        self._first[partition] = min(self._first.get(partition, 0), offset)
+
+    def deleted(self, topic: str) -> None:
+        """The topic is gone, with all that it had."""
+        for partition in [p for p in self._live if p.topic == topic]:
+            self.cut(partition, 0)
+            self._committed.pop(partition, None)
+        self._remade.add(topic)
+
+    def healed(self) -> None:
+        """Nothing takes long or fails any more."""
+        for entry in self.entries:
+            entry.work_ms = entry.fails = 0
+            entry.hangs = entry.cancels = False
+
+    def of(self, value: bytes | None) -> Entry:
+        """The record that has this value."""
+        found = _ID.search(value or b"")
+        assert found is not None, value
+        return self.entries[int(found[1])]
+
+    def at(self, record: Record) -> Entry | None:
+        """The record that is at this place now; None if its place is gone."""
+        return self._live.get(record.topic_partition, {}).get(record.offset)
+
+    def all_of(self, records: Iterable[Record]) -> list[Entry]:
+        """The records of these, as far as they are known."""
+        if self._world.users is None:
+            return [self.of(record.value) for record in records]
+        return [entry for record in records if (entry := self.at(record)) is not None]
+
+    def rows(self) -> dict[TopicPartition, list[Row]]:
+        """Keys and values of what is there."""
+        return {partition: [entry.row for entry in live.values()] for partition, live in self._live.items()}
+
+    # --- what handlers tell -------------------------------------------------------------------------------
+
+    def begins(self, process: Process, entries: Iterable[Entry]) -> None:
+        """A handler is given these."""
+        now = self._world.heap.now
+        for entry in entries:
+            if self._world.trace is not None:
+                self._world.say(f"{process.name} begins {entry}, which takes {entry.work_ms} ms")
+            if entry.finished and self._world.plan.calm and not entry.gone:
+                self._world.found("S14", f"{process.name} is given {entry}, which was finished before")
+            entry.running[process] = now
+            entry.begun.setdefault(process, now)
+            self.at_work[entry] = None
+
+    def ends(self, process: Process, entries: Iterable[Entry], *, finished: bool) -> None:
+        """A handler has returned, or failed."""
+        for entry in entries:
+            self._rests(process, entry)
+            if self._world.trace is not None:
+                self._world.say(f"{process.name} {'has finished' if finished else 'fails with'} {entry}")
+            if finished:
+                entry.begun.pop(process, None)
+            if finished and process.alive:
+                entry.finished += 1
+                self._world.stats.records += 1
+                self._done(entry)
+
+    def cancelled(self, process: Process, entries: Iterable[Entry]) -> None:
+        """A handler was cancelled."""
+        world = self._world
+        for entry in entries:
+            since = self._rests(process, entry)
+            if world.trace is not None and process.alive:
+                world.say(f"{process.name} is cancelled while it is at {entry}")
+            had_ms = world.heap.now - entry.begun.pop(process, since)
+            short = entry.work_ms <= world.plan.drain_ms * 6 // 10 and not entry.hangs
+            if process.alive and world.sound and short and had_ms < world.plan.drain_ms - _ROUNDING_MS:
+                if any(e.hangs for e in self.running(process)):
+                    continue
+                text = f"{process.name} is cancelled {had_ms} ms after it began with {entry}"
+                world.found("S13", f"{text}; it takes {entry.work_ms} ms, the drain is {world.plan.drain_ms}")
+
+    def set_aside(self, topic: str, data: bytes) -> None:
+        """A dead letter is in its topic."""
+        for partition, offset in _origins(data):
+            entry = self._live.get(partition, {}).get(offset)
+            if entry is None:
+                continue
+            entry.aside += 1
+            self._done(entry)
+            if not entry.poison and self._world.plan.calm and topic:
+                self._world.found("S14", f"{entry} is set aside, which would have been handled")
+
+    def gone(self, process: Process) -> None:
+        """The process is gone, and who ran in it."""
+        for entry in self.running(process):
+            self._rests(process, entry)
+
+    def running(self, process: Process) -> list[Entry]:
+        """What a process is at."""
+        return [entry for entry in self.at_work if process in entry.running]
+
+    def gives_up(self, process: Process, entries: Iterable[Entry]) -> None:
+        """A handler was cancelled, as its program wanted it."""
+        for entry in entries:
+            self._rests(process, entry)
+
+    def _rests(self, process: Process, entry: Entry) -> int:
+        since = entry.running.pop(process, self._world.heap.now)
+        if not entry.running:
+            self.at_work.pop(entry, None)
+        return since
+
+    def _done(self, entry: Entry) -> None:
+        self._progress.setdefault(entry.partition, _Progress()).done(entry.offset)
+        self.moved_ms[entry.partition] = self._world.heap.now
+
+    # --- what is committed --------------------------------------------------------------------------------
+
+    def committing(self, process: Process, partition: TopicPartition, row: Any) -> None:
+        """A consumer asks for an offset to be committed."""
+        progress = self._progress.get(partition) or _Progress()
+        offset, name = row.committed_offset, f"{partition.topic}-{partition.partition}"
+        if offset > progress.prefix:
+            text = f"{process.name} commits {offset} of {name}, done is what is before {progress.prefix}"
+            self._world.found("S11", text)
+        for first, end in done_ahead.decode(offset, row.committed_metadata or ""):
+            if not progress.has(first, end):
+                text = f"{process.name} commits {first} to {end} of {name} as done, which is not"
+                self._world.found("S11", text)
+
+    def acknowledged(self, partition: TopicPartition, offset: int) -> None:
+        """A commit was taken."""
+        log = self._world.topics.log(partition)
+        if log is None or partition.topic in self._remade:
+            # a commit for the topic that was may come late, by its name alone
+            return
+        before = self._committed.get(partition, -1)
+        # who has not heard of a cut yet may commit what was there before
+        if offset < before and (log.cut_at is None or before <= log.cut_at):
+            name = f"{partition.topic}-{partition.partition}"
+            self._world.found("S12", f"{name} is committed at {offset}, and was at {before}")
+        self._committed[partition] = offset
+
+    # --- what is left -------------------------------------------------------------------------------------
+
+    def left(self) -> list[Entry]:
+        """Of each partition the first record that nobody has dealt with."""
+        return [entry for partition in self._live if (entry := self.oldest(partition)) is not None]
+
+    def oldest(self, partition: TopicPartition) -> Entry | None:
+        """The first record of a partition that nobody has dealt with."""
+        live, offset = self._live.get(partition, {}), self._first.get(partition, 0)
+        while (entry := live.get(offset)) is not None and entry.dealt_with:
+            offset += 1
+        self._first[partition] = offset
+        return entry
+
+
+def _origins(data: bytes) -> Iterator[tuple[TopicPartition, int]]:
+    """Where the dead letters of a record batch come from, as their headers say."""
+    for record in ChunkReader(TopicPartition("", 0), data, 0).read():
+        said = {name: (value or b"").decode() for name, value in record.headers}
+        topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
+        yield TopicPartition(topic, int(number)), int(offset)

@@ -1,0 +1,169 @@
+"""What processes may ask for and hold: no storms of requests, no partition that waits for another."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sized
+from typing import TYPE_CHECKING, Any, Final
+
+from ....protocol import ApiKey, TopicPartition
+from ....statemachine import GroupState
+from .._network import Call
+from ._plan import NODES
+
+if TYPE_CHECKING:
+    from ._process import Process
+    from ._world import ServiceWorld
+
+#: So many requests of a kind may a process send in so many milliseconds.
+_MOST_REQUESTS: Final = 40
+_WITHIN_MS: Final = 1_000
+_COUNTED: Final = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.PRODUCE,
+    }
+)
+#: A record is begun after so long where nothing holds its partition up.
+_PATIENCE_MS: Final = 4_000
+#: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
+_BOOKKEEPING: Final = 400
+#: What is held is looked at this seldom.
+_HELD_EVERY: Final = 4
+
+
+class Limits:
+    """``sent`` hears of every request, ``look`` is called ten times a second."""
+
+    def __init__(self, world: ServiceWorld) -> None:
+        self._world = world
+        self._sent: dict[tuple[str, int], deque[int]] = {}
+        self._rebalances = self._looks = 0
+
+    def sent(self, process: Process, call: Call) -> None:
+        """A request goes out."""
+        if call.api_key not in _COUNTED:
+            return
+        now = self._world.heap.now
+        times = self._sent.setdefault((process.name, call.api_key), deque(maxlen=_MOST_REQUESTS))
+        if len(times) == _MOST_REQUESTS and now - times[0] < _WITHIN_MS:
+            name = ApiKey(call.api_key).name
+            text = f"{process.name} sends more than {_MOST_REQUESTS} {name} in {_WITHIN_MS} ms"
+            self._world.found("S17", text)
+        times.append(now)
+
+    def look(self) -> None:
+        """Now and then."""
+        if not self._world.checks.enabled:
+            return
+        self._waiting()
+        self._looks += 1
+        if self._looks % _HELD_EVERY:
+            return
+        for process in self._world.processes.values():
+            self._held(process)
+
+    # --- partitions do not wait for each other ------------------------------------------------------------
+
+    def _waiting(self) -> None:
+        world = self._world
+        if world.stats.rebalances != self._rebalances or not self._settled():
+            self._rebalances = world.stats.rebalances
+            world.disturbed()
+            return
+        if not world.sound or world.plan.kind == "app" or world.healed:
+            return
+        calm_since = world.disturbed_ms
+        now = world.heap.now
+        if now - calm_since < _PATIENCE_MS:
+            return
+        at_work, busy = {entry.partition for entry in world.ledger.at_work}, 0
+        for process in world.processes.values():
+            in_threads = process.in_threads() if process.alive else []
+            at_work |= {entry.partition for entry in in_threads}
+            busy = max(busy, len(in_threads) + len(world.ledger.running(process)))
+        if busy >= world.plan.concurrency - 1:
+            world.disturbed()
+            return
+        for partition in world.topics.ends():
+            entry = world.ledger.oldest(partition)
+            if entry is None or partition in at_work or not self._good(partition, now):
+                continue
+            moved_ms = world.ledger.moved_ms.get(partition, 0)
+            if now - max(entry.made_ms, calm_since, moved_ms) > _PATIENCE_MS:
+                others = sorted(f"{p.topic}-{p.partition}" for p in at_work)
+                text = f"{entry} has waited for {now - entry.made_ms} ms, though nothing holds it up"
+                world.found("S15", f"{text}; others: {others} are at work")
+
+    def _settled(self) -> bool:
+        world = self._world
+        shard = world.broker.shard
+        group = None if shard is None else shard.groups.get(world.plan.group)
+        return group is not None and group.state is GroupState.STABLE
+
+    def _good(self, partition: TopicPartition, now: int) -> bool:
+        """Whether it could be read for long enough."""
+        topics = self._world.topics
+        topic, log = topics.topics.get(partition.topic), topics.log(partition)
+        if topic is None or log is None or partition.topic not in self._world.plan.topics:
+            return False
+        since = max(topic.made_ms, log.led_since_ms, topic.readable_since_ms)
+        return log.leader >= 0 and topic.readable and now - since > _PATIENCE_MS
+
+    # --- memory -------------------------------------------------------------------------------------------
+
+    def _held(self, process: Process) -> None:
+        consumer = process.consumer
+        if consumer is None:
+            return
+        config, parts = consumer.config, consumer.parts
+        most = config.prefetch_max_bytes + NODES * config.max_partition_fetch_bytes * 8
+        if parts.delivery.buffered_bytes > most:
+            text = f"{process.name} has {parts.delivery.buffered_bytes} bytes buffered, {most} are allowed"
+            self._world.found("S16", text)
+        for partition in consumer.assignment():
+            undone = parts.tracker.undone([partition])
+            allowed = config.max_undone_records + config.max_poll_records
+            if undone > allowed:
+                name = f"{partition.topic}-{partition.partition}"
+                self._world.found(
+                    "S16", f"{process.name} has {undone} of {name} undone, {allowed} are allowed"
+                )
+        numbers = weight(parts.tracker)
+        partitions = max(1, len(consumer.assignment()))
+        bound = partitions * (_BOOKKEEPING + 8 * min(config.max_undone_records, 500))
+        if numbers > bound:
+            self._world.found("S16", f"{process.name} keeps {numbers} numbers about what is done, of {bound}")
+
+
+def weight(root: object) -> int:
+    """How much is kept in the containers that an object of ours is made of."""
+    count, left, seen = 0, [root], set()
+    while left:
+        each: Any = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Mapping):
+            count += len(each)
+            left += [value for value in each.values() if not isinstance(value, int)]
+        elif isinstance(each, (list, tuple, set, frozenset, deque)):
+            count += len(each)
+            left += [value for value in each if not isinstance(value, (int, str))]
+        elif type(each).__module__.startswith("kohort."):
+            left += [getattr(each, name) for name in _fields(each) if hasattr(each, name)]
+        elif isinstance(each, Sized) and not isinstance(each, (str, bytes)):
+            count += len(each)
+    return count
+
+
+def _fields(each: object) -> list[str]:
+    slots = [name for kind in type(each).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [*slots, *getattr(each, "__dict__", {})]

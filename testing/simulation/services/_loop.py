@@ -1,0 +1,318 @@
+"""The event loop of one simulated process: asyncio without sockets, threads or a clock of its own.
+
+Tasks, futures and time-outs are asyncio's own; what they ask of a loop is here, on the heap of the schedule.
+What is ready runs in the order in which it became ready, as asyncio has it; processes take turns as drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context, copy_context
+from math import ceil
+from typing import Any, Final
+
+from .._heap import Heap
+
+#: Steps without time going on after which a process counts as caught in a circle.
+MOST_STEPS: Final = 20_000
+#: How often a coroutine that is thrown away may go on waiting for something.
+_MOST_CLOSES: Final = 50
+
+
+class Handle:
+    """A call that is to be made; ``when`` is in seconds."""
+
+    __slots__ = ("_args", "_call", "_context", "_when")
+
+    def __init__(
+        self, call: Callable[..., Any], args: tuple[Any, ...], context: Context | None, when: float
+    ) -> None:
+        self._call: Callable[..., Any] | None = call
+        self._args = args
+        self._context = copy_context() if context is None else context
+        self._when = when
+
+    def __repr__(self) -> str:
+        return f"Handle({self._call!r})"
+
+    def cancel(self) -> None:
+        self._call = None
+        self._args = ()
+
+    def cancelled(self) -> bool:
+        return self._call is None
+
+    def when(self) -> float:
+        return self._when
+
+    def run(self) -> None:
+        if self._call is not None:
+            self._context.run(self._call, *self._args)
+
+
+class Caught(Exception):  # noqa: N818
+    """A process does one thing after the other and never waits."""
+
+
+class ProcessLoop(asyncio.AbstractEventLoop):
+    """One process: it may stand still for a while, and be killed. ``failed`` gets what nobody waited for.
+
+    ``delay_ms`` says how long a function takes in a thread: it is run, in one go, at the end of that time.
+    """
+
+    def __init__(
+        self,
+        heap: Heap,
+        *,
+        failed: Callable[[dict[str, Any]], None],
+        delay_ms: Callable[[Callable[..., Any]], int],
+    ) -> None:
+        self.alive = True
+        self.tasks: dict[asyncio.Task[Any], None] = {}
+        self._heap = heap
+        self._failed = failed
+        self._delay_ms = delay_ms
+        self._ready: deque[Handle] = deque()
+        self._due = False
+        self._moment = self._steps = 0
+        self._frozen_until = 0
+        self._threads: dict[Any, _Threads] = {}
+        #: Functions that run in threads, and what ends them.
+        self.in_threads: dict[asyncio.Future[Any], tuple[Callable[..., Any], Callable[[], None]]] = {}
+
+    def __repr__(self) -> str:
+        return f"ProcessLoop({len(self._ready)} ready, {len(self.tasks)} tasks)"
+
+    # --- the life of a process ----------------------------------------------------------------------------
+
+    def freeze(self, until_ms: int) -> None:
+        """The process stands still until then."""
+        self._frozen_until = until_ms
+
+    def kill(self) -> None:
+        """Nothing of it runs any more."""
+        self.alive = False
+        self._ready.clear()
+
+    def clear(self) -> None:
+        """Throw away what a killed process was doing, without a word."""
+        self.kill()
+        tasks, self.tasks = self.tasks, {}
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            for task in tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _throw_away(task.get_coro())
+        finally:
+            asyncio._set_running_loop(before)
+        self.in_threads.clear()
+        self._threads.clear()
+
+    # --- what asyncio asks of a loop ----------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._heap.now / 1_000
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> Handle:
+        handle = Handle(callback, args, context, 0.0)
+        if self.alive:
+            self._ready.append(handle)
+            if not self._due:
+                self._due = True
+                self._heap.at(max(self._heap.now, self._frozen_until), self._run)
+        return handle
+
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> Handle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> Handle:
+        handle = Handle(callback, args, context, when)
+        if self.alive:
+            due = max(ceil(when * 1_000), self._heap.now)
+            # never early, not even by what a float has lost: who waited would wait again, and no time pass
+            self._heap.at(due if due / 1_000 >= when else due + 1, self._fire, handle)
+        return handle
+
+    def _fire(self, handle: Handle) -> None:
+        if not self.alive or handle.cancelled():
+            return
+        if self._heap.now < self._frozen_until:
+            self._heap.at(self._frozen_until, self._fire, handle)
+            return
+        self._ready.append(handle)
+        if not self._due:
+            self._run()
+
+    def _run(self) -> None:
+        """All that is ready, and what gets ready by it."""
+        if not self.alive:
+            return
+        if self._heap.now < self._frozen_until:
+            self._heap.at(self._frozen_until, self._run)
+            return
+        self._due = True
+        ready = self._ready
+        if self._heap.now != self._moment:
+            self._moment, self._steps = self._heap.now, 0
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            while ready and self.alive:
+                handle = ready.popleft()
+                try:
+                    handle.run()
+                except Exception as error:
+                    self.call_exception_handler({"message": "a callback failed", "exception": error})
+                self._steps += 1
+                if self._steps > MOST_STEPS:
+                    self.call_exception_handler({"message": "circle", "exception": Caught(repr(handle))})
+                    self.kill()
+        finally:
+            asyncio._set_running_loop(before)
+            self._due = False
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
+    ) -> asyncio.Task[Any]:
+        if not self.alive:
+            # made in the finally of a coroutine that is thrown away
+            coro.close()
+            return _Nothing(loop=self)  # type: ignore[return-value]
+        task = asyncio.Task(coro, loop=self, name=name or getattr(coro, "__qualname__", "task"), context=context)
+        self.tasks[task] = None
+        task.add_done_callback(self._task_done)
+        return task
+
+    def _task_done(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.pop(task, None)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self.alive:
+            self._failed(context)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return asyncio._get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        return not self.alive
+
+    # --- threads ------------------------------------------------------------------------------------------
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        return self.in_thread(executor, getattr(executor, "_max_workers", None) or 32, func, *args)
+
+    def in_thread(
+        self, pool: object, size: int, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """What the function returns, after its time; ``pool`` has so many threads."""
+        future = self.create_future()
+        threads = self._threads.get(pool)
+        if threads is None:
+            threads = self._threads[pool] = _Threads(self, size)
+        threads.begin(future, func, args)
+        return future
+
+    def release_threads(self) -> None:
+        """Functions that were to take long end now."""
+        for _, end in list(self.in_threads.values()):
+            self._heap.at(self._heap.now, end)
+
+
+class _Nothing(asyncio.Future[Any]):
+    """A task of a dead process: it is cancelled."""
+
+    def __init__(self, loop: ProcessLoop) -> None:
+        super().__init__(loop=loop)
+        self.cancel()
+
+    def set_name(self, name: object) -> None:
+        """Nobody will ask for it."""
+
+
+def _throw_away(coroutine: Any) -> None:
+    for _ in range(_MOST_CLOSES):
+        try:
+            coroutine.close()
+            return
+        except RuntimeError:
+            continue  # it waits for something in a finally: never mind
+        except BaseException:
+            return
+
+
+class _Threads:
+    """The threads of one executor."""
+
+    def __init__(self, loop: ProcessLoop, most: int) -> None:
+        self._loop = loop
+        self._free = most
+        self._waiting: deque[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]] = deque()
+
+    def begin(self, future: asyncio.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        if self._free == 0:
+            self._waiting.append((future, call, args))
+            return
+        self._free -= 1
+        loop = self._loop
+
+        def end() -> None:
+            if not loop.alive or loop.in_threads.pop(future, None) is None:
+                return
+            if loop._heap.now < loop._frozen_until:
+                loop.in_threads[future] = call, end
+                loop._heap.at(loop._frozen_until, end)
+                return
+            self._end(future, call, args)
+
+        loop.in_threads[future] = call, end
+        loop._heap.at(loop._heap.now + loop._delay_ms(call), end)
+
+    def _end(self, future: asyncio.Future[Any], call: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """The function is run though nobody may wait for it any more, as a thread does."""
+        # a thread has no running loop
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        result, error = None, None
+        try:
+            result = call(*args)
+        except Exception as failure:
+            error = failure
+        finally:
+            asyncio._set_running_loop(before)
+        # told a little later: the process may be killed in between
+        loop = self._loop
+        loop._heap.at(loop._heap.now + 1, self._tell, future, result, error)
+        self._free += 1
+        while self._free and self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting[0].cancelled():
+                self.begin(*waiting)
+
+    def _tell(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+        if not self._loop.alive or future.done():
+            return
+        with suppress(asyncio.InvalidStateError):
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)

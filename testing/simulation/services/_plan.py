@@ -1,0 +1,250 @@
+"""What a seed stands for where whole services take part: handlers, settings, and what happens to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from ....assignors import CooperativeStickyAssignor, RangeAssignor
+from ....protocol import ApiKey
+from .._plan import NETWORK, GroupPlan, Incident, Plan
+
+GROUP: Final = "g0"
+DEAD_LETTERS: Final = "set-aside"
+NODES: Final = 2
+_MOST_PARTITIONS: Final = 4
+
+#: What happens at moments that are drawn: (what it is, how often at most in one schedule).
+INCIDENTS: Final[dict[str, tuple[str, int]]] = {
+    "process-kill": ("a process is killed, and started again later", 2),
+    "process-pause": ("a process stands still, shorter or longer than its session", 1),
+    "process-stop": ("a process is asked to stop, ends in good order, and is started again later", 3),
+    "arrive": ("another process starts", 2),
+    "kill": ("the coordinator's process is killed and reads its log back", 1),
+    "power-loss": ("its machine loses power: unsynced pages are lost, torn or kept (only with fsync)", 1),
+    "stop": ("the coordinator stops in good order and starts again", 1),
+    "move": ("the partition of the offsets topic is given up and taken on again", 1),
+    "refuse-commits": ("OffsetCommits are refused for a while, by an error that passes", 2),
+    "node-down": ("a broker that is not the coordinator cannot be reached for a while", 1),
+    "leaderless": ("a partition has no leader, for a while or until the faults are over", 2),
+    "new-leader": ("a partition gets another leader, which has all records", 1),
+    "cut": ("a partition gets a leader whose log is shorter, and other records follow", 2),
+    "delete-topic": ("a topic that is read is deleted; it may be made anew later", 1),
+    "remake-topic": ("a topic that is read is deleted and soon made anew", 1),
+    "grow-topic": ("a topic gets one more partition", 1),
+    "lose-rights": ("a topic may not be read for a while", 1),
+    "lose-group-rights": ("the group may not be used for a while", 1),
+    "hang": ("the next record of a partition hangs its handler until the faults are over", 1),
+    "flood": ("many records come into one partition at once", 1),
+}
+
+#: After which no record need be handled twice, and no commit be lost.
+_HARMLESS: Final = ("process-stop", "arrive", "leaderless", "new-leader", "grow-topic", "flood")
+#: Of a cluster that works, while somebody deletes, cuts and grows topics.
+_OF_TOPICS: Final = (
+    *_HARMLESS,
+    "cut",
+    "delete-topic",
+    "remake-topic",
+    "refuse-commits",
+    "lose-rights",
+    "hang",
+)
+
+#: Faults of the network; a duplicate is the coordinator's matter, and TCP has none.
+_NETWORK: Final = ("drop", "delay", "reset", "lost-answer")
+
+#: The versions that are spoken: the newest, and older ones.
+_VERSIONS: Final[dict[int, int]] = {
+    ApiKey.PRODUCE: 12,
+    ApiKey.FETCH: 16,
+    ApiKey.LIST_OFFSETS: 9,
+    ApiKey.METADATA: 12,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 4,
+    ApiKey.FIND_COORDINATOR: 6,
+    ApiKey.JOIN_GROUP: 9,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.LEAVE_GROUP: 5,
+    ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_FETCH: 9,
+}
+_BY_NAME: Final[dict[int, int]] = {**_VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
+
+
+@dataclass(slots=True)
+class Work:
+    """What records ask of their handlers: shares of records, and times in ms."""
+
+    slow: float
+    slow_ms: int
+    fails: float
+    poison: float
+    cancels: float
+
+
+@dataclass(slots=True)
+class ProcessPlan:
+    """One process, which starts by itself unless it arrives later."""
+
+    name: str
+    instance_id: str | None
+    starts_ms: int
+
+
+@dataclass(slots=True)
+class ServicePlan(Plan):
+    """``kind`` is what the processes run: "async", "plain", "batch", "once" (a ConsumerService with such a
+    handler), or "app", a program with a consumer. In a ``calm`` schedule no record need be handled twice.
+    """
+
+    kind: str = "async"
+    calm: bool = False
+    lanes: Any = "partition"
+    concurrency: int = 4
+    attempts: int = 3
+    dead_letters: bool = True
+    drain_ms: int = 1_000
+    config: dict[str, Any] = field(default_factory=dict)
+    versions: dict[int, int] = field(default_factory=dict)
+    work: Work = field(default_factory=lambda: Work(0.0, 0, 0.0, 0.0, 0.0))
+    processes: list[ProcessPlan] = field(default_factory=list)
+    dead_letter_topics: list[str] = field(default_factory=lambda: [DEAD_LETTERS])
+
+    @property
+    def group(self) -> str:
+        """The name of the only group."""
+        return next(iter(self.groups))
+
+    def names(self) -> list[str]:
+        """What can be left out, the coarsest first."""
+        kinds = list(dict.fromkeys(incident.kind for incident in self.incidents))
+        incidents = [incident.name for incident in self.incidents]
+        return [*self.network, *kinds, *incidents, *(process.name for process in self.processes[1:])]
+
+    def leave_out(self, names: Any) -> ServicePlan:
+        """The same without these faults, incidents and processes."""
+        Plan.leave_out(self, names)
+        self.processes = [process for process in self.processes if process.name not in names]
+        return self
+
+
+def draw_service_plan(seed: int) -> ServicePlan:
+    """The plan of a seed."""
+    rng = Random(~seed)
+    flavour = rng.choice(("calm", "calm", "topics", "topics", "faults"))
+    session_ms = rng.choice((900, 1_200, 1_800))
+    rebalance_ms = rng.choice((1_200, 1_800, 2_400))
+    faults_ms = rng.randint(3_000, 9_000)
+    topics = {f"t{number}": rng.randint(1, _MOST_PARTITIONS) for number in range(rng.randint(1, 2))}
+    kind = rng.choice(("async", "async", "plain", "batch", "once", "once", "app", "app"))
+    calm = flavour == "calm"
+    fsync = rng.random() < 0.3
+    drain_ms = rng.choice((500, 800, int(rebalance_ms * 0.85)))
+    slow_ms = rng.randint(30, drain_ms * 6 // 10) if calm else rng.randint(30, 2 * drain_ms)
+    dead_letters = rng.random() < 0.7
+    on = _on(rng, flavour)
+    cooperative = rng.random() < 0.7
+    strategy = CooperativeStickyAssignor if cooperative else RangeAssignor
+    return ServicePlan(
+        seed=seed,
+        run_seed=rng.getrandbits(64),
+        faults_ms=faults_ms,
+        session_ms=session_ms,
+        heartbeat_ms=session_ms // 3,
+        rebalance_ms=rebalance_ms,
+        initial_delay_ms=rng.choice((0, 0, 300)),
+        retention_ms=1_000_000,
+        quiet_ms=0,
+        max_size=100,
+        fsync=fsync,
+        flips=0,
+        segment_bytes=1 << 20,
+        topics=topics,
+        # what a grown topic's new partition has no owner of yet is no fault of the group's
+        groups={GROUP: GroupPlan(GROUP, tuple(topics), lambda: [strategy()], eager=False)},
+        members=[],
+        network={name: NETWORK[name][1] for name in on if name in NETWORK},
+        incidents=_incidents(rng, on, faults_ms, fsync=fsync),
+        kind=kind,
+        calm=calm,
+        lanes=rng.choice(("partition", "key", "none")) if kind in ("async", "plain") else "partition",
+        concurrency=rng.choice((2, 4, 16)),
+        dead_letters=dead_letters,
+        drain_ms=drain_ms,
+        config=_config(rng, session_ms, rebalance_ms, strategy),
+        versions=_VERSIONS if rng.random() < 0.8 else _BY_NAME,
+        work=Work(
+            slow=rng.choice((0.0, 0.05, 0.2)),
+            slow_ms=slow_ms,
+            fails=rng.choice((0.0, 0.05)),
+            poison=rng.choice((0.0, 0.02)) if dead_letters else 0.0,
+            cancels=rng.choice((0.0, 0.0, 0.02)),
+        ),
+        processes=_processes(rng, faults_ms, static=rng.random() < 0.25),
+    )
+
+
+def _on(rng: Random, flavour: str) -> list[str]:
+    if flavour == "calm":
+        return [name for name in _HARMLESS if rng.random() < 0.5]
+    if flavour == "topics":
+        return [name for name in _OF_TOPICS if rng.random() < 0.35]
+    names = (*_NETWORK, *(name for name in INCIDENTS if name not in ("delete-topic", "remake-topic")))
+    return [name for name in names if rng.random() < 0.3]
+
+
+def _config(rng: Random, session_ms: int, rebalance_ms: int, strategy: type) -> dict[str, Any]:
+    return {
+        "assignor": strategy,
+        "auto_offset_reset": "earliest",
+        "session_timeout_ms": session_ms,
+        "heartbeat_interval_ms": session_ms // 3,
+        "rebalance_timeout_ms": rebalance_ms,
+        "auto_commit_interval_ms": rng.choice((150, 400, 1_000)),
+        "max_undone_records": rng.choice((10, 100, 2_000)),
+        "max_poll_records": rng.choice((3, 50, 500)),
+        "prefetch_max_bytes": rng.choice((2_000, 100_000)),
+        "max_partition_fetch_bytes": rng.choice((300, 20_000)),
+        "fetch_max_wait_ms": rng.choice((50, 300)),
+        "request_timeout_ms": 1_000,
+        "default_api_timeout_ms": 4_000,
+        "retry_backoff_ms": 50,
+        "retry_backoff_max_ms": 300,
+        "reconnect_backoff_ms": 20,
+        "reconnect_backoff_max_ms": 200,
+        "metadata_max_age_ms": rng.choice((500, 2_000)),
+    }
+
+
+def _processes(rng: Random, faults_ms: int, *, static: bool) -> list[ProcessPlan]:
+    return [
+        ProcessPlan(
+            f"p{number}",
+            f"i{number}" if static else None,
+            0 if number < 2 else rng.randint(0, faults_ms // 2),
+        )
+        for number in range(rng.choice((1, 2, 2, 3)))
+    ]
+
+
+def _incidents(rng: Random, on: list[str], faults_ms: int, *, fsync: bool) -> list[Incident]:
+    incidents: list[Incident] = []
+    for kind, (_, most) in INCIDENTS.items():
+        if kind not in on or (kind == "power-loss" and not fsync):
+            continue
+        for _ in range(rng.randint(1, most)):
+            # some things are as they are from the start
+            at_ms = rng.randint(0, 200) if rng.random() < 0.2 else rng.randint(200, faults_ms - 100)
+            length_ms = rng.randint(1, faults_ms - at_ms) if rng.random() < 0.6 else faults_ms
+            who, draw = rng.getrandbits(16), rng.random()
+            incidents.append(Incident(f"i{len(incidents)}", at_ms, kind, who, draw, length_ms))
+    return incidents
+
+
+def faults_table() -> str:
+    """What may happen, as a Markdown table."""
+    lines = ["| fault | what happens |", "| --- | --- |"]
+    lines += [f"| `{name}` | {what} |" for name, (what, _) in INCIDENTS.items()]
+    return "\n".join(lines) + "\n"

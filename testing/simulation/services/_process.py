@@ -1,0 +1,199 @@
+"""One process: its loop, its chance, its connections; started, stopped, frozen, killed."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sqlite3
+from collections.abc import Callable, Collection
+from contextvars import copy_context
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from ....consumer import AsyncGroupConsumer, ConsumerError, Record
+from ....consumer.address import Address
+from ....consumer.surroundings import SURROUNDINGS, Surroundings
+from ....protocol import KohortError
+from .._violation import Violation
+from ._connection import SimulatedConnection, open_connection
+from ._loop import Caught, ProcessLoop
+from ._plan import ProcessPlan
+from ._work import MakeProgram, Program, Refused
+
+if TYPE_CHECKING:
+    from ._ledger import Entry
+    from ._world import ServiceWorld
+
+#: A function in a thread hangs until everything is healed.
+_FOR_EVER_MS: Final = 10_000_000
+
+
+class Process:
+    """From its start to its end; a restart is another one."""
+
+    def __init__(self, world: ServiceWorld, plan: ProcessPlan, make: MakeProgram) -> None:
+        self.world = world
+        self.plan = plan
+        self.name = plan.name
+        self.versions = world.plan.versions
+        self.rng = Random(world.rng.getrandbits(64))
+        self.connections: dict[SimulatedConnection, None] = {}
+        self.started_ms = world.heap.now
+        #: When it was asked to stop.
+        self.stopping_ms: int | None = None
+        #: After its end it is started again after so long; None: it is not.
+        self.restart_ms: int | None = None
+        self.ended = False
+        self.loop = ProcessLoop(  # type: ignore[abstract]
+            world.heap, failed=self._failed, delay_ms=self._delay_ms
+        )
+        self._databases: list[sqlite3.Connection] = []
+        self._hanging: list[asyncio.Future[None]] = []
+        around = Surroundings(
+            open_connection=self._open,  # type: ignore[arg-type]
+            make_random=lambda: Random(self.rng.getrandbits(64)),
+            in_thread=self.loop.in_thread,
+        )
+        context = copy_context()
+        context.run(SURROUNDINGS.set, around)
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self.loop)
+        try:
+            self.program: Program = context.run(make, self)
+            coroutine = self.program.run()
+            self._main = context.run(self.loop.create_task, coroutine, name="main")
+        finally:
+            asyncio._set_running_loop(before)
+        self._main.add_done_callback(self._ended)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    @property
+    def alive(self) -> bool:
+        return self.loop.alive and not self.ended
+
+    @property
+    def consumer(self) -> AsyncGroupConsumer | None:
+        """The consumer that it has just now."""
+        return self.program.consumer() if self.alive else None
+
+    # --- what happens to it -------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask it to end in good order."""
+        if self.alive and self.stopping_ms is None:
+            self.stopping_ms = self.world.heap.now
+            self.loop.call_soon(self.program.stop)
+
+    def freeze(self, until_ms: int) -> None:
+        """It stands still until then."""
+        self.loop.freeze(until_ms)
+
+    def kill(self) -> None:
+        """It ends here."""
+        self.loop.kill()
+        self.world.ledger.gone(self)
+        for connection in list(self.connections):
+            connection.line.close()
+        self.connections.clear()
+        for database in self._databases:
+            database.close()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.kill()
+        self.loop.clear()
+        vars(self).clear()
+
+    def heal(self) -> None:
+        """What hangs goes on."""
+        self.loop.freeze(0)
+        for waiting in self._hanging:
+            if not waiting.done():
+                waiting.set_result(None)
+        self.loop.release_threads()
+
+    def connection_lost(self, node: Any) -> None:
+        """A node is gone: its connections are found broken."""
+        for connection in list(self.connections):
+            if connection.node is node:
+                connection.close("closed by the broker")
+
+    # --- what its programs use ----------------------------------------------------------------------------
+
+    async def hang(self) -> None:
+        """Until everything is healed."""
+        if not self.world.healed:
+            waiting = self.loop.create_future()
+            self._hanging.append(waiting)
+            await waiting
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection to the database that all processes share."""
+        database = sqlite3.connect(self.world.database, uri=True)
+        self._databases.append(database)
+        return database
+
+    def closed(self, known: Collection[asyncio.Task[Any]]) -> None:
+        """A program has closed its consumer: nothing of it may run any more."""
+        left = [task for task in self._left() if task not in known]
+        if left:
+            names = sorted({task.get_name() for task in left})
+            self.world.found("L5", f"{self.name} has closed its consumer, and of it still runs: {names}")
+
+    def _left(self) -> list[asyncio.Task[Any]]:
+        """Tasks beside the main one that nobody has called off."""
+        return [task for task in self.loop.tasks if task is not self._main and not task.cancelling()]
+
+    # --- inside -------------------------------------------------------------------------------------------
+
+    async def _open(self, address: Address, **_: Any) -> SimulatedConnection:
+        return await open_connection(self, address)
+
+    def in_threads(self) -> list[Entry]:
+        """The records that functions in threads are at."""
+        ledger = self.world.ledger
+        return [e for call, _ in self.loop.in_threads.values() for e in ledger.all_of(_records(call))]
+
+    def _delay_ms(self, call: Callable[..., Any]) -> int:
+        """How long a function takes in a thread."""
+        entries = self.world.ledger.all_of(_records(call))
+        if any(entry.hangs for entry in entries):
+            return _FOR_EVER_MS
+        return 1 + int(self.world.rng.random() * 3) + sum(entry.work_ms for entry in entries)
+
+    def _failed(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Violation):
+            self.world.found(error.name, error.text)
+        elif isinstance(error, Caught):
+            self.world.found("S17", f"{self.name} does something without end at one moment: {error}")
+        elif not isinstance(error, Refused):
+            self.world.found("S0", f"{self.name}: {context.get('message')}: {error!r}")
+
+    def _ended(self, main: asyncio.Task[None]) -> None:
+        error = None if main.cancelled() else main.exception()
+        if error is not None and not isinstance(error, (KohortError, ConsumerError)):
+            self.world.found("S0", f"{self.name} ends with {type(error).__name__}: {error}")
+        left = sorted(task.get_name() for task in self._left())
+        if left and error is None:
+            self.world.found("L5", f"{self.name} has ended, and these still run: {left}")
+        self.ended = True
+        self.kill()
+        self.world.process_ended(self, error)
+
+
+def _records(call: Callable[..., Any]) -> list[Record]:
+    """The records that a function is to be called with."""
+    found: list[Record] = []
+    left: list[Any] = [call]
+    while left:
+        each = left.pop()
+        if isinstance(each, functools.partial):
+            left += [each.func, *each.args]
+        elif isinstance(each, Record):
+            found.append(each)
+        elif isinstance(each, list):
+            left += each
+    return found

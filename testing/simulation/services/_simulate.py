@@ -1,0 +1,69 @@
+"""Schedules of services by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from .._simulate import Run, SimulationReport, run_all, traced
+from .._violation import Violation
+from ._plan import ServicePlan, draw_service_plan
+from ._users import MakeRecord, MakeService, Settled, UsersService
+from ._work import MakeProgram, make_program
+from ._world import ServiceWorld
+
+
+def simulate_service(
+    seeds: int | Iterable[int] = 100,
+    *,
+    service: MakeService | None = None,
+    record: MakeRecord | None = None,
+    settled: Settled | None = None,
+    left_out: Collection[str] = (),
+    checked: bool = True,
+    go_on: bool = False,
+) -> SimulationReport:
+    """Run schedules of whole services; ``seeds`` is how many, or which.
+
+    ``service`` makes the ConsumerService of each process that starts; without it those of the plan run.
+    ``record(topic, random)`` makes the key and the value of a record. ``settled`` gets the keys and values of
+    each partition, in their order, when a schedule is over and all of them are handled and committed. What
+    one of the three raises fails the schedule. Raises SimulationFailed with the shrunk first failure; with
+    ``go_on`` failures are counted instead.
+    """
+    users = None if service is None else UsersService(service, record, settled)
+    return run_all(lambda seed: _ServiceRun(seed, users, checked), seeds, left_out, go_on=go_on)
+
+
+def trace_service(
+    seed: int,
+    *,
+    service: MakeService | None = None,
+    record: MakeRecord | None = None,
+    settled: Settled | None = None,
+    left_out: Collection[str] = (),
+) -> tuple[list[str], Violation | None]:
+    """What happens in a schedule, line by line, and what it fails by."""
+    users = None if service is None else UsersService(service, record, settled)
+    return traced(_ServiceRun(seed, users, True), left_out)
+
+
+@dataclass(slots=True)
+class _ServiceRun(Run):
+    """Runs of one seed."""
+
+    seed: int
+    users: UsersService | None
+    checked: bool
+
+    options = " --services"
+
+    def plan(self, left_out: Collection[str]) -> ServicePlan:
+        plan = draw_service_plan(self.seed)
+        if self.users is not None:
+            self.users.takes_part(plan)
+        return plan.leave_out(left_out)
+
+    def world(self, plan: ServicePlan, *, traced: bool) -> ServiceWorld:
+        make: MakeProgram = make_program if self.users is None else self.users.program
+        return ServiceWorld(plan, checked=self.checked, traced=traced, make=make, users=self.users)

@@ -1,0 +1,146 @@
+"""Topics and what becomes of them: logs of real record batches, leaders, epochs; made, grown, cut."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from ....protocol import TopicPartition, build_batch
+
+#: The wall clock of records.
+_TIMESTAMP_MS = 1_700_000_000_000
+
+
+@dataclass(slots=True)
+class Batch:
+    """Some records that were appended together; ``end`` is the offset behind them."""
+
+    base: int
+    end: int
+    data: bytes
+
+
+@dataclass(slots=True)
+class Log:
+    """One partition. ``leader`` is -1 while it has none; ``epochs`` are (epoch, first offset), ascending."""
+
+    leader: int
+    epoch: int = 0
+    end: int = 0
+    batches: list[Batch] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    #: When it last had a leader again.
+    led_since_ms: int = 0
+    #: The lowest offset at which it was cut.
+    cut_at: int | None = None
+
+    def append(self, records: list[tuple[bytes | None, bytes | None]]) -> int:
+        """Append records; the offset of the first."""
+        rows = [(key, value, ()) for key, value in records]
+        data = build_batch(
+            rows, timestamp_ms=_TIMESTAMP_MS + self.end, base_offset=self.end, leader_epoch=self.epoch
+        )
+        base, self.end = self.end, self.end + len(records)
+        self.batches.append(Batch(base, self.end, bytes(data)))
+        return base
+
+    def elected(self, leader: int, now_ms: int) -> None:
+        """Another leader, of the next epoch."""
+        self.leader = leader
+        self.epoch += 1
+        self.epochs.append((self.epoch, self.end))
+        self.led_since_ms = now_ms
+
+    def cut(self, offset: int, leader: int, now_ms: int) -> None:
+        """The leader died, and the new one has the log up to this offset only."""
+        kept = [batch for batch in self.batches if batch.end <= offset]
+        self.batches = kept
+        self.end = kept[-1].end if kept else 0
+        self.epochs = [row for row in self.epochs if row[1] < self.end] or [self.epochs[0]]
+        self.cut_at = self.end if self.cut_at is None else min(self.cut_at, self.end)
+        self.elected(leader, now_ms)
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one on that has this offset; at least one, if there is one."""
+        first = bisect_right(self.batches, offset, key=lambda batch: batch.base) - 1
+        taken: list[bytes] = []
+        size = 0
+        for batch in self.batches[max(first, 0) :]:
+            if taken and size + len(batch.data) > max_bytes:
+                break
+            taken.append(batch.data)
+            size += len(batch.data)
+        return b"".join(taken)
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch not above this one, and where it ends; (-1, -1) if there is none."""
+        if epoch > self.epoch:
+            return -1, -1
+        found = [row for row in self.epochs if row[0] <= epoch]
+        if not found:
+            return -1, -1
+        later = [row[1] for row in self.epochs if row[0] > epoch]
+        return found[-1][0], later[0] if later else self.end
+
+
+@dataclass(slots=True)
+class Topic:
+    """A topic; one that is deleted and made anew is another one. ``readable`` False: nobody may read it."""
+
+    name: str
+    topic_id: UUID
+    logs: list[Log]
+    made_ms: int
+    readable: bool = True
+    readable_since_ms: int = 0
+
+    def partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.name, number) for number in range(len(self.logs))]
+
+
+class Topics:
+    """Every topic there is. ``grew`` is called with a log that has more than before, or another leader."""
+
+    def __init__(self, nodes: int) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.changed: Callable[[], None] = lambda: None
+        self._nodes = nodes
+        self._made = 0
+
+    def make(self, name: str, partitions: int, now_ms: int) -> Topic:
+        """Make a topic."""
+        self._made += 1
+        logs = [Log(self.leader_of(number), led_since_ms=now_ms) for number in range(partitions)]
+        topic = self.topics[name] = Topic(name, UUID(int=self._made), logs, now_ms)
+        return topic
+
+    def leader_of(self, partition: int) -> int:
+        """Who leads a partition when all is well."""
+        return partition % self._nodes
+
+    def grow(self, name: str, now_ms: int) -> None:
+        """One partition more."""
+        topic = self.topics[name]
+        topic.logs.append(Log(self.leader_of(len(topic.logs)), led_since_ms=now_ms))
+
+    def delete(self, name: str) -> None:
+        """The topic is gone."""
+        self.topics.pop(name, None)
+        self.changed()
+
+    def log(self, partition: TopicPartition) -> Log | None:
+        """The log of a partition, if it exists."""
+        topic = self.topics.get(partition.topic)
+        if topic is None or partition.partition >= len(topic.logs):
+            return None
+        return topic.logs[partition.partition]
+
+    def by_id(self, topic_id: UUID) -> Topic | None:
+        """The topic of an id."""
+        return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Every partition, and the offset behind its last record."""
+        return {p: topic.logs[p.partition].end for topic in self.topics.values() for p in topic.partitions()}

@@ -1,0 +1,256 @@
+"""What processes run: a ConsumerService with a handler of each kind, or a program with a consumer."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ....consumer import AsyncGroupConsumer, ConsumerClosedError, Record, StaleRecordError
+from ....consumer.service import ConsumerService, DbApiSink, Retry
+from ._plan import DEAD_LETTERS
+
+if TYPE_CHECKING:
+    from ._ledger import Entry
+    from ._process import Process
+
+BOOTSTRAP: Final = "simulated:9092"
+#: Tries of a record before it is set aside; none fails more often unless it is poison.
+ATTEMPTS: Final = 4
+_POLL_MS: Final = 100
+#: An impatient program waits so long for its consumer to close.
+_IMPATIENT_S: Final = 0.2
+
+
+class Refused(Exception):  # noqa: N818
+    """What a handler raises that fails."""
+
+
+class Program(Protocol):
+    """What a process runs until it is stopped."""
+
+    async def run(self) -> None: ...
+    def stop(self) -> None: ...
+    def consumer(self) -> AsyncGroupConsumer | None: ...
+
+
+class ServiceProgram:
+    """A ConsumerService."""
+
+    def __init__(self, service: ConsumerService) -> None:
+        self.service = service
+
+    async def run(self) -> None:
+        await self.service.serve()
+
+    def stop(self) -> None:
+        self.service.stop("asked to")
+
+    def consumer(self) -> AsyncGroupConsumer | None:
+        engine = self.service._engine
+        return None if engine is None else engine._consumer
+
+
+def make_service(process: Process) -> ConsumerService:
+    """The service of the plan."""
+    plan = process.world.plan
+    service = ConsumerService(
+        bootstrap=BOOTSTRAP,
+        group=plan.group,
+        drain_timeout_ms=plan.drain_ms,
+        **plan.config,
+        group_instance_id=process.plan.instance_id,
+    )
+    options: dict[str, Any] = {
+        "concurrency": plan.concurrency,
+        "retry": Retry(attempts=ATTEMPTS, backoff_ms=20, max_backoff_ms=100),
+        "dead_letter": DEAD_LETTERS if plan.dead_letters else None,
+    }
+    handlers = Handlers(process)
+    if plan.kind == "batch":
+        service.batch_handler(*plan.topics, max_records=5, **options)(handlers.batch)
+    elif plan.kind == "once":
+        service.exactly_once(DbApiSink(process.connect))
+        service.handler(*plan.topics, **options)(handlers.once)
+    else:
+        handler = handlers.plain if plan.kind == "plain" else handlers.coroutine
+        service.handler(*plan.topics, lanes=plan.lanes, **options)(handler)
+    return service
+
+
+class Handlers:
+    """Handlers of one process; each does what its records ask for."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._ledger = process.world.ledger
+
+    async def coroutine(self, record: Record) -> None:
+        await self._handle([self._ledger.of(record.value)])
+
+    async def batch(self, records: list[Record]) -> None:
+        await self._handle([self._ledger.of(record.value) for record in records])
+
+    async def _handle(self, entries: list[Entry]) -> None:
+        process, ledger = self._process, self._ledger
+        ledger.begins(process, entries)
+        try:
+            for entry in entries:
+                if entry.hangs:
+                    await process.hang()
+                elif entry.work_ms:
+                    await asyncio.sleep(entry.work_ms / 1_000)
+        except asyncio.CancelledError:
+            ledger.cancelled(process, entries)
+            raise
+        self._outcome(entries, on_loop=True)
+
+    def plain(self, record: Record) -> None:
+        entries = [self._ledger.of(record.value)]
+        self._ledger.begins(self._process, entries)
+        self._outcome(entries)
+
+    def once(self, record: Record, database: sqlite3.Connection) -> None:
+        entry = self._ledger.of(record.value)
+        self._ledger.begins(self._process, [entry])
+        # raises before anything is written, if it does
+        self._outcome([entry])
+        database.execute("INSERT INTO effects (number) VALUES (?)", (entry.number,))
+
+    def _outcome(self, entries: list[Entry], *, on_loop: bool = False) -> None:
+        error: BaseException | None = None
+        for entry in entries:
+            if entry.poison:
+                error = Refused(f"{entry} is poison")
+            elif entry.cancels and on_loop:
+                entry.cancels = False
+                error = asyncio.CancelledError()
+            elif entry.fails:
+                entry.fails -= 1
+                error = Refused(f"{entry} is not to be had now")
+        self._ledger.ends(self._process, entries, finished=error is None)
+        if error is not None:
+            raise error
+
+
+class App:
+    """A program that reads, handles what it gets in tasks, and marks it done with its consumer of then."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._ledger = process.world.ledger
+        self._consumer: AsyncGroupConsumer | None = None
+        self._stopping = False
+        self._works: dict[asyncio.Task[None], None] = {}
+        rng = process.rng
+        #: It marks whole polls, or each record.
+        self._whole = rng.random() < 0.4
+        #: It closes without waiting for what it is at, or not patiently enough.
+        self._hasty = not process.world.plan.calm and rng.random() < 0.5
+        self._impatient = rng.random() < 0.3
+        self._reconnects = rng.random() < 0.4
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def consumer(self) -> AsyncGroupConsumer | None:
+        return self._consumer
+
+    async def run(self) -> None:
+        rng, loop = self._process.rng, asyncio.get_running_loop()
+        while not self._stopping:
+            consumer = self._make()
+            await consumer.start()
+            self._consumer = consumer
+            until = loop.time() + rng.uniform(0.5, 3.0) if self._reconnects else float("inf")
+            try:
+                await self._read(consumer, until)
+            finally:
+                await self._close(consumer)
+        if self._works:
+            await asyncio.wait(list(self._works), timeout=self._process.world.plan.drain_ms / 1_000)
+        for work in list(self._works):
+            work.cancel()
+        await asyncio.gather(*self._works, return_exceptions=True)
+        self._consumer = None
+
+    def _make(self) -> AsyncGroupConsumer:
+        plan = self._process.world.plan
+        return AsyncGroupConsumer(
+            *plan.topics,
+            bootstrap=BOOTSTRAP,
+            group=plan.group,
+            drain_timeout_ms=plan.drain_ms,
+            group_instance_id=self._process.plan.instance_id,
+            **plan.config,
+        )
+
+    async def _read(self, consumer: AsyncGroupConsumer, until: float) -> None:
+        rng, loop = self._process.rng, asyncio.get_running_loop()
+        while not self._stopping and loop.time() < until:
+            records = await consumer.getmany(timeout_ms=_POLL_MS)
+            if self._whole and records:
+                self._start(records)
+            else:
+                for record in records:
+                    self._start([record])
+            if rng.random() < 0.02:
+                self._start_task(self._commit(consumer))
+
+    def _start(self, records: list[Record]) -> None:
+        self._start_task(self._work(records))
+
+    def _start_task(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="work")
+        self._works[task] = None
+        task.add_done_callback(lambda done: self._works.pop(done, None))
+
+    async def _commit(self, consumer: AsyncGroupConsumer) -> None:
+        # what cannot be committed is handled again; the checks see what is committed
+        with suppress(Exception):
+            await consumer.commit(timeout_ms=1_000)
+
+    async def _work(self, records: list[Record]) -> None:
+        process, ledger = self._process, self._ledger
+        entries = [ledger.of(record.value) for record in records]
+        ledger.begins(process, entries)
+        try:
+            for entry in entries:
+                if entry.hangs:
+                    await process.hang()
+                elif entry.work_ms:
+                    await asyncio.sleep(entry.work_ms / 1_000)
+        except asyncio.CancelledError:
+            ledger.gives_up(process, entries)
+            raise
+        ledger.ends(process, entries, finished=True)
+        consumer = self._consumer
+        if consumer is None:
+            return
+        with suppress(StaleRecordError, ConsumerClosedError):
+            if self._whole:
+                consumer.done_all(records)
+            else:
+                consumer.done(records[0])
+
+    async def _close(self, consumer: AsyncGroupConsumer) -> None:
+        process = self._process
+        drain_ms = 0 if self._hasty else process.world.plan.drain_ms
+        if self._impatient and not process.world.plan.calm:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(consumer.close(drain_timeout_ms=drain_ms), _IMPATIENT_S)
+        await consumer.close(drain_timeout_ms=drain_ms)
+        await asyncio.sleep(0)
+        process.closed(self._works)
+
+
+MakeProgram = Callable[["Process"], Program]
+
+
+def make_program(process: Process) -> Program:
+    """What the plan says."""
+    if process.world.plan.kind == "app":
+        return App(process)
+    return ServiceProgram(make_service(process))

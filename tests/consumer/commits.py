@@ -1,0 +1,110 @@
+"""A committer and a coordinator that answers by a script."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, cast
+
+from kohort.assignors import CooperativeStickyAssignor
+from kohort.consumer import Cluster, CommittedOffset, Record
+from kohort.consumer.backoff import Backoff
+from kohort.consumer.by_hand import ByHand
+from kohort.consumer.committer import Committer
+from kohort.consumer.events import Event
+from kohort.consumer.group_messages import MembershipSettings
+from kohort.consumer.membership import Membership
+from kohort.consumer.signal import Signal
+from kohort.consumer.tracker import Tracker
+from kohort.protocol import ApiKey, ErrorCode, TopicPartition, response_class
+from kohort.statemachine import MemberState
+
+A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+#: What a script gives for one request: codes by partition number, or an error to raise.
+Step = dict[int, ErrorCode] | Exception
+
+
+def nothing() -> None:
+    """Nothing happens meanwhile."""
+
+
+class Coordinator:
+    """Answers OffsetCommit by a script; afterwards everything succeeds."""
+
+    def __init__(self, *script: Step) -> None:
+        self.script = list(script)
+        self.sent: list[tuple[int, dict[int, int]]] = []
+        self.metadata: list[str] = []
+        self.leader_epochs: list[int] = []
+        #: What is committed, by partition number.
+        self.committed: dict[int, int] = {}
+        self.answers_after_s = 0.0
+        self.forgotten = 0
+        self.meanwhile: Callable[[], None] = nothing
+
+    def forget_coordinator(self, _group: str) -> None:
+        self.forgotten += 1
+
+    async def request_coordinator(self, _group: str, body: Any, **_: Any) -> Any:
+        rows = [row for topic in body.topics for row in topic.partitions]
+        offsets = {row.partition_index: row.committed_offset for row in rows}
+        self.sent.append((body.generation_id_or_member_epoch, offsets))
+        self.metadata += [row.committed_metadata for row in rows]
+        self.leader_epochs += [row.committed_leader_epoch for row in rows]
+        await asyncio.sleep(self.answers_after_s)
+        self.meanwhile()
+        step = self.script.pop(0) if self.script else {}
+        if isinstance(step, Exception):
+            raise step
+        self.committed |= {p: offset for p, offset in offsets.items() if not step.get(p)}
+        make = response_class(ApiKey.OFFSET_COMMIT)
+        topic = make.OffsetCommitResponseTopic
+        partition = topic.OffsetCommitResponsePartition
+        answers = [partition(partition_index=p, error_code=step.get(p, 0)) for p in offsets]
+        return make(throttle_time_ms=0, topics=[topic(name="orders", partitions=answers)])
+
+
+class Bench:
+    """A committer of a member of two partitions, three records of each delivered."""
+
+    def __init__(self, *script: Step, backoff: Backoff | None = None, by_hand: bool = False) -> None:
+        self.coordinator = Coordinator(*script)
+        kind = ByHand if by_hand else Membership
+        self.membership = kind(
+            MembershipSettings("billing"), [CooperativeStickyAssignor()], random.Random(1)
+        )
+        self.membership.state = MemberState.STABLE
+        self.membership.generation = 3
+        self.membership.owned = frozenset({A, B})
+        self.tracker = Tracker()
+        self.events: list[Event] = []
+        self.settled = Signal()
+        self.committer = Committer(
+            cast(Cluster, self.coordinator),
+            "billing",
+            None,
+            self.membership,
+            self.tracker,
+            backoff=backoff or Backoff(1, 1),
+            by_hand=by_hand,
+            settled=self.settled,
+            carry_out=self._carry_out,
+            report=self.events.append,
+        )
+        for partition in (A, B):
+            self.tracker.begin(partition, 0, committed=CommittedOffset(0)).delivered_all([0, 1, 2])
+
+    def _carry_out(self) -> None:
+        self.membership.take_effects()
+        self.settled.fire()
+
+    def done(self, partition: TopicPartition, *offsets: int) -> None:
+        stay = self.tracker.get(partition)
+        assert stay is not None
+        for offset in offsets:
+            self.tracker.done(Record(*partition, offset, 0, None, None, session_id=stay.session_id))
+
+    async def commit(self, timeout_ms: float = 2_000) -> None:
+        await self.committer.commit(None, timeout_ms)

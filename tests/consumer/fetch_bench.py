@@ -1,0 +1,141 @@
+"""A fetcher on a bench: what the brokers answer is the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from kohort.consumer import Cluster, CommittedOffset, FetchedPartition, FetchFrom
+from kohort.consumer.backoff import Backoff
+from kohort.consumer.delivery import Delivery
+from kohort.consumer.events import Event
+from kohort.consumer.fetcher import Fetcher, FetchSettings
+from kohort.consumer.positions import Positions
+from kohort.consumer.start_offsets import Reading
+from kohort.consumer.tracker import Tracker
+from kohort.protocol import TopicPartition
+from tests.consumer.members import until
+
+A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+LEADER, NEAR = 1, 2
+
+
+def nothing() -> None:
+    """Nobody polls."""
+
+
+def fetched(records: bytes = b"", *, error: int = 0, preferred: int = -1) -> FetchedPartition:
+    return FetchedPartition(error, 100, 100, 0, records, preferred_replica=preferred)
+
+
+@dataclass
+class ScriptedCluster:
+    """Node 1 leads everything; what each node answers, one after the other, is the test's."""
+
+    answers: dict[int, list[dict[TopicPartition, FetchedPartition]]]
+    asked: list[tuple[int, dict[TopicPartition, FetchFrom], int]] = field(default_factory=list)
+    nodes: set[int] = field(default_factory=lambda: {LEADER, NEAR})
+    topic_ids: dict[str, uuid.UUID] = field(default_factory=dict)
+    leaderless: set[TopicPartition] = field(default_factory=set)
+    errors: dict[str, int] = field(default_factory=dict)
+    under_way: int = 0
+    most_under_way: int = 0
+
+    @property
+    def known(self) -> ScriptedCluster:
+        return self
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        return None if partition in self.leaderless else LEADER
+
+    def topic(self, _: str) -> None:
+        return None
+
+    def leader_epoch(self, _: TopicPartition) -> int:
+        return -1
+
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        return self.topic_ids.get(topic)
+
+    async def metadata(self, _: Any) -> None:
+        """Nothing new."""
+
+    async def fetch(
+        self,
+        start: Mapping[TopicPartition, FetchFrom],
+        *,
+        node_id: int,
+        max_bytes: int,
+        **_: Any,
+    ) -> dict[TopicPartition, FetchedPartition]:
+        self.asked.append((node_id, dict(start), max_bytes))
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(0.001)
+        self.under_way -= 1
+        script = self.answers.get(node_id, [])
+        if not script:
+            await asyncio.Event().wait()
+        return script.pop(0)
+
+
+class FetchBench:
+    def __init__(
+        self, answers: dict[int, list[dict[TopicPartition, FetchedPartition]]], **settings: Any
+    ) -> None:
+        self.cluster = ScriptedCluster(answers)
+        self.events: list[Event] = []
+        self.positions, self.tracker = Positions("earliest"), Tracker()
+        self.backoff = Backoff(1, 1)
+        #: Called when there are records to take.
+        self.wake: Callable[[], None] = nothing
+        self.delivery = Delivery(
+            self.positions,
+            self.tracker,
+            max_undone=1_000,
+            wake=lambda: self.wake(),
+            report=self.events.append,
+            hungry=lambda: self.fetcher.wake(),
+        )
+        given = {
+            "group": "billing",
+            "rack": "r2",
+            "read_committed": False,
+            "min_bytes": 1,
+            "max_bytes": 50_000,
+            "partition_max_bytes": 1_000,
+            "max_wait_ms": 100,
+            "prefetch_max_bytes": 4_000,
+            "check_crcs": True,
+        }
+        reading = Reading(
+            cast(Cluster, self.cluster),
+            self.positions,
+            self.delivery,
+            self.backoff,
+            report=self.events.append,
+            polled=nothing,
+        )
+        self.fetcher = Fetcher(reading, FetchSettings(**{**given, **settings}))
+
+    def begin(self, *partitions: TopicPartition) -> None:
+        self.positions.add(partitions, 1)
+        self.positions.hold(partitions, held=False)
+        for partition in partitions:
+            self.positions.found_committed(partition, CommittedOffset(0))
+            position = self.positions.get(partition)
+            assert position is not None
+            self.delivery.start(position)
+
+    async def run(self, requests: int) -> list[tuple[int, dict[TopicPartition, FetchFrom], int]]:
+        """Until so many requests were made."""
+        running = asyncio.create_task(self.fetcher.run())
+        try:
+            await until(lambda: len(self.cluster.asked) >= requests)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        return self.cluster.asked[:requests]

@@ -1,0 +1,83 @@
+"""Threads for plain functions: how many, what comes back, and that none keeps the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from kohort.consumer.service._threads import DaemonThreads
+
+HANGS = """
+import asyncio, threading
+from kohort.consumer.service._threads import DaemonThreads
+
+async def main():
+    threads = DaemonThreads(2, "orders")
+    calls = [asyncio.ensure_future(threads.call(threading.Event().wait)) for _ in range(4)]
+    await asyncio.sleep(0.1)
+    for call in calls:
+        call.cancel()
+    threads.close()
+
+asyncio.run(main())
+print("ended")
+"""
+
+
+async def test_there_are_no_more_of_them_than_calls_and_than_allowed() -> None:
+    threads, go_on = DaemonThreads(2, "orders"), threading.Event()
+    calls = [asyncio.create_task(threads.call(lambda: go_on.wait(60))) for _ in range(4)]
+    await asyncio.sleep(0)
+    assert len(threads._threads) == 2
+    go_on.set()
+    assert await asyncio.gather(*calls) == [True] * 4
+    threads.close()
+
+    one = DaemonThreads(9, "orders")
+    for _ in range(3):
+        await one.call(lambda: None)
+    assert len(one._threads) == 1
+    one.close()
+
+
+async def test_the_function_sees_the_callers_context() -> None:
+    name = contextvars.ContextVar("name", default="nobody")
+    name.set("the caller")
+    threads = DaemonThreads(1, "orders")
+    assert await threads.call(name.get) == "the caller"
+    threads.close()
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError()])
+async def test_what_the_function_raises_comes_back(error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    threads = DaemonThreads(1, "orders")
+    with pytest.raises(type(error)):
+        await threads.call(fail)
+    assert await threads.call(lambda: 5) == 5, "the thread goes on"
+    threads.close()
+
+
+async def test_a_call_whose_caller_has_gone_is_not_begun() -> None:
+    threads, go_on, called = DaemonThreads(1, "orders"), threading.Event(), []
+    first = asyncio.create_task(threads.call(lambda: go_on.wait(60)))
+    second = asyncio.create_task(threads.call(lambda: called.append("second")))
+    await asyncio.sleep(0)
+    second.cancel()
+    go_on.set()
+    await first
+    await threads.call(lambda: called.append("third"))
+    assert called == ["third"]
+    threads.close()
+
+
+def test_functions_that_hang_do_not_keep_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("ended\n", 0), done.stderr
