@@ -148,8 +148,8 @@ class GroupCoordinator:
             loop = asyncio.get_running_loop()
             turn_ends = loop.time() + _TURN_S
             for request in requests:
-                if api_key == ApiKey.OFFSET_FETCH:
-                    await self._wait_loaded(request)
+                if api_key == ApiKey.OFFSET_FETCH and await self._waited(request):
+                    turn_ends = loop.time() + _TURN_S
                 self._submit(request)
                 if api_key in _READS and loop.time() > turn_ends:
                     await asyncio.sleep(0)
@@ -245,11 +245,13 @@ class GroupCoordinator:
             assert unready is not None
             request.handle.set(refuse(request, unready_error(request.api_key, unready)))
 
-    async def _wait_loaded(self, request: Request) -> None:
-        """Hold a request while its shard loads, within bounds."""
+    async def _waited(self, request: Request) -> bool:
+        """Hold a request while its shard loads, within bounds; whether it did."""
         runner = self._runner_of(request)
-        if runner is not None and runner.loading:
-            await runner.wait_loaded(_FETCH_PARK_SECONDS)
+        if runner is None or not runner.loading:
+            return False
+        await runner.wait_loaded(_FETCH_PARK_SECONDS)
+        return True
 
     def _runner_of(self, request: Request) -> ShardRunner | None:
         return self._runners.get(self._shard_of(request.body.group_id or ""))
