@@ -6,6 +6,7 @@ from a clock that never jumps: the wall clock of the start, carried on by the mo
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 import uuid
@@ -38,6 +39,11 @@ T = TypeVar("T")
 #: Groups whose partition is remembered, and the longest ids of them: groups need not exist to be asked about.
 _MAX_REMEMBERED: Final = 50_000
 _MAX_REMEMBERED_ID: Final = 100
+
+#: Requests about many groups that change nothing let others go on after this long, in seconds. Any other is
+#: carried out whole, even if its answer is given up.
+_TURN_S: Final = 0.002
+_READS: Final = (ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS)
 
 #: How long an OffsetFetch is held while its shard loads: below every client's own timeout.
 _FETCH_PARK_SECONDS: Final = 5.0
@@ -139,10 +145,15 @@ class GroupCoordinator:
                 Request(api_key, version, part, context, Call())
                 for part in fan_out.split(version, body, self._topics)
             ]
+            loop = asyncio.get_running_loop()
+            turn_ends = loop.time() + _TURN_S
             for request in requests:
-                if api_key == ApiKey.OFFSET_FETCH:
-                    await self._wait_loaded(request)
+                if api_key == ApiKey.OFFSET_FETCH and await self._waited(request):
+                    turn_ends = loop.time() + _TURN_S
                 self._submit(request)
+                if api_key in _READS and loop.time() > turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = loop.time() + _TURN_S
             answers = [await request.handle.answer() for request in requests]
             return fan_out.join(version, answers, self._topics)
         if api_key == ApiKey.LIST_GROUPS:
@@ -234,11 +245,13 @@ class GroupCoordinator:
             assert unready is not None
             request.handle.set(refuse(request, unready_error(request.api_key, unready)))
 
-    async def _wait_loaded(self, request: Request) -> None:
-        """Hold a request while its shard loads, within bounds."""
+    async def _waited(self, request: Request) -> bool:
+        """Hold a request while its shard loads, within bounds; whether it did."""
         runner = self._runner_of(request)
-        if runner is not None and runner.loading:
-            await runner.wait_loaded(_FETCH_PARK_SECONDS)
+        if runner is None or not runner.loading:
+            return False
+        await runner.wait_loaded(_FETCH_PARK_SECONDS)
+        return True
 
     def _runner_of(self, request: Request) -> ShardRunner | None:
         return self._runners.get(self._shard_of(request.body.group_id or ""))

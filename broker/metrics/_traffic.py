@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 #: Users and client ids whose closed connections are remembered; the rest is one line without a name.
 MAX_CLIENTS: Final = 1_000
 
+#: Longest client id that is told whole, in characters.
+MAX_NAME: Final = 249
+
 #: The name of that line, which no client can have: control characters are escaped.
 OTHERS: Final = "(others)"
 
@@ -98,4 +101,4 @@ class Clients:
 
 
 def _name(peer: Peer) -> tuple[str, str]:
-    return peer.principal.removeprefix("User:"), peer.client_id
+    return peer.principal.removeprefix("User:"), peer.client_id[:MAX_NAME]

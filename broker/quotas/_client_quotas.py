@@ -13,6 +13,9 @@ from ._windows import RateWindows, TokenBucket
 #: Clients known by name; when there are more, what is idle is forgotten.
 MAX_KNOWN: Final = 10_000
 
+#: Client ids that are equal up to here are one client, but for those that have a quota by name.
+MAX_KNOWN_NAME: Final = 249
+
 _USER_PREFIX: Final = "User:"
 
 
@@ -144,6 +147,8 @@ class ClientQuotas:
 
     def of(self, principal: str, client_id: str, now: float) -> ClientUse:
         """The gauges of a client; those without an id share the empty one."""
+        if len(client_id) > MAX_KNOWN_NAME and not self.table.names_client(client_id):
+            client_id = client_id[:MAX_KNOWN_NAME]
         key = (principal, client_id)
         found = self._clients.get(key)
         if found is None:

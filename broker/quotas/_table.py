@@ -41,6 +41,10 @@ class QuotaTable:
         """The keys of which there is a quota."""
         return {key for values in self.values.values() for key in values}
 
+    def names_client(self, client_id: str) -> bool:
+        """Whether there is a quota of this client id alone."""
+        return any(entity.names.get(CLIENT_ID) == client_id for entity in self.values)
+
     def find(self, key: QuotaKey, user: str, client_id: str) -> Found | None:
         """The quota of a client, None if there is none.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import GroupCoordinator, MemberGone, Note, ShardLoaded
+from kohort.coordinator import GroupCoordinator, MemberGone, Note, ShardLoaded, runtime
 from kohort.offsets_topic import GroupStored, StoredMember, encode, partition_for
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, encode_response
 from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body
@@ -308,4 +308,28 @@ async def test_an_id_that_is_given_out_begins_with_the_clients_cut_to_255_charac
     client, _, number = answer.member_id.partition("-")
     assert client == "x" * 255
     assert len(number) == 36
+    await c.stop()
+
+
+@pytest.mark.parametrize(("name", "gives_way"), [("DESCRIBE_GROUPS", True), ("DELETE_GROUPS", False)])
+async def test_a_question_about_many_groups_lets_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, name: str, gives_way: bool
+) -> None:
+    monkeypatch.setattr(runtime, "_TURN_S", -1.0)
+    c = coordinator(MemoryLog())
+    await c.start()
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    groups = [f"g{number}" for number in range(100)]
+    body = SimpleNamespace(groups=groups, groups_names=groups, include_authorized_operations=False)
+    await c.handle(ApiKey[name], 2, body, CONTEXT)
+    beside.cancel()
+    assert (turns >= 100) is gives_way
     await c.stop()

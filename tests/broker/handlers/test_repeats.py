@@ -87,3 +87,23 @@ def test_nor_are_the_rules_that_a_filter_means() -> None:
         wanted = part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", **acl_filter())
         answer = wire.call(ApiKey.DELETE_ACLS, 3, filters=[wanted] * MANY)
     assert errors_of(answer.filter_results) == [*ENOUGH, *[INVALID] * (MANY - len(ENOUGH))]
+
+
+def test_metadata_by_id_tells_each_topic_once_whatever_names_stand_beside(wire: Wire, name: str) -> None:
+    """As Apache Kafka: where one topic is asked for by its id, names mean nothing."""
+    key = ApiKey.METADATA
+    for topic in (name, f"{name}-2"):
+        create_topic(wire, topic)
+    told = wire.call(key, 12, topics=None).topics
+    topic_id = next(topic.topic_id for topic in told if topic.name == name)
+    rows = [
+        part(key, 12, "MetadataRequestTopic", name=f"{name}-2", topic_id=None),
+        *(
+            part(key, 12, "MetadataRequestTopic", name=f"{name}-{number}", topic_id=topic_id)
+            for number in range(5)
+        ),
+    ]
+    answer = wire.call(key, 12, topics=rows, allow_auto_topic_creation=True)
+    assert [topic.name for topic in answer.topics] == [name]
+    rows = [part(key, 12, "MetadataRequestTopic", name=name)] * 3
+    assert [topic.name for topic in wire.call(key, 12, topics=rows).topics] == [name]

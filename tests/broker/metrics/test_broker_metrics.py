@@ -200,6 +200,15 @@ def test_clients_beyond_the_limit_are_one_line() -> None:
     assert [one.requests for one in figures if one.client_id == OTHERS] == [50]
 
 
+def test_long_client_ids_are_cut() -> None:
+    clients = Clients()
+    peer = Peer("127.0.0.1", ("127.0.0.1", 1))
+    peer.context("c" * 30_000)
+    peer.traffic.requests = 1
+    clients.left(peer)
+    assert [one.client_id for one in clients.figures([peer])] == ["c" * 249]
+
+
 def test_every_family_has_a_name_of_its_own_and_says_what_it_is() -> None:
     names = [family.name for family in FAMILIES]
     assert len(names) == len(set(names))

@@ -150,3 +150,16 @@ def test_the_limit_of_who_shares_a_quota(
 ) -> None:
     table = QuotaTable({entity_of(parts): {RATE: float(n)} for n, parts in enumerate(entities)})
     assert table.limit_of(RATE, *shared) == limit
+
+
+def test_long_client_ids_that_begin_alike_are_one_client_unless_one_has_a_quota_by_name() -> None:
+    """What is remembered of who asks is short, whatever they call themselves."""
+    long = "x" * 30_000
+    known = quotas(([("client-id", None)], {RATE: 10.0}), ([("client-id", f"{long}1")], {RATE: 20.0}))
+    gauges = [known.of("User:alice", f"{long}{number}", 0.0).produce for number in range(5)]
+    assert gauges[0] is gauges[2] is gauges[4] is not None
+    assert gauges[1] is not None
+    assert gauges[1].limit == 20.0
+    assert gauges[1] is not gauges[0]
+    assert sum(len(client_id or "") > 300 for (_, _, client_id), _ in known.gauges()) == 1
+    assert sum(len(client_id) > 300 for _, client_id in known._clients) == 1
