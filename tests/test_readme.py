@@ -43,17 +43,13 @@ def test_the_readme_has_an_example_for_each_way_of_use() -> None:
 
 
 def test_the_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
-    scripts = [example(name, "localhost:9092", "orders", "readme", tmp_path) for name in sorted(EXAMPLES)]
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--config-file",
-        str(ROOT / "pyproject.toml"),
-        *scripts,
+    scripts = [
+        str(example(name, "localhost:9092", "orders", "readme", tmp_path)) for name in sorted(EXAMPLES)
     ]
-    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml")]
+    checked = subprocess.run(
+        [*mypy, *scripts], cwd=ROOT, capture_output=True, text=True, timeout=250, check=False
+    )
     assert checked.returncode == 0, checked.stdout
 
 
