@@ -7,6 +7,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -106,6 +107,20 @@ class TestMadeAnew:
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             create_topic(wire, "orders")
             assert (committed(wire, "g", "orders"), committed(wire, "g", "kept")) == (-1, 6)
+
+    def test_a_partition_that_does_not_say_whose_it_is_is_not_taken_for_an_empty_one(
+        self, tmp_path: Path
+    ) -> None:
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+            create_topic(wire, "orders")
+            produce(wire, "orders", batch(3))
+        content = TopicsFile.load(tmp_path)
+        content.deleted[uuid4()] = "orders"
+        content.save()
+        (tmp_path / "orders-0" / "partition.metadata").write_text("junk")
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+            assert produce(wire, "orders", batch(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
 class TestAFailingDisk:
