@@ -40,6 +40,8 @@ class TopicLogs:
         self._found: set[TopicPartition] = set()
         # partitions of deleted topics that may have a folder yet, with the topic's id
         self._doomed: dict[TopicPartition, uuid.UUID] = {}
+        # their folders that were renamed already
+        self._trees: list[str] = []
 
     def __repr__(self) -> str:
         return f"TopicLogs({self._folder.path}, {len(self._doomed)} to remove)"
@@ -70,7 +72,8 @@ class TopicLogs:
                 self._add_unknown(key, topic_id)
             else:
                 log.error("%s-%d is not served, its files are left as they are: %s", name, index, why)
-        self._remove_trees([path for key in list(self._doomed) for path in self._rename(key)])
+        for key in list(self._doomed):
+            self._rename(key)
         if self._file.topics.keys() - known:
             self._file.save()
 
@@ -115,7 +118,7 @@ class TopicLogs:
         key = TopicPartition(topic.name, partition.index)
         if key in self._doomed:
             # of the former topic of that name
-            self._remove_trees(self._rename(key))
+            self._rename(key)
             if key in self._doomed:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -152,25 +155,26 @@ class TopicLogs:
         """Remove the files of deleted topics, giving way to others now and then. What cannot be removed is
         told in the log, and tried again another time.
         """
-        if not self._doomed:
-            return
-        trees: list[str] = []
-        async for key in in_slices(list(self._doomed)):
-            trees += self._rename(key)
-        self._settle()
-        await asyncio.to_thread(self._remove_trees, trees)
+        if self._doomed:
+            async for key in in_slices(list(self._doomed)):
+                self._rename(key)
+            self._settle()
+        if self._trees:
+            trees, self._trees = self._trees, []
+            await asyncio.to_thread(self._remove_trees, trees)
 
-    def _rename(self, key: TopicPartition) -> list[str]:
-        """Take a partition's folder out of the way; the path to remove, if there is any."""
+    def _rename(self, key: TopicPartition) -> None:
+        """Take a partition's folder out of the way."""
         if key not in self._doomed:
-            return []
+            return
         try:
             path = self._folder.doom(*key)
         except OSError as error:
             log.error("%s-%d is deleted, its files cannot be removed yet: %s", *key, error)
-            return []
+            return
         del self._doomed[key]
-        return [] if path is None else [path]
+        if path is not None:
+            self._trees.append(path)
 
     def _settle(self) -> None:
         """Make the new names durable: what has one need not be remembered as deleted."""
