@@ -114,6 +114,7 @@ class Parts:
     async def start(self) -> None:
         self.coordinator.topics_deleted(self.node.topics.lately_deleted)
         await self.coordinator.load_all()
+        self.node.topics.forget_deleted()
         self._background.start()
         self.node.metrics.start()
 

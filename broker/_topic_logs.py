@@ -11,6 +11,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from ..log import DataFolder, DataFolderError, LogConfig, PartitionLog
@@ -39,6 +40,8 @@ class TopicLogs:
         self._found: set[TopicPartition] = set()
         # partitions of deleted topics that may have a folder yet, with the topic's id
         self._doomed: dict[TopicPartition, uuid.UUID] = {}
+        # their folders that were renamed already
+        self._trees: list[str] = []
 
     def __repr__(self) -> str:
         return f"TopicLogs({self._folder.path}, {len(self._doomed)} to remove)"
@@ -49,36 +52,45 @@ class TopicLogs:
         """
         names = set(self._file.deleted.values())
         self.deleted = {name for name in names if name is not None and name not in self._file.topics}
-        unknown: set[str] = set()
+        known = set(self._file.topics)
         for name, index, _ in self._folder.partitions():
             key = TopicPartition(name, index)
-            known = name in self._file.topics and name not in unknown
-            if known and name not in names and None not in names:
+            if name in known and name not in names and None not in names:
                 self._found.add(key)
                 continue
             try:
                 topic_id = self._folder.topic_id(name, index)
-                if topic_id is None and not known:
-                    raise DataFolderError("it has no partition.metadata that says whose it is")
             except (DataFolderError, OSError) as error:
-                log.error("%s-%d is not served, its files are left as they are: %s", name, index, error)
-                continue
+                topic_id, why = None, str(error)
+            else:
+                why = "it has no partition.metadata that says whose it is"
             if topic_id in self._file.deleted:
                 self._doomed[key] = topic_id
-                continue
-            self._found.add(key)
-            if not known:
-                entry = self._file.topics.get(name)
-                count = index + 1 if entry is None else max(entry.partitions, index + 1)
-                assert topic_id is not None
-                owner = topic_id if entry is None else entry.id
-                self._file.topics[name] = TopicEntry(owner, count, self.first_configs(name))
-                unknown.add(name)
-        if unknown or self._file.deleted:
-            trees = [path for key in list(self._doomed) for path in self._rename(key)]
+            elif name in known:
+                self._found.add(key)
+            elif topic_id is not None:
+                self._add_unknown(key, topic_id)
+            else:
+                log.error("%s-%d is not served, its files are left as they are: %s", name, index, why)
+        for key in list(self._doomed):
+            self._rename(key)
+        if self._file.topics.keys() - known:
+            self._file.save()
+
+    def _add_unknown(self, key: TopicPartition, topic_id: uuid.UUID) -> None:
+        """A partition of a topic that the file does not know."""
+        entry = self._file.topics.get(key.topic)
+        if entry is None:
+            entry = TopicEntry(topic_id, 0, self.first_configs(key.topic))
+        count = max(entry.partitions, key.partition + 1)
+        self._file.topics[key.topic] = replace(entry, partitions=count)
+        self._found.add(key)
+
+    def forget_deleted(self) -> None:
+        """Nothing is left of the topics that were being deleted when the last run stopped. Raises OSError."""
+        if self._file.deleted:
             self._settle()
             self._file.save()
-            self._remove_trees(trees)
 
     def first_configs(self, name: str) -> dict[str, Any]:
         """What is set for a topic that came without settings: offsets are compacted, not deleted by age."""
@@ -106,7 +118,7 @@ class TopicLogs:
         key = TopicPartition(topic.name, partition.index)
         if key in self._doomed:
             # of the former topic of that name
-            self._remove_trees(self._rename(key))
+            self._rename(key)
             if key in self._doomed:
                 raise KafkaError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -149,25 +161,26 @@ class TopicLogs:
         """Remove the files of deleted topics, giving way to others now and then. What cannot be removed is
         told in the log, and tried again another time.
         """
-        if not self._doomed:
-            return
-        trees: list[str] = []
-        async for key in in_slices(list(self._doomed)):
-            trees += self._rename(key)
-        self._settle()
-        await asyncio.to_thread(self._remove_trees, trees)
+        if self._doomed:
+            async for key in in_slices(list(self._doomed)):
+                self._rename(key)
+            self._settle()
+        if self._trees:
+            trees, self._trees = self._trees, []
+            await asyncio.to_thread(self._remove_trees, trees)
 
-    def _rename(self, key: TopicPartition) -> list[str]:
-        """Take a partition's folder out of the way; the path to remove, if there is any."""
+    def _rename(self, key: TopicPartition) -> None:
+        """Take a partition's folder out of the way."""
         if key not in self._doomed:
-            return []
+            return
         try:
             path = self._folder.doom(*key)
         except OSError as error:
             log.error("%s-%d is deleted, its files cannot be removed yet: %s", *key, error)
-            return []
+            return
         del self._doomed[key]
-        return [] if path is None else [path]
+        if path is not None:
+            self._trees.append(path)
 
     def _settle(self) -> None:
         """Make the new names durable: what has one need not be remembered as deleted."""

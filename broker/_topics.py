@@ -138,6 +138,10 @@ class Topics:
         """Topics whose deletion the last run may not have finished: offsets of groups may be left."""
         return self._logs.deleted
 
+    def forget_deleted(self) -> None:
+        """Those offsets are removed too. Raises OSError."""
+        self._logs.forget_deleted()
+
     def plan(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicPlan:
         """Check what would be created. Raises KafkaError, and SettingsError for the configs."""
         self.check_free(name)

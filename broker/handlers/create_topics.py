@@ -41,9 +41,15 @@ async def handle(node: Node, request: Request) -> Any:
     refused.update(create_all(node, request, plans, validate_only=request.body.validate_only))
     created = {plan.name: plan for plan in plans if plan.name not in refused}
     answers = []
+    # what is shown of topics with the same configs, made once: most requests have one kind of topics
+    shown: dict[str, list[Any]] = {}
     async for item in in_slices(wanted):
         if item.name in created:
-            answers.append(_answer(node, request, created[item.name]))
+            plan = created[item.name]
+            kind = repr(sorted(plan.configs.items()))
+            if kind not in shown and request.version >= _CONFIGS_FROM:
+                shown[kind] = _shown_configs(node, request, plan)
+            answers.append(_answer(request, plan, shown.get(kind)))
         else:
             answers.append(_refused(request, item, refused[item.name]))
     return request.answer(topics=answers)
@@ -146,7 +152,7 @@ def _configs(item: Any) -> dict[str, str]:
     return {config.name: config.value for config in item.configs}
 
 
-def _answer(node: Node, request: Request, plan: TopicPlan) -> Any:
+def _answer(request: Request, plan: TopicPlan, configs: list[Any] | None) -> Any:
     return request.part("CreatableTopicResult")(
         name=plan.name,
         topic_id=plan.id,
@@ -154,7 +160,7 @@ def _answer(node: Node, request: Request, plan: TopicPlan) -> Any:
         error_message=None,
         num_partitions=plan.partitions,
         replication_factor=1,
-        configs=_shown_configs(node, request, plan) if request.version >= _CONFIGS_FROM else None,
+        configs=configs,
     )
 
 

@@ -51,6 +51,19 @@ class TestAStart:
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             assert [offset_at(wire, "orders", LATEST, partition=n).offset for n in range(3)] == [3, 3, 4]
 
+    def test_after_a_stop_that_was_not_clean_all_are_read_before_anybody_asks(
+        self, tmp_path: Path, opened: list[str]
+    ) -> None:
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+            create_topic(wire, "orders", 2)
+            for number in range(2):
+                produce(wire, "orders", batch(3), partition=number)
+        (tmp_path / ".kafka_cleanshutdown").unlink()
+        opened.clear()
+        # a clean stop says of all of them that they can be trusted
+        with running_broker(data=tmp_path):
+            assert {"orders-0", "orders-1"} <= set(opened)
+
     def test_one_that_nobody_asked_for_is_deleted_with_its_topic(self, tmp_path: Path) -> None:
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             create_topic(wire, "orders")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import shutil
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from kohort.broker import Broker, _turns
 from kohort.broker._topics_file import TopicsFile
 from kohort.log._files import OsFileSystem
 from kohort.protocol import ApiKey, ErrorCode
@@ -107,6 +110,20 @@ class TestMadeAnew:
             create_topic(wire, "orders")
             assert (committed(wire, "g", "orders"), committed(wire, "g", "kept")) == (-1, 6)
 
+    def test_a_partition_that_does_not_say_whose_it_is_is_not_taken_for_an_empty_one(
+        self, tmp_path: Path
+    ) -> None:
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+            create_topic(wire, "orders")
+            produce(wire, "orders", batch(3))
+        content = TopicsFile.load(tmp_path)
+        content.deleted[uuid4()] = "orders"
+        content.save()
+        (tmp_path / "orders-0" / "partition.metadata").write_text("junk")
+        with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+            assert produce(wire, "orders", batch(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
 
 class TestAFailingDisk:
     @pytest.fixture
@@ -168,6 +185,26 @@ class TestAFailingDisk:
         assert fetch(wire, name, 0, 0, 0)[0].high_watermark == 3
         assert fetch(wire, name, 0, 0, 0)[2].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert create_topics(wire, [f"{name}-a", f"{name}-b"]) == {0}
+
+
+async def test_a_removal_that_is_given_up_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_turns, "SLICE_S", 0.0)
+    async with Broker(data=tmp_path) as broker:
+        topic = broker.topics.create("orders", 10, {})
+        for partition in topic.partitions:
+            partition.append(batch(1), now_ms=1_700_000_000_000)
+        broker.topics.delete([topic])
+        clearing = asyncio.create_task(broker.topics.clear())
+        for _ in range(4):
+            await asyncio.sleep(0)
+        clearing.cancel()
+        left = [path.name for path in tmp_path.glob("orders-*")]
+        assert len(left) == 10
+        assert 0 < len([name for name in left if name.endswith("-delete")]) < 10
+        await broker.topics.clear()
+        assert not list(tmp_path.glob("orders-*"))
 
 
 class TestWhatItCosts:
