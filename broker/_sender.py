@@ -1,9 +1,7 @@
 """Sending answers that come in parts: bytes as they are, ranges of files from the page cache to the socket.
 
-A range goes by ``sendfile`` where the platform has it, the connection is plain and the loop is asyncio's own,
-which copies what a socket does not take at once; records of a Fetch then do not enter this process. Where it
-cannot go, it is read and written. uvloop sends from the memory it is given, and with it that is quicker than
-``sendfile`` (docs/performance.md).
+A range goes by ``sendfile`` where the platform has it and the connection is plain, on asyncio's own loop and
+on uvloop; records of a Fetch then do not enter this process. Where it cannot go, it is read and written.
 """
 
 from __future__ import annotations
@@ -85,7 +83,7 @@ class Sender:
         if self._transport.is_closing():
             return
         try:
-            if any(isinstance(part, FileRange) for part in parts) and self._may_pass():
+            if any(isinstance(part, FileRange) for part in parts) and await self._may_pass():
                 await self._send_past(parts)
             else:
                 await self._send_pieces(parts)
@@ -125,16 +123,19 @@ class Sender:
                 else:
                     await self._send_bytes(link, _bytes(part), more=number < len(parts))
 
-    def _may_pass(self) -> bool:
+    async def _may_pass(self) -> bool:
         """Whether bytes may, and should, go to the socket past the transport."""
         transport = self._transport
-        return (
-            hasattr(os, "sendfile")
-            and isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop)
-            and transport.get_extra_info("sslcontext") is None
-            and transport.get_extra_info("socket") is not None
-            and transport.get_write_buffer_size() == 0
-        )
+        if (
+            not hasattr(os, "sendfile")
+            or transport.get_extra_info("sslcontext") is not None
+            or transport.get_extra_info("socket") is None
+        ):
+            return False
+        if not isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop):
+            # uvloop writes at the end of a turn what it was given in it, and does not count it before
+            await asyncio.sleep(0)
+        return not transport.is_closing() and transport.get_write_buffer_size() == 0
 
     async def _send_range(self, link: socket.socket, part: FileRange) -> None:
         at, end = part.position, part.position + len(part)

@@ -55,7 +55,7 @@ class RecoveryReport:
     the log's end, though their records were on the disk.
     """
 
-    found: bool = False
+    found: bool = field(default=False, compare=False)
     lost_offsets: int = 0
     verified_bytes: int = 0
     cuts: list[Cut] = field(default_factory=list)

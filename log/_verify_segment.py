@@ -34,7 +34,10 @@ _MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start
 _RESTORE: Final = (
     "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
 )
-_LEFT_OUT: Final = "Readers stop here, and a broker leaves the batch of the offsets topic out. " + _RESTORE
+_LEFT_OUT: Final = (
+    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and of "
+    "the offsets topic it is left out. " + _RESTORE
+)
 _TORN: Final = (
     "The end of a write that a stop interrupted: the next start cuts it off; nothing that was acknowledged "
     "and is on the disk lies there."

@@ -181,3 +181,37 @@ async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
     written: list[bytes] = []
     await Sender(cast(asyncio.Transport, Encrypted()), 30.0).send([HEAD, a_range(content[1], 10)])
     assert written == [HEAD, content[0][:10]]
+
+
+def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(
+    content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uvloop = pytest.importorskip("uvloop", reason="comes with the extra 'fast'")
+    sent: list[int] = []
+    real = os.sendfile
+
+    def counted(out: int, source: int, offset: int, count: int) -> int:
+        sent.append(real(out, source, offset, count))
+        return sent[-1]
+
+    monkeypatch.setattr(os, "sendfile", counted)
+    data, path = content
+
+    async def run() -> bytes:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        far.setblocking(False)
+        transport, protocol = await asyncio.get_running_loop().create_connection(Told, sock=near)
+        link = Link(transport, protocol, far)
+        protocol.sender = link.sender
+        transport.write(b"before")
+        reading = asyncio.create_task(link.received(len(b"before") + len(HEAD) + SIZE + len(TAIL)))
+        await link.sender.send([HEAD, a_range(path), bytearray(TAIL)])
+        try:
+            return await reading
+        finally:
+            transport.abort()
+            far.close()
+
+    assert uvloop.run(run()) == b"before" + HEAD + data + TAIL
+    assert sum(sent) == SIZE

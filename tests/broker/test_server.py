@@ -46,7 +46,7 @@ def test_a_client_that_reads_nothing_of_a_large_answer_is_cut_off(caplog: pytest
         deadline = time.monotonic() + 10
         while "unread" not in caplog.text and time.monotonic() < deadline:
             time.sleep(0.02)
-    assert "bytes of its answer unread" in caplog.text
+    assert "its answer unread" in caplog.text
 
 
 def test_a_client_that_reads_slowly_gets_all_of_a_large_answer() -> None:
