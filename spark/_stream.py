@@ -162,10 +162,10 @@ class SourceOffsets:
         self._report(BatchReport(start, dict(end), lost))
         return ranges
 
-    def follow(self, done: Mapping[TopicPartition, int], number: int | None = None) -> None:
+    def follow(self, done: Mapping[TopicPartition, int]) -> None:
         """Commit what Spark has done. Refusals are logged, and errors with ``failOnCommitError``."""
         if self._options.commits and self._options.group_mode == "standalone":
-            self._commit(done, "" if number is None else json.dumps({"b": number}, separators=(",", ":")))
+            self._commit(done, "")
 
     # tasks
 
