@@ -302,7 +302,7 @@ BUGS = (
         "a member says that all behind a gap is done",
         "consumer.tracker:PartitionSession._done",
         "yield bounds[at], bounds[at + 1]",
-        "yield self.first + 1, self.position",
+        "yield bounds[at], self.position; return",
     ),
 )
 
