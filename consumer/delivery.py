@@ -14,10 +14,11 @@ from typing import NamedTuple, TypeVar
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
+from .partition_session import PartitionSession
 from .positions import Position, Positions
 from .record import Record, RecordBatch, Rows
 from .run import Run
-from .tracker import PartitionSession, Tracker
+from .tracker import Tracker
 
 T = TypeVar("T")
 
