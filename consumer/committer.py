@@ -28,10 +28,10 @@ from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
 
-#: Offsets of somebody who is no member expire offsets.retention.minutes after their commit: 1 minute at least.
+#: Offsets of somebody who is no member expire offsets.retention.minutes after their commit: in 1 at least.
 REPEAT_MS = 30_000
 
-#: A topic may be too new for the coordinator's broker to know. Only the user's own commits wait for that, for so
+#: A topic may be too new for the coordinator to know. Only the user's own commits wait for that, for so
 #: many tries: what is given up, and the end of a consumer, must not wait for a topic that was deleted.
 UNKNOWN_TOPIC_TRIES = 4
 
