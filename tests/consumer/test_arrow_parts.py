@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import CommittedOffset
-from kohort.consumer.decode import AbortedTransaction, ChunkReader, end_of_run
+from kohort.consumer import AbortedTransaction, CommittedOffset
+from kohort.consumer.decode import ChunkReader, end_of_run
 from kohort.consumer.delivery import DECODE_TRIES, Delivery
 from kohort.consumer.positions import Phase, Positions
 from kohort.consumer.tracker import Tracker
