@@ -121,7 +121,7 @@ class GroupConsumer:
         if thread is None or self._loop.is_closed() or os.getpid() != self._process:
             return  # what a forked child has belongs to its parent
         work = self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms, hurry=hurry)
-        if in_callback.get() or threading.current_thread() is thread:
+        if in_callback() or threading.current_thread() is thread:
             # what closing waits for cannot wait for closing
             self._submit(work)
             return

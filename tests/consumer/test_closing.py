@@ -146,6 +146,31 @@ async def test_a_callback_that_closes_is_not_waited_for_by_what_it_waits_for(bro
     assert broker.members(GROUP) == {}
 
 
+async def test_a_task_that_a_callback_left_behind_waits_for_closing_as_others_do(
+    broker: RunningBroker,
+) -> None:
+    hang, closings = Hang(), []
+
+    async def assigned(_: object) -> None:
+        closings.append(asyncio.create_task(close_later()))
+
+    async def close_later() -> None:
+        await reads.wait()
+        await one.close()
+
+    reads = asyncio.Event()
+    one = consumer(broker, on_partitions_assigned=assigned, on_partitions_revoked=hang)
+    await one.start()
+    await read(one, 2)
+    reads.set()
+    await hang.began.wait()
+    await asyncio.sleep(0.02)
+    assert not closings[0].done()
+    hang.go_on.set()
+    await asyncio.wait_for(closings[0], 30)
+    assert broker.members(GROUP) == {}
+
+
 async def test_a_consumer_that_is_closed_while_it_starts_does_not_go_on_starting() -> None:
     one = AsyncGroupConsumer("orders", bootstrap="127.0.0.1:1", group=GROUP)
     starting = asyncio.create_task(one.start())
