@@ -256,7 +256,8 @@ class ChunkReader:
     def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
         """The readers trip over bytes in their own ways: all of them mean the same."""
         return CorruptBatchError(
-            f"records of {self.partition} from offset {header.base_offset} cannot be read: {error!r}",
+            f"records of {self.partition.topic}-{self.partition.partition} from offset "
+            f"{header.base_offset} cannot be read: {error}",
             position,
         )
 
