@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -214,6 +215,24 @@ def test_a_signals_handler_may_close_while_close_runs(broker: RunningBroker) -> 
     assert broker.members(GROUP) == {}
     with pytest.raises(ConsumerClosedError, match="has been closed"):
         one.getmany()
+
+
+def test_a_signals_handler_may_close_while_start_looks_for_a_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one = GroupConsumer("orders", bootstrap="127.0.0.1:1", group=GROUP)
+    before = signal.signal(signal.SIGUSR1, lambda *_: one.close())
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+    timer.start()
+    try:
+        with pytest.raises((BrokerConnectionError, ConsumerClosedError)):
+            one.start()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        timer.join()
+    gc.collect()
+    assert "Task was destroyed" not in caplog.text
+    assert not [thread for thread in threading.enumerate() if thread.name == f"kohort {GROUP}"]
 
 
 def test_two_threads_may_close_at_once_while_a_third_reads(broker: RunningBroker) -> None:
