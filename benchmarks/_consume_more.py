@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import struct
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from ._clients import aiokafka_consumer, confluent_consumer, kohort_settings
+from ._clients import aiokafka_consumer, confluent_consumer, kohort_settings, resident_mib
 from ._load import percentile
 from ._rows import Figures
 
@@ -100,20 +98,16 @@ async def kohort_latency(job: Job) -> Figures:
 # memory: a consumer that was given 100 partitions and takes nothing more
 
 
-def _resident_mib() -> float:
-    return int(re.findall(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) / 1024
-
-
 def confluent_memory(job: Job) -> Figures:
     import confluent_kafka  # noqa: F401 - what the library itself takes is not what is asked
 
-    before = _resident_mib()
+    before = resident_mib()
     # its default of what may wait: 64 MiB
     consumer = confluent_consumer(job)
     while consumer.poll(1.0) is None:
         pass
     time.sleep(job["rest_s"])
-    grown = _resident_mib() - before
+    grown = resident_mib() - before
     consumer.close()
     return {"mib": grown}
 
@@ -124,8 +118,8 @@ async def kohort_memory(job: Job) -> Figures:
 
     prepare()  # as above
     consumer = AsyncGroupConsumer(job["topic"], **kohort_settings(job))
-    before = _resident_mib()
+    before = resident_mib()
     async with consumer:
         await anext(consumer)
         await asyncio.sleep(job["rest_s"])
-        return {"mib": _resident_mib() - before}
+        return {"mib": resident_mib() - before}
