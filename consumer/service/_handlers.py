@@ -214,8 +214,8 @@ class Handler:
             self.counters.retried += 1
             self._tell(
                 logging.WARNING,
-                "handler %s failed with %s (try %d of %d), again in %.1f s: %s",
-                (self.name, _place(records), attempt, self.retry.attempts, delay_ms / 1000),
+                "handler %s failed with %s (try %d of %d), again in %.0f ms: %s",
+                (self.name, _place(records), attempt, self.retry.attempts, delay_ms),
                 error,
             )
             return delay_ms / 1000
