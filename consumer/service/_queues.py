@@ -4,8 +4,10 @@ Records of one key queue are handled one after the other, in the order of their 
 side, up to a bound. A queue that has something to do takes its turn in a *slot*: a task that serves the next
 ready queue when a turn is over, so that a record costs no task. It ends when no queue is ready, and after a
 turn in which it was cancelled: no other queue ever meets what that leaves behind. A queue that waits for its
-next try is in no slot. A queue belongs to one partition, so a partition that is taken away takes whole queues
-with it. Nothing here knows what handling is: the owner passes a coroutine function, see ``Run``.
+next try is in no slot. Partitions have their turns by turns, and none takes the last slot while it has
+another: one whose records all hang leaves the others something to go on with. A queue belongs to one
+partition, so a partition that is taken away takes whole queues with it. Nothing here knows what handling is:
+the owner passes a coroutine function, see ``Run``.
 
 Releasing a partition (it moves to another member) drops what has not begun, but for records *before* one that
 has: were they left undone, the next owner would have to begin before them and do the later ones twice.
@@ -73,6 +75,9 @@ class PartitionQueues:
 
     partition: TopicPartition
     queues: dict[Hashable, KeyQueue] = field(default_factory=dict)
+    #: Those of them that could have their turn, and how many have it.
+    ready: deque[KeyQueue] = field(default_factory=deque)
+    running: int = 0
     records: int = 0
     bytes: int = 0
     #: Highest offset any queue has begun with.
@@ -119,7 +124,8 @@ class QueueScheduler:
         self._on_failure = on_failure
         self._concurrency = concurrency
         self._partitions: dict[TopicPartition, PartitionQueues] = {}
-        self._ready: deque[KeyQueue] = deque()
+        #: Partitions with ready queues.
+        self._turns: deque[PartitionQueues] = deque()
         self._slots: set[asyncio.Task[None]] = set()
 
     @property
@@ -170,12 +176,39 @@ class QueueScheduler:
         queue = work.queues.get(key)
         if queue is None:
             queue = work.queues[key] = KeyQueue(work, key)
-            self._ready.append(queue)
+            self._make_ready(queue)
         return queue.waiting
 
+    def _make_ready(self, queue: KeyQueue) -> None:
+        work = queue.partition
+        if not work.ready:
+            self._turns.append(work)
+        work.ready.append(queue)
+
     def _fill_slots(self) -> None:
-        for _ in range(min(len(self._ready), self._concurrency - len(self._slots))):
-            self._slots.add(asyncio.get_running_loop().create_task(self._serve()))
+        while len(self._slots) < self._concurrency and (queue := self._next(len(self._slots))) is not None:
+            self._slots.add(asyncio.get_running_loop().create_task(self._serve(queue)))
+
+    def _next(self, busy: int) -> KeyQueue | None:
+        """The queue that has its turn now, while so many slots are taken; None if there is none."""
+        turns = self._turns
+        last_slot = busy >= self._concurrency - 1 > 0 and len(self._partitions) > 1
+        passed = 0
+        while passed < len(turns):
+            work = turns[0]
+            if last_slot and work.running:
+                turns.rotate(-1)
+                passed += 1
+                continue
+            queue = work.ready.popleft()
+            if not work.ready:
+                turns.popleft()
+            elif len(turns) > 1:
+                turns.rotate(-1)
+            if not queue.abandoned:
+                work.running += 1
+                return queue
+        return None
 
     async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
         """Finish or drop all of these partitions, in at most ``timeout_s``; what had to be cancelled."""
@@ -194,6 +227,7 @@ class QueueScheduler:
                 unfinished += self._abandon_all(work)
                 if self._partitions.get(work.partition) is work:
                     del self._partitions[work.partition]
+            self._fill_slots()
         return unfinished
 
     async def release_all(self, timeout_s: float) -> list[Unfinished]:
@@ -211,37 +245,44 @@ class QueueScheduler:
 
     # a slot
 
-    async def _serve(self) -> None:
+    async def _serve(self, queue: KeyQueue | None) -> None:
         this = asyncio.current_task()
         assert this is not None, "a slot is a task"
-        ready, run = self._ready, self._run
         try:
-            while ready and not this.cancelling():
-                queue = ready.popleft()
-                if queue.abandoned:
-                    continue
-                if not queue.taken:
-                    self._take(queue)
-                queue.attempt += 1
-                queue.slot = this
+            while queue is not None:
                 try:
-                    outcome = await run(queue.taken, queue.attempt)
-                    if not queue.abandoned:
-                        self._after_turn(queue, outcome)
-                except GeneratorExit:
-                    ready.clear()  # the loop is gone
-                    raise
-                except BaseException as error:
-                    # nothing may end in silence; not even a slot that somebody else has cancelled
-                    if not queue.abandoned:
-                        self._fail(queue)
-                        self._on_failure(error)
-                    if not isinstance(error, Exception | asyncio.CancelledError):
-                        raise
+                    await self._turn(queue, this)
+                finally:
+                    queue.partition.running -= 1
+                queue = None if this.cancelling() else self._next(len(self._slots) - 1)
+        except GeneratorExit:
+            self._turns.clear()  # the loop is gone
+            raise
         finally:
             # in the same step as the look that found nothing ready, or a queue could miss its slot
             self._slots.discard(this)
             self._fill_slots()
+
+    async def _turn(self, queue: KeyQueue, slot: asyncio.Task[None]) -> None:
+        if queue.abandoned:  # since the slot was made for it
+            return
+        if not queue.taken:
+            self._take(queue)
+        queue.attempt += 1
+        queue.slot = slot
+        try:
+            outcome = await self._run(queue.taken, queue.attempt)
+            if not queue.abandoned:
+                self._after_turn(queue, outcome)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            # nothing may end in silence; not even a slot that somebody else has cancelled
+            if not queue.abandoned:
+                self._fail(queue)
+                self._on_failure(error)
+            if not isinstance(error, Exception | asyncio.CancelledError):
+                raise
 
     def _after_turn(self, queue: KeyQueue, outcome: Outcome) -> None:
         queue.slot = None
@@ -253,13 +294,13 @@ class QueueScheduler:
             queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)
             return
         if queue.waiting:
-            self._ready.append(queue)
+            self._make_ready(queue)
         else:
             self._end(queue)
 
     def _try_again(self, queue: KeyQueue) -> None:
         queue.timer = None
-        self._ready.append(queue)
+        self._make_ready(queue)
         self._fill_slots()
 
     def _take(self, queue: KeyQueue) -> None:

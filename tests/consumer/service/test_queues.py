@@ -171,3 +171,43 @@ def test_every_record_is_done_once_and_in_the_order_of_its_lane(
         assert bench.queues.backlog == bench.queues.in_flight == 0
 
     asyncio.run(run())
+
+
+async def test_a_partition_whose_records_all_hang_leaves_the_others_a_slot() -> None:
+    bench = Bench(concurrency=3)
+    bench.add(100, "a", OTHERS)
+    await settle()
+    await bench.finish(100)
+    for offset in range(9):
+        bench.add(offset, offset)
+    await settle()
+    assert bench.begun == [100, 0, 1]
+
+    for offset in (101, 102, 103):
+        bench.add(offset, offset, OTHERS)
+    for offset in (101, 102, 103):
+        await bench.finish(offset)
+    assert bench.done == [100, 101, 102, 103]
+
+
+async def test_a_partition_that_is_alone_has_all_slots() -> None:
+    bench = Bench(concurrency=3)
+    for offset in range(9):
+        bench.add(offset, offset)
+    await settle()
+    assert bench.begun == [0, 1, 2]
+
+
+async def test_the_slot_kept_for_a_partition_is_given_away_when_that_one_leaves() -> None:
+    bench = Bench(concurrency=2)
+    bench.add(100, "a", OTHERS)
+    await settle()
+    await bench.finish(100)
+    bench.add(0, "a")
+    bench.add(1, "b")
+    await settle()
+    assert bench.begun == [100, 0]
+
+    await bench.queues.release([OTHERS], timeout_s=0)
+    await settle()
+    assert bench.begun == [100, 0, 1]

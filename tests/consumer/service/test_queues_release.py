@@ -225,3 +225,22 @@ def test_after_a_release_the_done_records_are_a_prefix(
         assert sorted(bench.done) == list(range(len(bench.done)))
 
     asyncio.run(run())
+
+
+async def test_a_call_does_not_meet_the_cancellation_of_the_one_before_it() -> None:
+    cancelled: list[int] = []
+
+    async def run(items: list[Item], _: int) -> None:
+        this = asyncio.current_task()
+        assert this is not None
+        cancelled.append(this.cancelling())
+        if items[0].offset == 0:
+            await asyncio.sleep(60)
+
+    queues = scheduler(run, done=lambda *_: None)
+    queues.add(ORDERS, 1, [Item(0)])
+    queues.add(OTHERS, 1, [Item(1)])
+    await settle()
+    await queues.release([ORDERS], timeout_s=0)
+    await settle()
+    assert cancelled == [0, 0]
