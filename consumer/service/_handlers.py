@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -126,7 +126,11 @@ class Handler:
         Raises HandlerFailedError when there is no try left and no dead-letter topic, and DeadLetterError.
         """
         try:
-            await self._call(records, attempt, threads)
+            if self.tracing is None:
+                await self._called(records, threads)
+            else:
+                with self.tracing.span(self.name, records, attempt):
+                    await self._called(records, threads)
         except Exception as error:
             return await self._after_failure(records, attempt, error, threads, send)
         except BaseException as error:
@@ -134,25 +138,20 @@ class Handler:
         self.counters.handled += len(records)
         return None
 
-    async def _call(self, records: list[Record], attempt: int, threads: DaemonThreads | None) -> None:
-        if self.tracing is None:
-            await self._called(records, threads)
-            return
-        with self.tracing.span(self.name, records, attempt):
-            await self._called(records, threads)
-
-    async def _called(self, records: list[Record], threads: DaemonThreads | None) -> None:
+    def _called(self, records: list[Record], threads: DaemonThreads | None) -> Awaitable[Any]:
+        """What is to be awaited: for an async function itself, since a step between costs every record."""
         if self.is_async:
             if self.takes_batches and self.validate is not None:
-                await self.function(await self._validated_in_turns(records), records, **self.values)
-            else:
-                await self.function(*self._arguments(records), **self.values)
-            return
+                return self._with_models(records)
+            called: Awaitable[Any] = self.function(*self._arguments(records), **self.values)
+            return called
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
-            await threads.call(functools.partial(self.once.run, records, self._in_transaction))
-        else:
-            await threads.call(functools.partial(self._in_thread, records))
+            return threads.call(functools.partial(self.once.run, records, self._in_transaction))
+        return threads.call(functools.partial(self._in_thread, records))
+
+    async def _with_models(self, records: list[Record]) -> None:
+        await self.function(await self._validated_in_turns(records), records, **self.values)
 
     def _in_thread(self, records: list[Record], **connection: Any) -> None:
         result = self.function(*self._arguments(records), **self.values, **connection)

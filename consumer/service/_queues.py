@@ -251,38 +251,28 @@ class QueueScheduler:
         try:
             while queue is not None:
                 try:
-                    await self._turn(queue, this)
+                    if not queue.abandoned:  # since the slot was made for it
+                        taken = self._take(queue, this)
+                        outcome = await self._run(taken, queue.attempt)
+                        if not queue.abandoned:
+                            self._after_turn(queue, outcome)
+                except GeneratorExit:
+                    self._turns.clear()  # the loop is gone
+                    raise
+                except BaseException as error:
+                    # nothing may end in silence; not even a slot that somebody else has cancelled
+                    if not queue.abandoned:
+                        self._fail(queue)
+                        self._on_failure(error)
+                    if not isinstance(error, Exception | asyncio.CancelledError):
+                        raise
                 finally:
                     queue.partition.running -= 1
                 queue = None if this.cancelling() else self._next(len(self._slots) - 1)
-        except GeneratorExit:
-            self._turns.clear()  # the loop is gone
-            raise
         finally:
             # in the same step as the look that found nothing ready, or a queue could miss its slot
             self._slots.discard(this)
             self._fill_slots()
-
-    async def _turn(self, queue: KeyQueue, slot: asyncio.Task[None]) -> None:
-        if queue.abandoned:  # since the slot was made for it
-            return
-        if not queue.taken:
-            self._take(queue)
-        queue.attempt += 1
-        queue.slot = slot
-        try:
-            outcome = await self._run(queue.taken, queue.attempt)
-            if not queue.abandoned:
-                self._after_turn(queue, outcome)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            # nothing may end in silence; not even a slot that somebody else has cancelled
-            if not queue.abandoned:
-                self._fail(queue)
-                self._on_failure(error)
-            if not isinstance(error, Exception | asyncio.CancelledError):
-                raise
 
     def _after_turn(self, queue: KeyQueue, outcome: Outcome) -> None:
         queue.slot = None
@@ -303,17 +293,25 @@ class QueueScheduler:
         self._make_ready(queue)
         self._fill_slots()
 
-    def _take(self, queue: KeyQueue) -> None:
+    def _take(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Any]:
+        """What the queue's turn is about: its next records, or those that are tried again."""
+        queue.slot = slot
+        queue.attempt += 1
+        taken = queue.taken
+        if taken:
+            return taken
         waiting = queue.waiting
         if self._batch == 1 or queue.one_by_one:
-            queue.taken = [waiting.popleft()]
-            queue.one_by_one = max(0, queue.one_by_one - 1)
+            taken = [waiting.popleft()]
+            if queue.one_by_one:
+                queue.one_by_one -= 1
         else:
-            queue.taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
-        queue.attempt = 0
-        last = queue.taken[-1].offset
+            taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
+        queue.taken, queue.attempt = taken, 1
+        last = taken[-1].offset
         if last > queue.partition.begun:
             queue.partition.begun = last
+        return taken
 
     def _finish(self, queue: KeyQueue) -> None:
         taken, work = queue.taken, queue.partition

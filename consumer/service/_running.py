@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
@@ -118,8 +118,8 @@ class RunningHandler:
         if self._threads is not None:
             self._threads.close()
 
-    async def _run(self, records: list[Record], attempt: int) -> Outcome:
-        return await self.handler.run(records, attempt, self._threads, self._send)
+    def _run(self, records: list[Record], attempt: int) -> Awaitable[Outcome]:
+        return self.handler.run(records, attempt, self._threads, self._send)
 
     def _finish(self, record: Record, held: PartitionQueues) -> None:
         self._done(record)
