@@ -56,8 +56,9 @@ class KeyQueue:
 
     partition: PartitionQueues
     key: Hashable
-    waiting: deque[Any] = field(default_factory=deque)
-    taken: list[Any] = field(default_factory=list)
+    waiting: deque[Any]
+    #: A list when there are any.
+    taken: Any = ()
     attempt: int = 0
     #: So many of the next records were in a batch that is out of tries.
     one_by_one: int = 0
@@ -123,6 +124,8 @@ class QueueScheduler:
         self._batch = batch
         self._on_failure = on_failure
         self._concurrency = concurrency
+        #: So many are taken when only one is left; with one slot in all there is none to leave to others.
+        self._last_slot = concurrency - 1 or 1
         self._partitions: dict[TopicPartition, PartitionQueues] = {}
         #: Partitions with ready queues.
         self._turns: deque[PartitionQueues] = deque()
@@ -161,23 +164,26 @@ class QueueScheduler:
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
         if self._key_of is None:
-            self._queue(work, None).extend(records)
+            queue = work.queues.get(None)
+            if queue is None:
+                self._begin(work, None, deque(records))
+            else:
+                queue.waiting.extend(records)
         else:
             queues, key_of = work.queues, self._key_of
             for record in records:
                 key = key_of(record)
                 queue = queues.get(key)
-                (self._queue(work, key) if queue is None else queue.waiting).append(record)
+                if queue is None:
+                    self._begin(work, key, deque((record,)))
+                else:
+                    queue.waiting.append(record)
         self._fill_slots()
         return work
 
-    def _queue(self, work: PartitionQueues, key: Hashable) -> deque[Any]:
-        """Records that wait with this key; where there is no queue it is made, and ready."""
-        queue = work.queues.get(key)
-        if queue is None:
-            queue = work.queues[key] = KeyQueue(work, key)
-            self._make_ready(queue)
-        return queue.waiting
+    def _begin(self, work: PartitionQueues, key: Hashable, records: deque[Any]) -> None:
+        queue = work.queues[key] = KeyQueue(work, key, records)
+        self._make_ready(queue)
 
     def _make_ready(self, queue: KeyQueue) -> None:
         work = queue.partition
@@ -192,11 +198,10 @@ class QueueScheduler:
     def _next(self, busy: int) -> KeyQueue | None:
         """The queue that has its turn now, while so many slots are taken; None if there is none."""
         turns = self._turns
-        last_slot = busy >= self._concurrency - 1 > 0 and len(self._partitions) > 1
         passed = 0
         while passed < len(turns):
             work = turns[0]
-            if last_slot and work.running:
+            if busy >= self._last_slot and work.running and len(self._partitions) > 1:
                 turns.rotate(-1)
                 passed += 1
                 continue
@@ -297,9 +302,9 @@ class QueueScheduler:
         """What the queue's turn is about: its next records, or those that are tried again."""
         queue.slot = slot
         queue.attempt += 1
-        taken = queue.taken
-        if taken:
-            return taken
+        if queue.taken:
+            again: list[Any] = queue.taken
+            return again
         waiting = queue.waiting
         if self._batch == 1 or queue.one_by_one:
             taken = [waiting.popleft()]
@@ -315,7 +320,7 @@ class QueueScheduler:
 
     def _finish(self, queue: KeyQueue) -> None:
         taken, work = queue.taken, queue.partition
-        queue.taken = []
+        queue.taken = ()
         for record in taken:
             work.records -= 1
             work.bytes -= size_of(record)
@@ -324,7 +329,7 @@ class QueueScheduler:
     def _split(self, queue: KeyQueue) -> None:
         queue.waiting.extendleft(reversed(queue.taken))
         queue.one_by_one = len(queue.taken)
-        queue.taken = []
+        queue.taken = ()
 
     def _end(self, queue: KeyQueue) -> None:
         work = queue.partition
@@ -369,7 +374,7 @@ class QueueScheduler:
         if queue.slot is not None and queue.slot is not asyncio.current_task():
             queue.slot.cancel()
         self._forget(queue.partition, [*queue.taken, *queue.waiting])
-        queue.taken = []
+        queue.taken = ()
         queue.waiting.clear()
         self._end(queue)
 
