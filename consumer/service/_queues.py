@@ -18,10 +18,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from ...protocol import TopicPartition
+from ._key_queue import KeyQueue, PartitionQueues, Unfinished, size_of
 
 #: A batch is out of tries: its records are taken one at a time, each with tries of its own.
 ONE_BY_ONE: Final = "one by one"
@@ -29,74 +29,6 @@ ONE_BY_ONE: Final = "one by one"
 Outcome = float | Literal["one by one"] | None
 #: What a queue runs: (records, number of the try from 1).
 Run = Callable[[list[Any], int], Awaitable[Outcome]]
-#: What a record takes up beside its key and value, roughly: objects for its fields, and its place in a queue.
-RECORD_OVERHEAD_BYTES = 400
-
-
-class Waiting(Protocol):
-    """All that queues know about a record."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-
-
-def size_of(record: Waiting) -> int:
-    """Bytes that a record takes up, roughly."""
-    key, value = record.key, record.value
-    return RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
-
-
-@dataclass(slots=True, eq=False)
-class KeyQueue:
-    """Records that wait for each other; ``taken`` are with the handler, or before their next try."""
-
-    partition: PartitionQueues
-    key: Hashable
-    waiting: deque[Any]
-    #: A list when there are any.
-    taken: Any = ()
-    attempt: int = 0
-    #: So many of the next records were in a batch that is out of tries.
-    one_by_one: int = 0
-    #: The slot that has its turn just now.
-    slot: asyncio.Task[None] | None = None
-    #: Set while it waits for its next try.
-    timer: asyncio.TimerHandle | None = None
-    #: Whatever a slot still does with its records counts for nothing.
-    abandoned: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class PartitionQueues:
-    """The queues of a partition that have records, and what these records amount to."""
-
-    partition: TopicPartition
-    queues: dict[Hashable, KeyQueue] = field(default_factory=dict)
-    #: Those of them that could have their turn, and how many have it.
-    ready: deque[KeyQueue] = field(default_factory=deque)
-    running: int = 0
-    records: int = 0
-    bytes: int = 0
-    #: Highest offset any queue has begun with.
-    begun: int = -1
-    #: Which delivery of the partition the records are of: see ``Record.epoch``.
-    session: int = -1
-    #: Set once it takes no further records: when its last queue ends.
-    ended: asyncio.Event | None = None
-    #: Its delivery is paused, because too much of it waits.
-    paused: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """A record whose handler did not finish in time and was cancelled."""
-
-    partition: TopicPartition
-    offset: int
 
 
 class QueueScheduler:
@@ -218,8 +150,13 @@ class QueueScheduler:
     async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
         """Finish or drop all of these partitions, in at most ``timeout_s``; what had to be cancelled."""
         works = [self._partitions[p] for p in partitions if p in self._partitions]
+        until = asyncio.get_running_loop().time() + timeout_s
         for work in works:
+            work.until = min(work.until, until)
             self._close(work)
+            for queue in list(work.queues.values()):
+                if queue.timer is not None and queue.timer.when() > work.until:
+                    self._give_up(queue)
         ends = [asyncio.ensure_future(work.ended.wait()) for work in works if work.ended and work.queues]
         unfinished: list[Unfinished] = []
         try:
@@ -229,7 +166,9 @@ class QueueScheduler:
             for end in ends:
                 end.cancel()
             for work in works:
-                unfinished += self._abandon_all(work)
+                self._give_up_all(work)
+                unfinished += work.unfinished
+                work.unfinished = []
                 if self._partitions.get(work.partition) is work:
                     del self._partitions[work.partition]
             self._fill_slots()
@@ -242,7 +181,7 @@ class QueueScheduler:
     async def close(self, timeout_s: float) -> int:
         """Cancel what runs; nothing may be added afterwards. How many calls do not end within the time."""
         for work in list(self._partitions.values()):
-            self._abandon_all(work)
+            self._give_up_all(work)
         if not self._slots:
             return 0
         _, late = await asyncio.wait(self._slots, timeout=timeout_s)
@@ -286,7 +225,12 @@ class QueueScheduler:
         elif outcome == ONE_BY_ONE:
             self._split(queue)
         else:
-            queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)
+            loop = asyncio.get_running_loop()
+            due = loop.time() + outcome
+            if due > queue.partition.until:
+                self._give_up(queue)  # nothing comes of waiting for that
+            else:
+                queue.timer = loop.call_at(due, self._try_again, queue)
             return
         if queue.waiting:
             self._make_ready(queue)
@@ -359,13 +303,16 @@ class QueueScheduler:
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
 
-    def _abandon_all(self, work: PartitionQueues) -> list[Unfinished]:
-        unfinished = []
+    def _give_up_all(self, work: PartitionQueues) -> None:
         for queue in list(work.queues.values()):
-            records = (*queue.taken, *queue.waiting)
-            unfinished += [Unfinished(work.partition, record.offset) for record in records]
-            self._abandon(queue)
-        return unfinished
+            self._give_up(queue)
+
+    def _give_up(self, queue: KeyQueue) -> None:
+        """In a release: its records are not finished."""
+        work = queue.partition
+        records = (*queue.taken, *queue.waiting)
+        work.unfinished += [Unfinished(work.partition, record.offset) for record in records]
+        self._abandon(queue)
 
     def _abandon(self, queue: KeyQueue) -> None:
         queue.abandoned = True

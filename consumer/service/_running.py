@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
 from ._handlers import Handler, SendDeadLetter
-from ._queues import Outcome, PartitionQueues, QueueScheduler
+from ._key_queue import PartitionQueues
+from ._queues import Outcome, QueueScheduler
 from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class RunningHandler:
             firsts.setdefault(each.partition, []).append(each.offset)
         for (topic, number), offsets in firsts.items():
             log.warning(
-                "handler %s had not finished %s-%d at offset %d%s after %.1f s and was cancelled: "
+                "handler %s had not finished %s-%d at offset %d%s within %.1f s and was cancelled: "
                 "what is not committed will be handled again",
                 self.handler.name,
                 topic,

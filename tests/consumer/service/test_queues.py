@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._queues import RECORD_OVERHEAD_BYTES
+from kohort.consumer.service._key_queue import RECORD_OVERHEAD_BYTES
 from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, settle
 
 lane_names = st.lists(st.integers(0, 5), min_size=1, max_size=60)

@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.consumer.service._queues import Unfinished
+from kohort.consumer.service._key_queue import Unfinished
 from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, scheduler, settle
 
 
@@ -244,3 +244,25 @@ async def test_a_call_does_not_meet_the_cancellation_of_the_one_before_it() -> N
     await queues.release([ORDERS], timeout_s=0)
     await settle()
     assert cancelled == [0, 0]
+
+
+async def test_a_release_does_not_wait_at_all_for_what_is_tried_again_after_its_time() -> None:
+    tries: list[int] = []
+    go_on = asyncio.Event()
+
+    async def later(items: list[Item], attempt: int) -> float:
+        tries.append(items[0].offset)
+        if items[0].offset == 1 or attempt > 1:
+            await go_on.wait()
+        return 60.0
+
+    queues = scheduler(later, concurrency=2)
+    queues.add(ORDERS, 1, [Item(0, "a"), Item(1, "b")])
+    await settle()
+    assert tries == [0, 1]
+    release = asyncio.create_task(queues.release([ORDERS], timeout_s=30))
+    await settle()
+    assert not release.done(), "one of them is under way"
+    go_on.set()
+    assert await asyncio.wait_for(release, 5) == [Unfinished(ORDERS, 0), Unfinished(ORDERS, 1)]
+    assert (queues.backlog, queues.backlog_bytes) == (0, 0)
