@@ -201,6 +201,8 @@ class StartOffsets:
         """The topic was deleted and made anew: what was read is of another log."""
         self._with.delivery.end(position.partition)
         self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")
+        # its leader epochs begin anew as well
+        position.checked_epoch = -1
         self.moved(position)
 
     # what they share

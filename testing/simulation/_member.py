@@ -324,7 +324,15 @@ class Member:
     def _record(self, partition: TopicPartition, stay: PartitionSession, offset: int) -> Record:
         topic, number = partition
         return Record(
-            topic, number, offset, 0, None, None, (), generation=self.membership.generation, session_id=stay.session_id
+            topic,
+            number,
+            offset,
+            0,
+            None,
+            None,
+            (),
+            generation=self.membership.generation,
+            session_id=stay.session_id,
         )
 
     def _work(self, records: list[Record]) -> None:
