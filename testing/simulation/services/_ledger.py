@@ -25,12 +25,14 @@ Row: TypeAlias = tuple[bytes | None, bytes | None]
 
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
-#: So long after a topic was made anew a commit may still be for the one before: it has but the name.
+#: So long after a topic was made anew, beside the age of metadata and the length of a release, a commit may
+#: still be for the one before: it has but the name.
 _LATE_MS: Final = 600
 _ORIGIN: Final = "kohort.origin."
 #: A cancelled handler had its time if no more than this was missing.
 _ROUNDING_MS: Final = 10
 _FLOOD: Final = 1_500
+_FLOOD_BATCH: Final = 50
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +54,8 @@ class Entry:
     finished: int = 0
     aside: int = 0
     gone: bool = False
+    #: Its topic is gone, and not only it.
+    deleted: bool = False
     #: Who is at it, and since when.
     running: dict[Process, int] = field(default_factory=dict)
     #: Since when, tries that have failed included.
@@ -115,7 +119,7 @@ class Ledger:
             entry = Entry(len(self.entries), partition, offset, world.heap.now)
             self.entries.append(entry)
             live[offset] = entry
-            if not world.healed and count < _FLOOD:
+            if not world.healed and count < _FLOOD_BATCH:
                 entry.work_ms = work.slow_ms if rng.random() < work.slow else rng.choice((0, 1, 1, 5, 20))
                 entry.fails = rng.choice((1, 2)) if rng.random() < work.fails else 0
                 entry.poison = rng.random() < work.poison
@@ -135,7 +139,8 @@ class Ledger:
 
     def flood(self, partition: TopicPartition, log: Log) -> None:
         """More records than any buffer has."""
-        self.produce(partition, log, _FLOOD)
+        for _ in range(_FLOOD // _FLOOD_BATCH):
+            self.produce(partition, log, _FLOOD_BATCH)
 
     def cut(self, partition: TopicPartition, offset: int) -> None:
         """The log lost what was at this offset and behind it."""
@@ -147,15 +152,18 @@ class Ledger:
     def deleted(self, topic: str) -> None:
         """The topic is gone, with all that it had."""
         for partition in [p for p in self._live if p.topic == topic]:
+            for entry in self._live[partition].values():
+                entry.deleted = True
             self.cut(partition, 0)
             self._committed.pop(partition, None)
-            if partition in self._progress:
-                self._before[partition] = self._progress.pop(partition)
+            self._before[partition] = self._progress.pop(partition, None) or _Progress()
         self._remade.add(topic)
 
     def made(self, topic: str) -> None:
         """A topic was made."""
-        self._late_until[topic] = self._world.heap.now + _LATE_MS
+        plan = self._world.plan
+        late_ms = plan.rebalance_ms + plan.config["metadata_max_age_ms"] + _LATE_MS
+        self._late_until[topic] = self._world.heap.now + late_ms
 
     def healed(self) -> None:
         """Nothing takes long or fails any more."""
@@ -257,7 +265,8 @@ class Ledger:
         return since
 
     def _done(self, entry: Entry) -> None:
-        self._progress.setdefault(entry.partition, _Progress()).done(entry.offset)
+        progress = self._before if entry.deleted else self._progress
+        progress.setdefault(entry.partition, _Progress()).done(entry.offset)
         self.moved_ms[entry.partition] = self._world.heap.now
 
     # --- what is committed --------------------------------------------------------------------------------
