@@ -209,9 +209,9 @@ class StartOffsets:
 
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """The position is in another phase: start delivery, or say why there is none."""
-        delivery = self._with.delivery
-        there = delivery.has(position.partition) or delivery.gives_up(position)
-        if position.phase is Phase.READING and not (goes_on and there):
+        there = goes_on and self._with.delivery.has(position.partition)
+        # of what is given up nothing is delivered any more: its session ends when what is undone is done
+        if position.phase is Phase.READING and not (there or position.leaving):
             self._with.delivery.start(position, moved_by_reset=moved_by_reset)
         if position.phase is Phase.FAILED and position.error is not None:
             self._with.report(PartitionFailed(position.partition, position.error))

@@ -315,6 +315,9 @@ class Ledger:
     def _pass_over(self, partition: TopicPartition, offset: int) -> None:
         """What is before this offset may never be read: so it was committed, for the topic that was."""
         self._passed_over[partition] = offset
+        progress = self._progress.setdefault(partition, _Progress())
+        for before in range(offset):
+            progress.done(before)
         for entry in self._live.get(partition, {}).values():
             entry.gone = entry.gone or entry.offset < offset
 
