@@ -34,7 +34,7 @@ class _Cluster:
         self.known = self
         self.found: dict[TopicPartition, CommittedOffset] = {}
 
-    async def committed(self, *_: Any) -> dict[TopicPartition, CommittedOffset]:
+    async def committed(self, *_: Any, **__: Any) -> dict[TopicPartition, CommittedOffset]:
         return self.found
 
     def leader_epoch(self, _: TopicPartition) -> int:

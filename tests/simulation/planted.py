@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 
-from kohort.testing.simulation import simulate
+from kohort.testing import simulate, simulate_service
 
 #: Seeds within which each bug has to be found.
 MOST_SEEDS = 500
@@ -35,6 +35,8 @@ class Bug:
     where: str
     old: str
     new: str
+    #: In what schedules of services go through.
+    services: bool = False
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -69,7 +71,8 @@ def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True
     """The first seed that finds a bug, and the invariant that it breaks."""
     with bug.planted():
         for seed in seeds:
-            failed = simulate([seed], checked=checked, go_on=True).failed
+            run = simulate_service if bug.services else simulate
+            failed = run([seed], checked=checked, go_on=True).failed
             if failed:
                 return seed, failed[seed]
     return None
