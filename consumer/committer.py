@@ -261,7 +261,9 @@ class Committer:
             self._newest.update(
                 {p: _Sent(number, value.offset, job.given is not None) for p, value in committed.items()}
             )
-            self._tracker.committed({p: v for p, v in committed.items() if self._tracker.get(p) is sessions[p]})
+            self._tracker.committed(
+                {p: v for p, v in committed.items() if self._tracker.get(p) is sessions[p]}
+            )
             self._report(CommitSucceeded({partition: value.offset for partition, value in committed.items()}))
         if refused is not None:
             self._refused(refused, generation)
@@ -274,7 +276,9 @@ class Committer:
         if job.given is None:
             offsets = self._tracker.committable(job.left, again=job.again)
         else:
-            offsets = {p: job.given[p] for p in job.left if not self._is_outdated(p, job.given[p], job.number)}
+            offsets = {
+                p: job.given[p] for p in job.left if not self._is_outdated(p, job.given[p], job.number)
+            }
         job.left.intersection_update(offsets)
         return offsets
 
@@ -282,9 +286,7 @@ class Committer:
         """Whether a newer commit than this one has come before it, one that the user asked for or went further."""
         newest = self._newest.get(partition)
         return (
-            newest is not None
-            and newest.number > number
-            and (newest.given or newest.offset >= offset.offset)
+            newest is not None and newest.number > number and (newest.given or newest.offset >= offset.offset)
         )
 
     def _sort_answers(

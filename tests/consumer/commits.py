@@ -72,9 +72,7 @@ class Bench:
     def __init__(self, *script: Step, backoff: Backoff | None = None, by_hand: bool = False) -> None:
         self.coordinator = Coordinator(*script)
         kind = ByHand if by_hand else Membership
-        self.membership = kind(
-            MembershipSettings("billing"), [CooperativeStickyAssignor()], random.Random(1)
-        )
+        self.membership = kind(MembershipSettings("billing"), [CooperativeStickyAssignor()], random.Random(1))
         self.membership.state = MemberState.STABLE
         self.membership.generation = 3
         self.membership.owned = frozenset({A, B})

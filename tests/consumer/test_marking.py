@@ -38,7 +38,11 @@ def _deliver(consumer: AsyncGroupConsumer, partition: TopicPartition, count: int
 @pytest.mark.parametrize("order", ["in order", "backwards", "shuffled"])
 async def test_a_batch_of_several_partitions_may_be_done_in_any_order(order: str) -> None:
     consumer = _unstarted()
-    records = [each for pair in zip(_deliver(consumer, KEPT, 50), _deliver(consumer, GONE, 50), strict=True) for each in pair]
+    records = [
+        each
+        for pair in zip(_deliver(consumer, KEPT, 50), _deliver(consumer, GONE, 50), strict=True)
+        for each in pair
+    ]
     if order == "backwards":
         records.reverse()
     elif order == "shuffled":
@@ -84,7 +88,11 @@ def test_the_batch_that_was_given_last_is_done_for_what_is_kept_when_a_partition
     kohort_broker.create_topic("orders", 2)
     for partition in range(2):
         kohort_broker.produce("orders", ["x"] * 10, partition=partition)
-    settings: dict[str, Any] = {"bootstrap": kohort_broker.bootstrap, "group": "billing", "drain_timeout_ms": 0}
+    settings: dict[str, Any] = {
+        "bootstrap": kohort_broker.bootstrap,
+        "group": "billing",
+        "drain_timeout_ms": 0,
+    }
 
     async def by_loop() -> int:
         async with AsyncGroupConsumer(

@@ -182,6 +182,14 @@ async def test_of_what_is_given_up_a_new_leader_begins_no_new_session() -> None:
     assert bench.tracker.get(ORDERS) is session, "its undone records would count as done"
 
 
+async def test_a_topic_that_was_made_anew_begins_its_leader_epochs_anew() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    await bench.read_to(delivered=12, fetched=20)
+    bench.position.checked_epoch = 6
+    bench.starts.made_anew(bench.position)
+    assert bench.position.checked_epoch == -1, "the epochs of the new log would count as looked at"
+
+
 async def test_a_new_leader_with_the_same_log_disturbs_nothing() -> None:
     bench = _Bench(EpochEnd(5, 10))
     await bench.read_to(delivered=12, fetched=20)

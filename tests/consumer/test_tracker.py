@@ -363,7 +363,10 @@ def test_a_session_is_what_a_plain_table_of_offsets_is(data: st.DataObject) -> N
     """Each offset is open, given out, done, or holds nothing."""
     draw = data.draw
     start = draw(st.integers(0, 5))
-    ahead = [(start + 2 + 5 * n, start + 2 + 5 * n + draw(st.integers(1, 4))) for n in range(draw(st.integers(0, 3)))]
+    ahead = [
+        (start + 2 + 5 * n, start + 2 + 5 * n + draw(st.integers(1, 4)))
+        for n in range(draw(st.integers(0, 3)))
+    ]
     committed = CommittedOffset(start, metadata=encode(start, ahead))
     session = Tracker().begin(ORDERS, start, committed=committed)
     done_ahead = {offset for first, end in ahead for offset in range(first, end)}

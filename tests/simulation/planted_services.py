@@ -1,10 +1,14 @@
-"""Bugs planted in the consumer and in ConsumerService: see ``planted``."""
+"""Bugs planted in the consumer and in ConsumerService: see ``planted``.
+
+``python -m tests.simulation.planted_services`` writes their table of docs/simulation.md.
+"""
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
-from tests.simulation.planted import Bug
+from tests.simulation.planted import Bug, look_for
 
 _Bug = partial(Bug, services=True)
 
@@ -183,3 +187,7 @@ SERVICE_BUGS = (
         "queue.taken = []\n        self._try_again(queue) if queue.waiting else self._end(queue)",
     ),
 )
+
+
+if __name__ == "__main__":
+    sys.exit(look_for(SERVICE_BUGS, " in services"))
