@@ -151,11 +151,6 @@ class Delivery:
         else:
             self.drop([position.partition])
 
-    def gives_up(self, position: Position) -> bool:
-        """Whether the partition is delivered no more, and its session goes on until what is undone is done."""
-        partition = position.partition
-        return position.held and partition not in self._lanes and self._tracker.get(partition) is not None
-
     def known_to(self, partition: TopicPartition, offset: int) -> None:
         """The log is known to be the same up to this offset, which is not before the next one to deliver."""
         lane = self._lanes.get(partition)

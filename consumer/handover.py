@@ -172,7 +172,7 @@ class Handover:
     ) -> None:
         """Those that wait for something go apart from the others, which need not wait for it."""
         partitions = tuple(partitions)
-        self._positions.hold(partitions)
+        self._positions.give_up(partitions)
         self._delivery.drop(partitions)
         apart: dict[asyncio.Task[None] | None, list[TopicPartition]] = defaultdict(list)
         for partition in partitions:

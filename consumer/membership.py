@@ -249,10 +249,10 @@ class Membership(MembershipCore):
             if response.skip_assignment:
                 # the coordinator keeps what it has; we still watch the topics for the group (KIP-814)
                 self._send_sync({})
-            else:
-                if self._knows_topics(self._led, now):
-                    self._assign(self._led, self._topics)
-                self._emit(NeedTopics(self._led.topics))
+            elif self._knows_topics(self._led, now):
+                self._assign(self._led, self._topics)
+            # at once in either case: who learns of them later takes what has changed meanwhile for old
+            self._emit(NeedTopics(self._led.topics))
         else:
             self._send_sync({})
 

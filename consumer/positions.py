@@ -42,9 +42,9 @@ class Reset:
 class Position:
     """One partition. ``fetch_offset`` is the next to ask the broker for, ahead of what is delivered.
 
-    ``held``: being given up, or not announced to the user yet. ``changed`` counts the times it was set
-    elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is fetched from
-    now on. ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the leader's
+    ``held``: being given up (``leaving``), or not announced to the user yet. ``changed`` counts the times it
+    was set elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is fetched
+    from now on. ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the leader's
     when the log was last known to be the same; ``unasked``: for the number of its epoch alone.
     """
 
@@ -59,6 +59,7 @@ class Position:
     changed: int = 0
     paused: bool = False
     held: bool = False
+    leaving: bool = False
     retry_at: float = 0.0
     failures: int = 0
     #: How often in a row its bytes could not be read; whether what was fetched last ends in such bytes, so
@@ -128,6 +129,13 @@ class Positions:
         for partition in partitions:
             if (position := self._all.get(partition)) is not None:
                 position.held = held
+
+    def give_up(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch and deliver nothing of them any more, until they are removed."""
+        self.hold(partitions)
+        for partition in partitions:
+            if (position := self._all.get(partition)) is not None:
+                position.leaving = True
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         self.disturbed()

@@ -201,15 +201,17 @@ class StartOffsets:
         """The topic was deleted and made anew: what was read is of another log."""
         self._with.delivery.end(position.partition)
         self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")
+        # its leader epochs begin anew as well
+        position.checked_epoch = -1
         self.moved(position)
 
     # what they share
 
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
         """The position is in another phase: start delivery, or say why there is none."""
-        delivery = self._with.delivery
-        there = delivery.has(position.partition) or delivery.gives_up(position)
-        if position.phase is Phase.READING and not (goes_on and there):
+        there = goes_on and self._with.delivery.has(position.partition)
+        # of what is given up nothing is delivered any more: its session ends when what is undone is done
+        if position.phase is Phase.READING and not (there or position.leaving):
             self._with.delivery.start(position, moved_by_reset=moved_by_reset)
         if position.phase is Phase.FAILED and position.error is not None:
             self._with.report(PartitionFailed(position.partition, position.error))

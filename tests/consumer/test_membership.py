@@ -79,7 +79,10 @@ def test_a_member_that_is_given_zero_bytes_has_nothing() -> None:
 def test_a_leader_that_is_to_skip_the_assignment_syncs_without_and_goes_on_watching_topics() -> None:
     talk = Talk()
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), skip_assignment=True)
-    talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
+    sync = talk.sent(ApiKey.SYNC_GROUP)
+    # at once: what changes before it has looked it would take for old
+    assert talk.next(NeedTopics).names == {"orders"}
+    talk.synced(sync, P0)
     talk.next(Adopt)
     talk.topics(ORDERS)
     assert talk.quiet()

@@ -34,7 +34,7 @@ class _Cluster:
         self.known = self
         self.found: dict[TopicPartition, CommittedOffset] = {}
 
-    async def committed(self, *_: Any) -> dict[TopicPartition, CommittedOffset]:
+    async def committed(self, *_: Any, **__: Any) -> dict[TopicPartition, CommittedOffset]:
         return self.found
 
     def leader_epoch(self, _: TopicPartition) -> int:
@@ -155,10 +155,39 @@ async def test_a_cut_of_what_was_delivered_begins_a_new_stay() -> None:
     bench = _Bench(EpochEnd(5, 10))
     await bench.read_to(delivered=18, fetched=20)
     stay = bench.tracker.get(ORDERS)
+    assert stay is not None
+    stay.done_before(18)
     bench.cluster.end = EpochEnd(6, 15)
     await bench.validate()
     assert bench.tracker.get(ORDERS) is not stay
     assert (bench.position.fetch_offset, bench.delivery.delivered_to(ORDERS)) == (15, 15)
+
+
+async def test_what_is_not_done_before_a_cut_is_read_again() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    await bench.read_to(delivered=18, fetched=20)
+    bench.cluster.end = EpochEnd(6, 15)
+    await bench.validate()
+    assert (bench.position.fetch_offset, bench.delivery.delivered_to(ORDERS)) == (10, 10)
+
+
+async def test_of_what_is_given_up_a_new_leader_begins_no_new_session() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    await bench.read_to(delivered=18, fetched=20)
+    session = bench.tracker.get(ORDERS)
+    bench.positions.give_up([ORDERS])
+    bench.delivery.drop([ORDERS])
+    bench.cluster.end = EpochEnd(6, 20)
+    await bench.validate()
+    assert bench.tracker.get(ORDERS) is session, "its undone records would count as done"
+
+
+async def test_a_topic_that_was_made_anew_begins_its_leader_epochs_anew() -> None:
+    bench = _Bench(EpochEnd(5, 10))
+    await bench.read_to(delivered=12, fetched=20)
+    bench.position.checked_epoch = 6
+    bench.starts.made_anew(bench.position)
+    assert bench.position.checked_epoch == -1, "the epochs of the new log would count as looked at"
 
 
 async def test_a_new_leader_with_the_same_log_disturbs_nothing() -> None:

@@ -11,19 +11,18 @@ import pkgutil
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 
-from kohort.testing.simulation import simulate
+from kohort.testing import simulate, simulate_service
 
 #: Seeds within which each bug has to be found.
 MOST_SEEDS = 500
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "simulation.md"
-_TABLE = re.compile(r"(?<=<!-- planted bugs -->\n).*?(?=<!-- end of planted bugs -->)", re.S)
 _ROW = re.compile(r"^\| (?P<what>.+?) \| `.+?` \| (?P<name>\w+) \| (?P<seeds>\d+) \|$", re.M)
 
 
@@ -35,6 +34,8 @@ class Bug:
     where: str
     old: str
     new: str
+    #: In what schedules of services go through.
+    services: bool = False
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -69,7 +70,8 @@ def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True
     """The first seed that finds a bug, and the invariant that it breaks."""
     with bug.planted():
         for seed in seeds:
-            failed = simulate([seed], checked=checked, go_on=True).failed
+            run = simulate_service if bug.services else simulate
+            failed = run([seed], checked=checked, go_on=True).failed
             if failed:
                 return seed, failed[seed]
     return None
@@ -314,25 +316,32 @@ def table(found: dict[Bug, tuple[int, str]]) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def rows() -> dict[str, tuple[str, int]]:
-    """What the page says: what is planted to (the invariant that it breaks, how many seeds it takes)."""
-    (text,) = _TABLE.findall(PAGE.read_text())
+def rows(name: str = "") -> dict[str, tuple[str, int]]:
+    """What the page says: what is planted to (the invariant that it breaks, how many seeds it takes).
+
+    ``name`` is "" for the coordinator's bugs, " in services" for the others.
+    """
+    (text,) = _table_of(name).findall(PAGE.read_text())
     return {row["what"]: (row["name"], int(row["seeds"])) for row in _ROW.finditer(text)}
 
 
-def main() -> int:
-    found: dict[Bug, tuple[int, str]] = {}
-    for bug in BUGS:
+def _table_of(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<=<!-- planted bugs{name} -->\n).*?(?=<!-- end of planted bugs{name} -->)", re.S)
+
+
+def look_for(bugs: Iterable[Bug], name: str = "") -> int:
+    """Look for the first seed that finds each, and write the table; 0 if all were found."""
+    bugs, found = tuple(bugs), {}
+    for bug in bugs:
         first = found_by(bug)
-        print(
-            f"{bug.what}: {'not found' if first is None else f'{first[1]}, {first[0] + 1} seeds'}", flush=True
-        )
+        told = "not found" if first is None else f"{first[1]}, {first[0] + 1} seeds"
+        print(f"{bug.what}: {told}", flush=True)
         if first is not None:
             found[bug] = first
-    if len(found) == len(BUGS) and PAGE.exists():
-        PAGE.write_text(_TABLE.sub(lambda _: table(found), PAGE.read_text()))
-    return 0 if len(found) == len(BUGS) else 1
+    if len(found) == len(bugs):
+        PAGE.write_text(_table_of(name).sub(lambda _: table(found), PAGE.read_text()))
+    return 0 if len(found) == len(bugs) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(look_for(BUGS))

@@ -1,26 +1,31 @@
-"""Every planted bug is found, by an invariant, within 500 seeds; docs/simulation.md has the table."""
+"""Every planted bug is found, by an invariant, within 500 seeds; docs/simulation.md has the tables."""
 
 from __future__ import annotations
 
 import pytest
 
-from kohort.testing import simulate
+from kohort.testing import simulate, simulate_service
 from tests.simulation.planted import BUGS, MOST_SEEDS, Bug, found_by, rows
+from tests.simulation.planted_services import SERVICE_BUGS
+
+TABLES = {"": BUGS, " in services": SERVICE_BUGS}
 
 
-def test_the_page_lists_every_bug() -> None:
-    assert list(rows()) == [bug.what for bug in BUGS]
-    assert len(BUGS) >= 25
-    assert all(1 <= seeds <= MOST_SEEDS for _, seeds in rows().values())
+@pytest.mark.parametrize("name", TABLES)
+def test_the_page_lists_every_bug(name: str) -> None:
+    bugs = TABLES[name]
+    assert list(rows(name)) == [bug.what for bug in bugs]
+    assert len(bugs) >= 20
+    assert all(1 <= seeds <= MOST_SEEDS for _, seeds in rows(name).values())
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.what.replace(" ", "-"))
+@pytest.mark.parametrize("bug", [*BUGS, *SERVICE_BUGS], ids=lambda bug: bug.what.replace(" ", "-"))
 def test_a_planted_bug_is_found_by_an_invariant_and_by_nothing_else(bug: Bug) -> None:
-    _, seeds = rows()[bug.what]
+    _, seeds = rows(" in services" if bug.services else "")[bug.what]
     # whatever changes in the code may change the schedule of a seed: then others have to find it
     found = found_by(bug, range(seeds - 1, seeds)) or found_by(bug)
     assert found is not None
     one = range(found[0], found[0] + 1)
     assert found_by(bug, one, checked=False) is None
     # the bug is gone with its block
-    assert simulate(one).failed == {}
+    assert (simulate_service if bug.services else simulate)(one).failed == {}

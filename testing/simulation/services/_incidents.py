@@ -189,7 +189,9 @@ class ServiceIncidents(Incidents):
             log = world.topics.log(partition)
             assert log is not None
             world.ledger.produce(partition, log, 1, hangs=True)
-            if incident.draw < 0.5:
+            # what is done behind it
+            world.ledger.produce(partition, log, 8)
+            if incident.draw > 0.6:
                 world.ledger.flood(partition, log)
             world.topics.changed()
 

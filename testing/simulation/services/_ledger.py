@@ -25,10 +25,14 @@ Row: TypeAlias = tuple[bytes | None, bytes | None]
 
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
+#: So long after a topic was made anew, beside the age of metadata and the length of a release, a commit may
+#: still be for the one before: it has but the name.
+_LATE_MS: Final = 600
 _ORIGIN: Final = "kohort.origin."
 #: A cancelled handler had its time if no more than this was missing.
 _ROUNDING_MS: Final = 10
 _FLOOD: Final = 1_500
+_FLOOD_BATCH: Final = 50
 
 
 @dataclass(slots=True, eq=False)
@@ -50,6 +54,8 @@ class Entry:
     finished: int = 0
     aside: int = 0
     gone: bool = False
+    #: Its topic is gone, and not only it.
+    deleted: bool = False
     #: Who is at it, and since when.
     running: dict[Process, int] = field(default_factory=dict)
     #: Since when, tries that have failed included.
@@ -92,6 +98,10 @@ class Ledger:
         #: Acknowledged.
         self._committed: dict[TopicPartition, int] = {}
         self._remade: set[str] = set()
+        #: Of the topics of that name that were before.
+        self._before: dict[TopicPartition, _Progress] = {}
+        self._late_until: dict[str, int] = {}
+        self._passed_over: dict[TopicPartition, int] = {}
         self._first: dict[TopicPartition, int] = {}
         #: Records that some handler is at.
         self.at_work: dict[Entry, None] = {}
@@ -109,13 +119,14 @@ class Ledger:
             entry = Entry(len(self.entries), partition, offset, world.heap.now)
             self.entries.append(entry)
             live[offset] = entry
-            if not world.healed and count < _FLOOD:
+            if not world.healed and count < _FLOOD_BATCH:
                 entry.work_ms = work.slow_ms if rng.random() < work.slow else rng.choice((0, 1, 1, 5, 20))
                 entry.fails = rng.choice((1, 2)) if rng.random() < work.fails else 0
                 entry.poison = rng.random() < work.poison
                 entry.cancels = rng.random() < work.cancels
                 entry.hangs = hangs and offset == log.end
             entry.row = self._row(entry)
+            entry.gone = offset < self._passed_over.get(partition, 0)
             rows.append(entry.row)
         log.append(rows)
 
@@ -128,7 +139,8 @@ class Ledger:
 
     def flood(self, partition: TopicPartition, log: Log) -> None:
         """More records than any buffer has."""
-        self.produce(partition, log, _FLOOD)
+        for _ in range(_FLOOD // _FLOOD_BATCH):
+            self.produce(partition, log, _FLOOD_BATCH)
 
     def cut(self, partition: TopicPartition, offset: int) -> None:
         """The log lost what was at this offset and behind it."""
@@ -140,9 +152,18 @@ class Ledger:
     def deleted(self, topic: str) -> None:
         """The topic is gone, with all that it had."""
         for partition in [p for p in self._live if p.topic == topic]:
+            for entry in self._live[partition].values():
+                entry.deleted = True
             self.cut(partition, 0)
             self._committed.pop(partition, None)
+            self._before[partition] = self._progress.pop(partition, None) or _Progress()
         self._remade.add(topic)
+
+    def made(self, topic: str) -> None:
+        """A topic was made."""
+        plan = self._world.plan
+        late_ms = plan.rebalance_ms + plan.config["metadata_max_age_ms"] + _LATE_MS
+        self._late_until[topic] = self._world.heap.now + late_ms
 
     def healed(self) -> None:
         """Nothing takes long or fails any more."""
@@ -244,7 +265,8 @@ class Ledger:
         return since
 
     def _done(self, entry: Entry) -> None:
-        self._progress.setdefault(entry.partition, _Progress()).done(entry.offset)
+        progress = self._before if entry.deleted else self._progress
+        progress.setdefault(entry.partition, _Progress()).done(entry.offset)
         self.moved_ms[entry.partition] = self._world.heap.now
 
     # --- what is committed --------------------------------------------------------------------------------
@@ -254,18 +276,34 @@ class Ledger:
         progress = self._progress.get(partition) or _Progress()
         offset, name = row.committed_offset, f"{partition.topic}-{partition.partition}"
         if offset > progress.prefix:
+            if self._is_late(partition, offset):
+                return
             text = f"{process.name} commits {offset} of {name}, done is what is before {progress.prefix}"
             self._world.found("S11", text)
         for first, end in done_ahead.decode(offset, row.committed_metadata or ""):
-            if not progress.has(first, end):
+            if not progress.has(first, end) and not self._is_late(partition, offset):
                 text = f"{process.name} commits {first} to {end} of {name} as done, which is not"
                 self._world.found("S11", text)
+
+    def _is_late(self, partition: TopicPartition, offset: int) -> bool:
+        """Whether it may be a commit for the topic that was."""
+        before = self._before.get(partition)
+        now, until = self._world.heap.now, self._late_until.get(partition.topic, 0)
+        return (
+            before is not None
+            and offset <= before.prefix
+            and (now < until or partition.topic not in self._world.topics.topics)
+        )
 
     def acknowledged(self, partition: TopicPartition, offset: int) -> None:
         """A commit was taken."""
         log = self._world.topics.log(partition)
-        if log is None or partition.topic in self._remade:
-            # a commit for the topic that was may come late, by its name alone
+        if log is None:
+            return
+        if partition.topic in self._remade:
+            progress = self._progress.get(partition) or _Progress()
+            if offset > progress.prefix and self._is_late(partition, offset):
+                self._pass_over(partition, offset)
             return
         before = self._committed.get(partition, -1)
         # who has not heard of a cut yet may commit what was there before
@@ -273,6 +311,15 @@ class Ledger:
             name = f"{partition.topic}-{partition.partition}"
             self._world.found("S12", f"{name} is committed at {offset}, and was at {before}")
         self._committed[partition] = offset
+
+    def _pass_over(self, partition: TopicPartition, offset: int) -> None:
+        """What is before this offset may never be read: so it was committed, for the topic that was."""
+        self._passed_over[partition] = offset
+        progress = self._progress.setdefault(partition, _Progress())
+        for before in range(offset):
+            progress.done(before)
+        for entry in self._live.get(partition, {}).values():
+            entry.gone = entry.gone or entry.offset < offset
 
     # --- what is left -------------------------------------------------------------------------------------
 

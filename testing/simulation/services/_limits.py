@@ -35,6 +35,8 @@ _COUNTED: Final = frozenset(
 _PATIENCE_MS: Final = 4_000
 #: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
 _BOOKKEEPING: Final = 400
+#: No record batch is longer.
+_BATCH_BYTES: Final = 2_000
 #: What is held is looked at this seldom.
 _HELD_EVERY: Final = 4
 
@@ -124,9 +126,11 @@ class Limits:
         if consumer is None:
             return
         config, parts = consumer.config, consumer.parts
-        most = config.prefetch_max_bytes + NODES * config.max_partition_fetch_bytes * 8
-        if parts.delivery.buffered_bytes > most:
-            text = f"{process.name} has {parts.delivery.buffered_bytes} bytes buffered, {most} are allowed"
+        # a request is answered with what each partition may have, one batch of each at least
+        most = config.prefetch_max_bytes + NODES * 8 * max(config.max_partition_fetch_bytes, _BATCH_BYTES)
+        held = parts.delivery.held.total
+        if held > most:
+            text = f"{process.name} holds {held} bytes that are not delivered, {most} are allowed"
             self._world.found("S16", text)
         for partition in consumer.assignment():
             undone = parts.tracker.undone([partition])

@@ -133,7 +133,7 @@ class ServicePlan(Plan):
 def draw_service_plan(seed: int) -> ServicePlan:
     """The plan of a seed."""
     rng = Random(~seed)
-    flavour = rng.choice(("calm", "calm", "topics", "topics", "faults"))
+    flavour = rng.choice(("calm", "calm", "calm", "topics", "topics", "topics", "faults", "gap"))
     session_ms = rng.choice((900, 1_200, 1_800))
     rebalance_ms = rng.choice((1_200, 1_800, 2_400))
     faults_ms = rng.randint(3_000, 9_000)
@@ -144,6 +144,8 @@ def draw_service_plan(seed: int) -> ServicePlan:
     drain_ms = rng.choice((500, 800, int(rebalance_ms * 0.85)))
     slow_ms = rng.randint(30, drain_ms * 6 // 10) if calm else rng.randint(30, 2 * drain_ms)
     dead_letters = rng.random() < 0.7
+    if flavour == "gap":
+        kind = rng.choice(("async", "plain", "app"))
     on = _on(rng, flavour)
     cooperative = rng.random() < 0.7
     strategy = CooperativeStickyAssignor if cooperative else RangeAssignor
@@ -166,10 +168,10 @@ def draw_service_plan(seed: int) -> ServicePlan:
         groups={GROUP: GroupPlan(GROUP, tuple(topics), lambda: [strategy()], eager=False)},
         members=[],
         network={name: NETWORK[name][1] for name in on if name in NETWORK},
-        incidents=_incidents(rng, on, faults_ms, fsync=fsync),
+        incidents=_gap(rng, faults_ms) if flavour == "gap" else _incidents(rng, on, faults_ms, fsync=fsync),
         kind=kind,
         calm=calm,
-        lanes=rng.choice(("partition", "key", "none")) if kind in ("async", "plain") else "partition",
+        lanes=_lanes(rng, kind, flavour),
         concurrency=rng.choice((2, 4, 16)),
         dead_letters=dead_letters,
         drain_ms=drain_ms,
@@ -186,7 +188,15 @@ def draw_service_plan(seed: int) -> ServicePlan:
     )
 
 
+def _lanes(rng: Random, kind: str, flavour: str) -> str:
+    if kind not in ("async", "plain"):
+        return "partition"
+    return rng.choice(("key", "none") if flavour == "gap" else ("partition", "key", "none"))
+
+
 def _on(rng: Random, flavour: str) -> list[str]:
+    if flavour == "gap":
+        return []
     if flavour == "calm":
         return [name for name in _HARMLESS if rng.random() < 0.5]
     if flavour == "topics":
@@ -226,6 +236,23 @@ def _processes(rng: Random, faults_ms: int, *, static: bool) -> list[ProcessPlan
             0 if number < 2 else rng.randint(0, faults_ms // 2),
         )
         for number in range(rng.choice((1, 2, 2, 3)))
+    ]
+
+
+def _gap(rng: Random, faults_ms: int) -> list[Incident]:
+    """A record hangs, others behind it are done, their log is cut, and somebody else goes on."""
+    who, part = rng.getrandbits(16), faults_ms // 6
+    kinds = ("hang", "cut", rng.choice(("process-kill", "process-stop")), "arrive")
+    return [
+        Incident(
+            f"i{number}",
+            rng.randint(number * part + 100, (number + 1) * part),
+            kind,
+            who,
+            0.4 * rng.random(),
+            rng.randint(1, part),
+        )
+        for number, kind in enumerate(kinds)
     ]
 
 

@@ -248,6 +248,7 @@ class ServiceWorld(World):
         """A topic is made, with as many partitions as planned."""
         if name not in self.topics.topics:
             self.topics.make(name, self.plan.topics[name], self.heap.now)
+            self.ledger.made(name)
 
     def delete_topic(self, name: str) -> None:
         """A topic is deleted, and with it what was committed of it."""

@@ -1,0 +1,193 @@
+"""Bugs planted in the consumer and in ConsumerService: see ``planted``.
+
+``python -m tests.simulation.planted_services`` writes their table of docs/simulation.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+from tests.simulation.planted import Bug, look_for
+
+_Bug = partial(Bug, services=True)
+
+SERVICE_BUGS = (
+    _Bug(
+        "a partition is released while its handlers run",
+        "consumer.service._queues:QueueScheduler.release",
+        "await asyncio.wait(ends, timeout=timeout_s)",
+        "await asyncio.wait(ends, timeout=0)",
+    ),
+    _Bug(
+        "what is said to be done beyond a gap outlives a cut of the log",
+        "consumer.delivery:Delivery.known_to",
+        "lane.stay.cut(offset)",
+        "pass",
+    ),
+    _Bug(
+        "a partition that is behind pauses the others as well",
+        "consumer.service._running:RunningHandler.hand_over",
+        "self._pause(partition)",
+        "[self._pause(each) for each in self.queues._partitions]",
+    ),
+    _Bug(
+        "a commit that is tried again says what it said before",
+        "consumer.committer:Committer._to_send",
+        "offsets = self._tracker.committable(job.left, again=job.again)",
+        "first = vars(self).setdefault(f'first-{job.number}', self._tracker.committable(job.left))\n"
+        "        offsets = {p: offset for p, offset in first.items() if p in job.left}",
+    ),
+    _Bug(
+        "a handler that lets a CancelledError out ends its queue in silence",
+        "consumer.service._handlers:Handler.run",
+        "return await self._after_failure(records, attempt, _handlers_own(error), threads, send)",
+        "await asyncio.get_running_loop().create_future()",
+    ),
+    _Bug(
+        "a record of a session that is over counts for another one",
+        "consumer.tracker:Tracker.session_of",
+        "session = self._by_id.get(record.session_id)\n"
+        "    if session is None or session.partition != record[:2]:",
+        "session = self._by_id.get(record.session_id) or next(iter(self._by_id.values()), None)\n"
+        "    if session is None:",
+    ),
+    _Bug(
+        "a commit for a topic that is gone is tried until time is up",
+        "consumer.committer:Committer._sort_answers",
+        "job.unknown_topic_tries -= 1",
+        "pass",
+    ),
+    _Bug(
+        "commits that are refused are tried again without a pause",
+        "consumer.committer:Committer._pause",
+        "self._retry_at = self._now() + self._backoff.delay_ms(self._failures)",
+        "pass",
+    ),
+    _Bug(
+        "who closes a second time does not wait for the first",
+        "consumer.closing:Closing.close",
+        "self._hurry(drain_timeout_ms)",
+        "return",
+    ),
+    _Bug(
+        "a close that is cancelled leaves all as it is",
+        "consumer.closing:Closing.close",
+        "await self._end_soon(self._work)",
+        "self._work = asyncio.get_running_loop().create_task(asyncio.sleep(0))",
+    ),
+    _Bug(
+        "fetching goes on whatever is buffered",
+        "consumer.fetcher:Fetcher._has_enough",
+        "return buffered >= self._settings.partition_max_bytes or (\n"
+        "        buffered > 0 and whole >= self._settings.prefetch_max_bytes\n"
+        "    )",
+        "return False",
+    ),
+    _Bug(
+        "records are delivered however many are not done",
+        "consumer.delivery:Delivery._window_full",
+        "full = lane.stay.undone >= self._max_undone",
+        "full = False",
+    ),
+    _Bug(
+        "a partition without a leader keeps the others from starting",
+        "consumer.offset_requests:_ask_once",
+        "by_node[leader_or_raise(cluster, partition)][partition] = what",
+        "pass",
+    ),
+    _Bug(
+        "exactly once does not hear that offsets were reset and logs cut",
+        "consumer.service._stored_offsets:StoredOffsets.see",
+        "self._other_log.add(partition)\n        case LogTruncated",
+        "pass\n        case LogTruncated",
+    ),
+    _Bug(
+        "a topic that was made anew is read on where the one before was",
+        "consumer.start_offsets:StartOffsets.made_anew",
+        'self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")',
+        "return",
+    ),
+    _Bug(
+        "after a cut reading goes on there, whatever is not done",
+        "consumer.start_offsets:StartOffsets._truncated",
+        "min(offset, session.committable)",
+        "offset",
+    ),
+    _Bug(
+        "a new leader begins a new session of what is given up",
+        "consumer.start_offsets:StartOffsets.moved",
+        "position.leaving",
+        "False",
+    ),
+    _Bug(
+        "nobody asks whether a new leader has cut the log",
+        "consumer.start_offsets:StartOffsets.validate",
+        "end is not None and end.offset < position.fetch_offset",
+        "False",
+    ),
+    _Bug(
+        "what is done is not committed when a partition is given up",
+        "consumer.handover:Handover._in_order",
+        "if self._settings.auto_commit:",
+        "if False:",
+    ),
+    _Bug(
+        "a release waits for one record, not for all",
+        "consumer.handover:Handover._wait_until_done",
+        "while undone :=",
+        "if undone :=",
+    ),
+    _Bug(
+        "an answer that is older than the position counts",
+        "consumer.fetcher:Fetcher._fetch_once",
+        "position.changed == changed",
+        "True",
+    ),
+    _Bug(
+        "a handler that fails has handled its records",
+        "consumer.service._handlers:Handler._after_failure",
+        "if delay_ms is not None:",
+        "return None\n    if delay_ms is not None:",
+    ),
+    _Bug(
+        "a dead letter is not written",
+        "consumer.service._deadletter:_explained",
+        "await sending",
+        "sending.close()",
+    ),
+    _Bug(
+        "who leaves does not tell the group",
+        "consumer.driver:Driver.leave",
+        "await self._request(effect)",
+        "pass",
+    ),
+    _Bug(
+        "the leader does not see that a topic has grown",
+        "consumer.membership:Membership.topics",
+        "if changed:",
+        "if False:",
+    ),
+    _Bug(
+        "a leader that keeps the assignment looks at the topics later",
+        "consumer.membership:Membership._join_answered",
+        "self._emit(NeedTopics(self._led.topics))",
+        "response.skip_assignment or self._emit(NeedTopics(self._led.topics))",
+    ),
+    _Bug(
+        "who may not read a topic for a while never reads it again",
+        "consumer.positions:Positions.in_phase",
+        "return [",
+        "return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at and not p.failures] or [",
+    ),
+    _Bug(
+        "a queue goes on behind a record that has failed",
+        "consumer.service._queues:QueueScheduler._after_turn",
+        "queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)",
+        "queue.taken = []\n        self._try_again(queue) if queue.waiting else self._end(queue)",
+    ),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(look_for(SERVICE_BUGS, " in services"))
