@@ -35,8 +35,8 @@ _RESTORE: Final = (
     "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
 )
 _LEFT_OUT: Final = (
-    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and of "
-    "the offsets topic it is left out. " + _RESTORE
+    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and "
+    "of the offsets topic it is left out. " + _RESTORE
 )
 _TORN: Final = (
     "The end of a write that a stop interrupted: the next start cuts it off; nothing that was acknowledged "
