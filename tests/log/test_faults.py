@@ -153,22 +153,25 @@ def test_an_opening_that_fails_can_be_tried_again(tmp_path: Path) -> None:
     assert 5 < number < MANY - 1
 
 
-def test_retention_that_fails_leaves_the_rest_readable(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [[(3, 3)], []], ids=["all but the last one", "all"])
+def test_retention_that_fails_leaves_the_rest_readable(tmp_path: Path, left: list[tuple[int, int]]) -> None:
+    start = 4 - len(left)
     config = LogConfig(segment_bytes=len(batch()), retention_ms=0)
     for number in range(1, MANY):
         fs = FaultyFiles()
         log = open_log(tmp_path / str(number), config, fs=fs)
-        for _ in range(4):
+        for _ in range(3):
             log.append(batch(timestamp_ms=NOW_MS - 10), now_ms=NOW_MS)
+        log.append(batch(timestamp_ms=NOW_MS if left else NOW_MS - 10), now_ms=NOW_MS)
         fs.arm(number)
         code = code_of(partial(log.apply_retention, NOW_MS))
         assert code is (ErrorCode.KAFKA_STORAGE_ERROR if fs.failed else None)
         fs.heal()
         log.apply_retention(NOW_MS)
-        assert (log.log_start_offset, offsets_of(all_records(log))) == (3, [(3, 3)])
+        assert (log.log_start_offset, offsets_of(all_records(log))) == (start, left)
         log.close()
         again = open_log(tmp_path / str(number), config, clean=False, fs=fs)
-        assert (again.log_start_offset, offsets_of(all_records(again))) == (3, [(3, 3)])
+        assert (again.log_start_offset, offsets_of(all_records(again))) == (start, left)
         if not fs.failed:
             break
     assert 5 < number < MANY - 1
