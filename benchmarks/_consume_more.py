@@ -195,3 +195,26 @@ async def kohort_window(job: Job) -> Figures:
     finally:
         writing.kill()
         writing.wait()
+
+
+# a record that hangs: what the consumer keeps of all that is done behind it, and what a commit then takes
+
+
+def kohort_hung(job: Job) -> Figures:
+    """Without a broker: what is looked at is what is delivered and done."""
+    from kohort.consumer import AsyncGroupConsumer, Record
+    from kohort.protocol import TopicPartition
+
+    partition = TopicPartition(job["topic"], 0)
+    tracker = AsyncGroupConsumer(job["topic"], **kohort_settings(job)).parts.tracker
+    session = tracker.begin(partition, 0)
+    session.delivered(0)
+    before = _resident_mib()
+    for first in range(1, job["records"], _WARM):
+        session.delivered_all(range(first, first + _WARM))
+        for offset in range(first, first + _WARM):
+            tracker.done(Record(*partition, offset, 0, None, None, session_id=session.session_id))
+    grown = _resident_mib() - before
+    began = time.perf_counter()
+    assert tracker.committable()[partition].offset == 0
+    return {"hung_mib": grown, "commit_ms": (time.perf_counter() - began) * 1000}

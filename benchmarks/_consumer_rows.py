@@ -22,6 +22,8 @@ PARALLEL = {20: 2.24 / 22.2, 100: 2.18 / 22.2, 1_000: 2.06 / 22.2}
 KEYS = tuple(PARALLEL)
 #: What a consumer may hold of what it has fetched, by default.
 PREFETCH_MIB = 64.0
+#: What a set of 5,000,000 offsets took, and a commit that walked it, when the consumer kept one.
+AS_A_SET = {"hung_mib": 281.0, "commit_ms": 2_010.0}
 _TIMEOUT_S = 180
 #: Rows that read what is written meanwhile: a topic for each measurement, of so many partitions.
 _OF_ITS_OWN = {"latency": 1, "rebalance": MOVING_PARTITIONS, "memory_window": 2}
@@ -43,6 +45,8 @@ class Effort:
     handled: int = 20_000
     #: Through handlers that take 0 to 5 ms.
     worked: int = 10_000
+    #: Done behind a record that hangs.
+    behind: int = 5_000_000
     #: What a consumer is left alone for before its memory is read.
     rest_s: float = 5.0
 
@@ -100,6 +104,23 @@ def _reading(codec: str) -> tuple[Row, ...]:
             topic=topic,
         )
         for name, title, others, ours, goal in rows
+    )
+
+
+def _hung(name: str, figure: str, unit: str, what: str) -> Row:
+    return Row(
+        name,
+        f"one record hangs, all behind it are done, {what}",
+        unit,
+        {"kohort": "_consume_more.kohort_hung"},
+        {figure: f" (as a set of offsets: {AS_A_SET[figure]:,.0f})"},
+        0.01,
+        more_is_better=False,
+        topic="none",
+        digits=2,
+        records="behind",
+        published={figure: AS_A_SET[figure]},
+        rounds=1,
     )
 
 
@@ -187,6 +208,8 @@ ROWS: tuple[Row, ...] = (
         published={"mib": PREFETCH_MIB},
         rounds=1,
     ),
+    _hung("hung_memory", "hung_mib", "MiB", "memory"),
+    _hung("hung_commit", "commit_ms", "ms", "time of a commit"),
 )
 
 

@@ -1,6 +1,7 @@
 """Fetched data as Arrow batches for the user, without an object per record. Needs numpy and pyarrow.
 
-Each batch knows in its schema's metadata which partition session it is from and which offsets it covers, so that it, or what was made of it by slicing, filtering or choosing columns, can be marked done.
+Each batch knows in its schema's metadata which partition session it is from and which offsets it covers, so
+that it, or what was made of it by slicing, filtering or choosing columns, can be marked done.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .record import Record
 
 if TYPE_CHECKING:
     from .delivery import Chunk
-    from .tracker import PartitionSession
+    from .partition_session import PartitionSession
 
 _KEY = b"kohort"
 _OFFSET = arrow.SCHEMA.get_field_index("offset")

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import os
 import re
+import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
@@ -144,8 +145,10 @@ class GroupConsumer:
 
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, until the consumer is closed."""
-        # no step in Python between one record and the next
-        return chain.from_iterable(self._runs())
+        # no step in Python between one record and the next; what a run has given, when the loop takes it back
+        # meanwhile, is certain under a global interpreter lock alone
+        locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+        return chain.from_iterable(self._runs() if locked else self.batches())
 
     def _runs(self) -> Iterator[Run]:
         self._require_running()

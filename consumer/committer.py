@@ -21,18 +21,18 @@ from .errors import BrokerConnectionError, CommitFailedError, ConsumerClosedErro
 from .events import CommitFailed, CommitSucceeded, Event
 from .membership import Membership
 from .offset_requests import CommittedOffset, commit_once
+from .partition_session import PartitionSession
 from .refusals import Reaction, reaction
 from .signal import Signal
-from .tracker import PartitionSession, Tracker
+from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
 
-#: The offsets of those who are no members expire, if they are not committed again, after offsets.retention.minutes,
-#: which is 1 at least.
+#: Offsets of somebody who is no member expire offsets.retention.minutes after their commit: in 1 at least.
 REPEAT_MS = 30_000
 
-#: Topics may be new to the coordinator's broker. Only the user's own commits wait for that, and so many times:
-#: what is given up, and the end of a consumer, must not wait for a topic that was deleted.
+#: A topic may be too new for the coordinator to know. Only the user's own commits wait for that, for so
+#: many tries: what is given up, and the end of a consumer, must not wait for a topic that was deleted.
 UNKNOWN_TOPIC_TRIES = 4
 
 #: Not for the group but for one partition: trying again cannot help.
@@ -58,7 +58,7 @@ _GROUP_IN_USE = frozenset(
 
 
 class _Sent(NamedTuple):
-    """The newest commit of a partition: how many were asked for or sent before, and whether its offset was given."""
+    """A partition's newest commit: its number in the order of calls, and whether the user gave its offset."""
 
     number: int
     offset: int
@@ -283,7 +283,7 @@ class Committer:
         return offsets
 
     def _is_outdated(self, partition: TopicPartition, offset: CommittedOffset, number: int) -> bool:
-        """Whether a newer commit than this one has come before it, one that the user asked for or went further."""
+        """Whether a newer commit was first: one whose offset the user gave as well, or that went further."""
         newest = self._newest.get(partition)
         return (
             newest is not None and newest.number > number and (newest.given or newest.offset >= offset.offset)

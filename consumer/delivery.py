@@ -16,10 +16,11 @@ from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
 from .held import HeldBytes
+from .partition_session import PartitionSession
 from .positions import Position, Positions
 from .record import Record, RecordBatch, Rows
 from .run import Run
-from .tracker import PartitionSession, Tracker
+from .tracker import Tracker
 
 T = TypeVar("T")
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from ..protocol import TopicPartition
 from .assembly import Parts
 from .config import ConsumerConfig
 from .errors import ConfigError
 from .offset_requests import CommittedOffset
+from .partition_session import PartitionSession
 from .record import Record
-from .tracker import PartitionSession, Tracker
+from .tracker import Tracker
 
 
 class Marking(ABC):

@@ -29,8 +29,9 @@ class Record(_Fields):
     """One record. ``key`` and ``value`` are None for null; times are in milliseconds since 1970.
 
     ``generation`` is the group's generation when it was delivered (-1 outside a group). ``session_id``
-    is that of the partition's session with the consumer that delivered it: ``done`` is refused for a record of
-    an earlier one, or of another consumer. A record equals itself only: what is delivered again is another one.
+    is that of the partition's session with the consumer that delivered it: ``done`` is refused for a record
+    of an earlier session, or of another consumer. A record equals itself only: what is delivered again is
+    another one.
     """
 
     # a tuple underneath, since nothing else is made as quickly by the hundred thousand

@@ -155,7 +155,7 @@ class StartOffsets:
             else:
                 self._with.positions.valid(position)
             self.moved(position, goes_on=True)
-            # what is said to be done beyond the commit may be of the part that was cut, while the commit is not
+            # what is done beyond the commit may be of the part that was cut, while the commit is not
             self._with.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
 
     def _read_under(self, position: Position) -> int:
@@ -267,7 +267,7 @@ class StartOffsets:
 
 
 def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
-    """Without what is done beyond it, where no leader can say whether its log still is the one that was read."""
+    """Without what is done beyond it, where no leader can say whether its log is the one that was read."""
     if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
         return committed
     return replace(committed, metadata="")

@@ -13,9 +13,10 @@ from ...consumer.events import AssignorFailed
 from ...consumer.group_messages import MembershipSettings
 from ...consumer.membership import Membership
 from ...consumer.offset_requests import CommittedOffset
+from ...consumer.partition_session import PartitionSession
 from ...consumer.pool import Channel
 from ...consumer.record import Record
-from ...consumer.tracker import PartitionSession, Tracker
+from ...consumer.tracker import Tracker
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
 from ...statemachine import MemberState
 from . import _bodies
@@ -323,17 +324,8 @@ class Member:
 
     def _record(self, partition: TopicPartition, stay: PartitionSession, offset: int) -> Record:
         topic, number = partition
-        return Record(
-            topic,
-            number,
-            offset,
-            0,
-            None,
-            None,
-            (),
-            generation=self.membership.generation,
-            session_id=stay.session_id,
-        )
+        generation = self.membership.generation
+        return Record(topic, number, offset, 0, None, None, (), generation, stay.session_id)
 
     def _work(self, records: list[Record]) -> None:
         handled, tracker = self._world.consumers.handled, self.tracker

@@ -98,6 +98,9 @@ class Bench:
         self.membership.take_effects()
         self.settled.fire()
 
+    def begin(self, partition: TopicPartition, position: int) -> None:
+        self.tracker.begin(partition, position)
+
     def done(self, partition: TopicPartition, *offsets: int) -> None:
         stay = self.tracker.get(partition)
         assert stay is not None

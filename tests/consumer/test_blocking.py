@@ -46,6 +46,14 @@ def test_its_name_says_what_it_is() -> None:
     assert repr(_consumer()).startswith("GroupConsumer('billing', Unjoined")
 
 
+def test_without_a_global_interpreter_lock_records_come_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    records = [Record("orders", 0, offset, 0, None, None) for offset in range(5)]
+    consumer = _consumer()
+    monkeypatch.setattr(consumer, "batches", lambda: iter([records[:3], records[3:]]))
+    assert list(consumer) == records
+
+
 def test_no_record_marked_done_by_several_threads_at_once_is_forgotten(kohort_broker: RunningBroker) -> None:
     kohort_broker.create_topic("orders", 2)
     for partition in range(2):

@@ -296,15 +296,15 @@ BUGS = (
     ),
     Bug(
         "a member commits what is delivered, done or not",
-        "consumer.tracker:PartitionSession.to_commit",
+        "consumer.partition_session:PartitionSession.to_commit",
         "CommittedOffset(self.first,",
         "CommittedOffset(self.position,",
     ),
     Bug(
         "a member says that all behind a gap is done",
-        "consumer.tracker:PartitionSession._done",
+        "consumer.partition_session:PartitionSession._done",
         "yield bounds[at], bounds[at + 1]",
-        "yield self.first + 1, self.position",
+        "yield bounds[at], self.position; return",
     ),
 )
 
