@@ -111,14 +111,53 @@ def decode(
     CorruptBatchError, with the position of the batch, for bytes that are not what they claim to be, and for a
     batch that grows to more than ``max_batch_bytes`` when it is decompressed.
     """
-    run = _Run()
-    for header, payload in _wanted(memoryview(records), start, end, aborted, max_batch_bytes):
-        run.add(header, payload)
-        if run.records >= rows_per_batch or run.size >= RUN_BYTES:
-            yield from _sliced(_arrow(run, topic, partition, start, end, include_headers), rows_per_batch)
-            run = _Run()
-    if run.batches:
+    for run, _ in _runs(memoryview(records), start, end, aborted, rows_per_batch, max_batch_bytes):
         yield from _sliced(_arrow(run, topic, partition, start, end, include_headers), rows_per_batch)
+
+
+def decode_some(
+    records: memoryview,
+    *,
+    topic: str,
+    partition: int,
+    start: int,
+    aborted: Sequence[tuple[int, int]],
+    include_headers: bool,
+    rows_per_batch: int,
+    max_batch_bytes: int,
+) -> tuple[list[pa.RecordBatch], int]:
+    """As much as ``decode`` takes in one go, which is bounded in bytes; and how many bytes that were.
+
+    The rest is for the next call. What is before a flaw is given first, and CorruptBatchError raised then.
+    """
+    for run, size in _runs(records, start, None, aborted, rows_per_batch, max_batch_bytes):
+        made = _arrow(run, topic, partition, start, None, include_headers)
+        return list(_sliced(made, rows_per_batch)), size
+    return [], sum(header.size for _, header in _whole_batches(records))
+
+
+def _runs(
+    records: memoryview,
+    start: int,
+    end: int | None,
+    aborted: Sequence[tuple[int, int]],
+    rows: int,
+    max_batch_bytes: int,
+) -> Iterator[tuple[_Run, int]]:
+    """Batches to be decoded in one go, and where in ``records`` they end."""
+    run, behind = _Run(), 0
+    try:
+        for header, payload, behind in _wanted(records, start, end, aborted, max_batch_bytes):
+            run.add(header, payload)
+            if run.records >= rows or run.size >= RUN_BYTES:
+                yield run, behind
+                run = _Run()
+    except CorruptBatchError:
+        if run.batches:
+            yield run, behind
+        raise
+    if run.batches:
+        yield run, behind
 
 
 def next_offset(records: bytes | bytearray | memoryview, otherwise: int) -> int:
@@ -146,8 +185,8 @@ def _wanted(
     end: int | None,
     aborted: Sequence[tuple[int, int]],
     max_batch_bytes: int,
-) -> Iterator[tuple[BatchHeader, bytes | memoryview]]:
-    """Header and decompressed records of each batch that may hold a row of the range."""
+) -> Iterator[tuple[BatchHeader, bytes | memoryview, int]]:
+    """Header, decompressed records and end of each batch that may hold a row of the range."""
     transactions = _Aborted(aborted)
     for position, header in _whole_batches(records):
         if end is not None and header.base_offset >= end:
@@ -162,7 +201,7 @@ def _wanted(
             plain = decompress(header.codec, payload, max_batch_bytes)
         except CorruptBatchError as error:
             raise CorruptBatchError(str(error).removesuffix(" (at byte 0)"), position) from error
-        yield header, plain
+        yield header, plain, position + header.size
 
 
 class _Aborted:

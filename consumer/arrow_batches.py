@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..protocol import CorruptBatchError
 from . import arrow
 from .decode import ChunkReader
 from .record import Record
@@ -80,30 +79,17 @@ def _deliver(session: PartitionSession, offsets: npt.NDArray[np.int64]) -> None:
 
 def _decoded(reader: ChunkReader, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
     """The next records; up to what cannot be read, if that does not come first."""
-    part = reader.part()
-
-    def decoded(part: memoryview) -> list[pa.RecordBatch]:
-        return list(
-            arrow.decode(
-                part,
-                topic=reader.partition.topic,
-                partition=reader.partition.partition,
-                start=reader.next_offset,
-                aborted=reader.transactions,
-                include_headers=include_headers,
-                rows_per_batch=rows,
-                max_batch_bytes=reader.max_batch_bytes,
-            )
-        )
-
-    try:
-        made = decoded(part)
-    except CorruptBatchError as error:
-        if not error.position:
-            raise
-        part = part[: error.position]
-        made = decoded(part)
-    reader.pass_over(len(part))
+    made, size = arrow.decode_some(
+        reader.rest,
+        topic=reader.partition.topic,
+        partition=reader.partition.partition,
+        start=reader.next_offset,
+        aborted=reader.transactions,
+        include_headers=include_headers,
+        rows_per_batch=rows,
+        max_batch_bytes=reader.max_batch_bytes,
+    )
+    reader.pass_over(size)
     return made
 
 

@@ -34,6 +34,9 @@ T = TypeVar("T")
 #: Records that were marked done reach the consumer's thread so much later at most.
 DONE_AFTER_S = 0.005
 
+#: What other threads wait for has so long to end when the consumer has been closed.
+_LAST_WORDS_S = 0.1
+
 
 class GroupConsumer:
     """``with GroupConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``, then
@@ -72,7 +75,7 @@ class GroupConsumer:
         self._scheduled = False
         #: What threads wait for; nothing of it is answered once the loop is over.
         self._asked: set[Future[Any]] = set()
-        self._over = False
+        self._ending = self._over = False
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -109,7 +112,7 @@ class GroupConsumer:
         if thread is None or self._loop.is_closed() or os.getpid() != self._process:
             return  # what a forked child has belongs to its parent
         work = self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms, hurry=hurry)
-        if in_callback.get() or threading.current_thread() is thread:
+        if in_callback() or threading.current_thread() is thread:
             # what closing waits for cannot wait for closing
             self._submit(work)
             return
@@ -127,8 +130,17 @@ class GroupConsumer:
         self._thread.join()
 
     async def _end_loop(self) -> None:
+        if self._ending:
+            return
+        self._ending = True
         try:
             await self._consumer.close_by(None, 0, 0)
+            # what threads wait for ends by itself now, but for a start that waits for its next attempt
+            if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                _, left = await asyncio.wait(others, timeout=_LAST_WORDS_S)
+                for task in left:
+                    task.cancel()
+                await asyncio.gather(*left, return_exceptions=True)
         finally:
             self._loop.stop()
 

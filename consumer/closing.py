@@ -68,7 +68,7 @@ class Closing:
             self._work = asyncio.create_task(self._close(caller, timeout_ms), name="kohort closing")
         elif hurry:
             self._hurry(drain_timeout_ms)
-        if in_callback.get():
+        if in_callback():
             return
         try:
             await asyncio.wait({self._work})

@@ -19,7 +19,6 @@ from ..protocol import (
     BATCH_OVERHEAD,
     MAX_DECOMPRESSED_BYTES,
     BatchHeader,
-    Codec,
     CorruptBatchError,
     TopicPartition,
     decompress,
@@ -37,10 +36,6 @@ COLUMNS_FROM = 64
 #: costs little.
 RUN_RECORDS = 4_000
 RUN_BYTES = 4 * 1024 * 1024
-
-#: Bytes of batches that are given to others at once, and how many a compressed one counts for.
-_PART_BYTES = 4 * 1024 * 1024
-_COMPRESSED_COUNTS = 32
 
 _ATTRIBUTES_AT = 21
 _CODEC_MASK = 0x07
@@ -122,35 +117,21 @@ class ChunkReader:
         self._data = memoryview(bytes(self._data[self._position :]))
         self._position = 0
 
-    def part(self) -> memoryview:
-        """The bytes of the next whole batches, not so many that they might grow to very much.
-
-        Call ``pass_over`` with as many of them as were read. Raises the CorruptBatchError of what comes next,
-        if that is no batch.
-        """
-        position, size = self._position, 0
-        while len(self._data) - position >= BATCH_OVERHEAD:
-            try:
-                header = parse_batch_header(self._data, position)
-            except CorruptBatchError:
-                break
-            if position + header.size > len(self._data) or (size and size + header.size > _PART_BYTES):
-                break
-            position += header.size
-            size += header.size if header.codec == Codec.NONE else header.size * _COMPRESSED_COUNTS
-        if position == self._position:
-            if self._damage is not None:
-                raise self._damage
-            position = len(self._data)
-        return self._data[self._position : position]
+    @property
+    def rest(self) -> memoryview:
+        """The bytes not read yet, for somebody else to read; call ``pass_over`` then."""
+        return self._data[self._position :]
 
     def pass_over(self, size: int) -> None:
-        """So many bytes of ``part`` were read by somebody else; whole batches."""
-        end = self._position + size
-        while end - self._position >= BATCH_OVERHEAD:
+        """So many bytes of ``rest``, whole batches, were read by somebody else; none: there was no whole one.
+
+        Then the rest is passed as well, or the CorruptBatchError raised that is known of it.
+        """
+        end = self._position + size if size else len(self._data)
+        if not size and self._damage is not None:
+            raise self._damage
+        while self._position < end and size:
             header = parse_batch_header(self._data, self._position)
-            if self._position + header.size > end:
-                break
             self._begin_aborts(header.last_offset)
             if header.control and self._aborting:
                 self._end_abort(self._found(header))
@@ -275,7 +256,8 @@ class ChunkReader:
     def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
         """The readers trip over bytes in their own ways: all of them mean the same."""
         return CorruptBatchError(
-            f"records of {self.partition} from offset {header.base_offset} cannot be read: {error!r}",
+            f"records of {self.partition.topic}-{self.partition.partition} from offset "
+            f"{header.base_offset} cannot be read: {error}",
             position,
         )
 

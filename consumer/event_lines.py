@@ -75,7 +75,7 @@ def _(event: events.RebalanceRetried) -> Line:
 @line_of.register
 def _(event: events.PartitionsRevoked) -> Line:
     undone = sum(event.undone.values())
-    rest = f"; {undone} records were not done and will be handled by others" if undone else ""
+    rest = f"; {undone} records were not done and will be delivered again" if undone else ""
     return logging.INFO, f"gave up {_names(event.partitions)}{rest}"
 
 

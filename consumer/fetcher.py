@@ -292,7 +292,9 @@ class Fetcher:
         self._with.delivery.put(reader)
 
     def _partition_error(self, position: Position, fetched: FetchedPartition) -> None:
-        error = KafkaError(fetched.error_code, f"fetching {position.partition}")
+        error = KafkaError(
+            fetched.error_code, f"fetching {position.partition.topic}-{position.partition.partition}"
+        )
         from_follower = position.read_replica >= 0
         position.read_replica = -1
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and from_follower:

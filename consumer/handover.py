@@ -62,8 +62,22 @@ class HandoverSettings:
     auto_commit: bool
 
 
-#: Set in callbacks, and in the threads and tasks that they start: who closes there is waited for by closing.
-in_callback: ContextVar[bool] = ContextVar("in_callback", default=False)
+@dataclass(slots=True, eq=False)
+class _Call:
+    """Of a callback; ``waited_for`` until it has come back, or is given up."""
+
+    waited_for: bool = True
+
+
+#: Seen by callbacks, and by the threads and tasks that they start.
+_call: ContextVar[_Call | None] = ContextVar("callback", default=None)
+
+
+def in_callback() -> bool:
+    """Whether some handover waits for the caller: who closes there cannot wait for closing."""
+    call = _call.get()
+    return call is not None and call.waited_for
+
 
 #: A commit has at least this share of ``step_ms``, however much of it the rest of a release took.
 _COMMIT_SHARE = 0.1
@@ -297,7 +311,8 @@ class Handover:
     ) -> None:
         if callback is None:
             return
-        inside = in_callback.set(True)
+        call = _Call()
+        before = _call.set(call)
         try:
             async with asyncio.timeout(self._settings.step_ms / 1000):
                 result = callback(partitions)
@@ -315,7 +330,8 @@ class Handover:
         except Exception as error:
             self._report(CallbackFailed(name, error))
         finally:
-            in_callback.reset(inside)
+            call.waited_for = False
+            _call.reset(before)
 
 
 async def _after(before: Iterable[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:

@@ -84,7 +84,7 @@ async def _committed_once(
             partition = TopicPartition(topic.name, p.partition_index)
             if p.error_code:
                 refused[partition] = KafkaError(
-                    p.error_code, f"reading the offset of {partition} in group {group!r}"
+                    p.error_code, f"reading the offset of {_name(partition)} in group {group!r}"
                 )
             elif p.committed_offset >= 0:
                 found[partition] = CommittedOffset(
@@ -119,7 +119,7 @@ async def commit(
         answers = await commit_once(cluster, group, offsets, generation, member_id, instance_id)
         for partition, code in answers.items():
             if code:
-                raise KafkaError(code, f"committing {partition} in group {group!r}")
+                raise KafkaError(code, f"committing {_name(partition)} in group {group!r}")
 
     if offsets:
         await cluster.at_coordinator(group, attempt)
@@ -243,9 +243,11 @@ async def _ask_once(
         for partition in part:
             row = answer.get(partition)
             if row is None:
-                errors[partition] = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {partition}")
+                errors[partition] = KafkaError(
+                    ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {_name(partition)}"
+                )
             elif row.error_code:
-                errors[partition] = KafkaError(row.error_code, f"{doing} {partition}")
+                errors[partition] = KafkaError(row.error_code, f"{doing} {_name(partition)}")
             else:
                 found[partition] = row
     return errors
@@ -288,7 +290,7 @@ def leader_or_raise(cluster: Cluster, partition: TopicPartition) -> int:
         and partition.partition not in topic.partitions
     ):
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    raise KafkaError(code or ErrorCode.LEADER_NOT_AVAILABLE, f"no leader of {partition}")
+    raise KafkaError(code or ErrorCode.LEADER_NOT_AVAILABLE, f"no leader of {_name(partition)}")
 
 
 async def _list_offsets_of(
@@ -314,6 +316,10 @@ async def _list_offsets_of(
         for topic in response.topics
         for row in topic.partitions
     }
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"{partition.topic}-{partition.partition}"
 
 
 def _numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

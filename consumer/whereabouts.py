@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
@@ -81,24 +82,27 @@ class LoopWatch:
 
     async def run(self) -> None:
         """Until cancelled."""
-        clock = asyncio.get_running_loop().time
-        self._last = clock()
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        self._last = time.monotonic()
         watcher = threading.Thread(
-            target=self._look, args=(threading.get_ident(), clock), name="kohort loop watch", daemon=True
+            target=self._look, args=(threading.get_ident(),), name="kohort loop watch", daemon=True
         )
         watcher.start()
         try:
             while True:
                 await asyncio.sleep(self._beat_s)
-                late = clock() - self._last - self._beat_s
-                self._last = clock()
+                late = loop.time() - last - self._beat_s
+                last = loop.time()
+                # another clock for the thread: that of a loop may stand still while the loop is held up
+                self._last = time.monotonic()
                 if late > self._late_s:
                     self._blocked(late * 1000, self._seen)
                 self._seen = ""
         finally:
             self._ended.set()
 
-    def _look(self, loop_thread: int, clock: Callable[[], float]) -> None:
+    def _look(self, loop_thread: int) -> None:
         while not self._ended.wait(self._beat_s):
-            if not self._seen and clock() - self._last > self._late_s:
+            if not self._seen and time.monotonic() - self._last > self._late_s:
                 self._seen = of_thread(loop_thread)

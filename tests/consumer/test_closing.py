@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -146,6 +147,31 @@ async def test_a_callback_that_closes_is_not_waited_for_by_what_it_waits_for(bro
     assert broker.members(GROUP) == {}
 
 
+async def test_a_task_that_a_callback_left_behind_waits_for_closing_as_others_do(
+    broker: RunningBroker,
+) -> None:
+    hang, closings = Hang(), []
+
+    async def assigned(_: object) -> None:
+        closings.append(asyncio.create_task(close_later()))
+
+    async def close_later() -> None:
+        await reads.wait()
+        await one.close()
+
+    reads = asyncio.Event()
+    one = consumer(broker, on_partitions_assigned=assigned, on_partitions_revoked=hang)
+    await one.start()
+    await read(one, 2)
+    reads.set()
+    await hang.began.wait()
+    await asyncio.sleep(0.02)
+    assert not closings[0].done()
+    hang.go_on.set()
+    await asyncio.wait_for(closings[0], 30)
+    assert broker.members(GROUP) == {}
+
+
 async def test_a_consumer_that_is_closed_while_it_starts_does_not_go_on_starting() -> None:
     one = AsyncGroupConsumer("orders", bootstrap="127.0.0.1:1", group=GROUP)
     starting = asyncio.create_task(one.start())
@@ -189,6 +215,24 @@ def test_a_signals_handler_may_close_while_close_runs(broker: RunningBroker) -> 
     assert broker.members(GROUP) == {}
     with pytest.raises(ConsumerClosedError, match="has been closed"):
         one.getmany()
+
+
+def test_a_signals_handler_may_close_while_start_looks_for_a_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one = GroupConsumer("orders", bootstrap="127.0.0.1:1", group=GROUP)
+    before = signal.signal(signal.SIGUSR1, lambda *_: one.close())
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR1))
+    timer.start()
+    try:
+        with pytest.raises((BrokerConnectionError, ConsumerClosedError)):
+            one.start()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        timer.join()
+    gc.collect()
+    assert "Task was destroyed" not in caplog.text
+    assert not [thread for thread in threading.enumerate() if thread.name == f"kohort {GROUP}"]
 
 
 def test_two_threads_may_close_at_once_while_a_third_reads(broker: RunningBroker) -> None:

@@ -104,7 +104,7 @@ async def test_a_cluster_that_stops_believing_this_client_is_an_error_of_every_c
     kohort_broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kohort_broker.create_topic("orders", 1)
-    async with consumer(kohort_broker.bootstrap, "orders") as one:
+    async with consumer(kohort_broker.bootstrap, "orders", metadata_max_age_ms=300_000) as one:
         await until(lambda: bool(one.assignment()), timeout_s=20)
 
         async def refuse(address: Address, **_: Any) -> Any:

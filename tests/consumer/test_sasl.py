@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,8 +157,8 @@ async def test_a_connection_is_replaced_before_its_authentication_ends_and_close
         async with _cluster(broker, Sasl("PLAIN", "me", "secret")) as cluster:
             await cluster.metadata([])
             assert broker.connections == 1
-            later = SimpleNamespace(monotonic=lambda: time.monotonic() + 270)
-            monkeypatch.setattr("kohort.consumer.connection.time", later)
+            loop = asyncio.get_running_loop()
+            monkeypatch.setattr(loop, "time", lambda: time.monotonic() + 270)
             await asyncio.gather(*(cluster.metadata([]) for _ in range(3)))
             assert broker.connections == 2
             assert "1 open" in repr(cluster)
