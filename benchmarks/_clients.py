@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from pathlib import Path
 from typing import Any
 
 Job = dict[str, Any]
@@ -56,8 +58,10 @@ def kohort_settings(job: Job) -> dict[str, Any]:
     return {"bootstrap": job["bootstrap"], "group": _group(job), "auto_offset_reset": "earliest"}
 
 
-def produce(bootstrap: str, topic: str, records: int, codec: str, partitions: int, keys: int = 0) -> None:
-    """So many records of 100 bytes, in batches of up to 1 MB; with keys by turns where there are any."""
+def produce(
+    bootstrap: str, topic: str, records: int, codec: str, partitions: int, keys: int = 0, times: int = 1
+) -> None:
+    """So many records of 100 bytes ``times`` so many, in batches of up to 1 MB; with keys by turns if any."""
     from confluent_kafka import Producer
 
     producer = Producer(
@@ -72,8 +76,12 @@ def produce(bootstrap: str, topic: str, records: int, codec: str, partitions: in
     for number in range(records):
         value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6 + b"%04d" % (number % 10_000)
         key = b"key-%d" % (number % keys) if keys else None
-        producer.produce(topic, value, key, partition=number % partitions)
-        if number % 10_000 == 0:
-            producer.poll(0)
+        producer.produce(topic, value * times, key, partition=number % partitions)
+        if number * times % 10_000 == 0:
+            producer.flush() if times > 1 else producer.poll(0)
     if left := producer.flush(60):
         raise RuntimeError(f"{left} records could not be written")
+
+
+def resident_mib() -> float:
+    return int(re.findall(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) / 1024

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import struct
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from ._clients import aiokafka_consumer, confluent_consumer, kohort_settings
+from ._clients import aiokafka_consumer, confluent_consumer, kohort_settings, resident_mib
 from ._load import percentile
 from ._rows import Figures
 
@@ -103,20 +101,16 @@ async def kohort_latency(job: Job) -> Figures:
 # memory: a consumer that was given 100 partitions and takes nothing more
 
 
-def _resident_mib() -> float:
-    return int(re.findall(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())[0]) / 1024
-
-
 def confluent_memory(job: Job) -> Figures:
     import confluent_kafka  # noqa: F401 - what the library itself takes is not what is asked
 
-    before = _resident_mib()
+    before = resident_mib()
     # its default of what may wait: 64 MiB
     consumer = confluent_consumer(job)
     while consumer.poll(1.0) is None:
         pass
     time.sleep(job["rest_s"])
-    grown = _resident_mib() - before
+    grown = resident_mib() - before
     consumer.close()
     return {"mib": grown}
 
@@ -127,11 +121,11 @@ async def kohort_memory(job: Job) -> Figures:
 
     prepare()  # as above
     consumer = AsyncGroupConsumer(job["topic"], **kohort_settings(job))
-    before = _resident_mib()
+    before = resident_mib()
     async with consumer:
         await anext(consumer)
         await asyncio.sleep(job["rest_s"])
-        return {"mib": _resident_mib() - before}
+        return {"mib": resident_mib() - before}
 
 
 # memory: a partition whose window is full waits, while another one of the same answers is busy
@@ -187,11 +181,11 @@ async def kohort_window(job: Job) -> Figures:
                     else:
                         waiting += 1
                 if waiting == _WINDOW and not before:
-                    before, ends = _resident_mib(), now + _WATCHED * job["rest_s"]
+                    before, ends = resident_mib(), now + _WATCHED * job["rest_s"]
                     busy = 0
             if not busy:
                 raise RuntimeError("the busy partition was not read")
-            return {"mib": max(0.01, _resident_mib() - before)}
+            return {"mib": max(0.01, resident_mib() - before)}
     finally:
         writing.kill()
         writing.wait()
@@ -209,12 +203,12 @@ def kohort_hung(job: Job) -> Figures:
     tracker = AsyncGroupConsumer(job["topic"], **kohort_settings(job)).parts.tracker
     session = tracker.begin(partition, 0)
     session.delivered(0)
-    before = _resident_mib()
+    before = resident_mib()
     for first in range(1, job["records"], _WARM):
         session.delivered_all(range(first, first + _WARM))
         for offset in range(first, first + _WARM):
             tracker.done(Record(*partition, offset, 0, None, None, session_id=session.session_id))
-    grown = _resident_mib() - before
+    grown = resident_mib() - before
     began = time.perf_counter()
     assert tracker.committable()[partition].offset == 0
     return {"hung_mib": grown, "commit_ms": (time.perf_counter() - began) * 1000}

@@ -9,7 +9,7 @@ from typing import Any
 
 from kohort.consumer import ConsumerService, Record
 
-from ._clients import kohort_settings
+from ._clients import kohort_settings, resident_mib
 from ._consumer_rows import KEYS
 from ._rows import Figures
 
@@ -83,6 +83,29 @@ async def kohort_work_by_key(job: Job) -> Figures:
         took[lanes, topic] = tally.took
     serial, *by_key = took.values()
     return {"serial_s": serial, **{f"of_{keys}": s / serial for keys, s in zip(KEYS, by_key, strict=True)}}
+
+
+async def kohort_service_memory(job: Job) -> Figures:
+    """What the process grew by at most, with all that it takes before its handlers have done anything."""
+    service = ConsumerService(**kohort_settings(job), drain_timeout_ms=0)
+    begun = asyncio.Event()
+
+    async def handle(_: Record) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    service.handler(job["topic"], lanes="none", concurrency=CONCURRENCY)(handle)
+    before = most = resident_mib()
+    running = asyncio.create_task(service.serve())
+    await asyncio.wait_for(begun.wait(), _TIMEOUT_S)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + job["rest_s"]
+    while loop.time() < until:
+        await asyncio.sleep(0.02)
+        most = max(most, resident_mib())
+    service.stop()
+    await running
+    return {"mib": most - before}
 
 
 async def _serve(job: Job, handle: Any, tally: _Tally, lanes: Any) -> None:

@@ -25,6 +25,9 @@ PREFETCH_MIB = 64.0
 #: What a set of 5,000,000 offsets took, and a commit that walked it, when the consumer kept one.
 AS_A_SET = {"hung_mib": 281.0, "commit_ms": 2_010.0}
 _TIMEOUT_S = 180
+#: Records of half a megabyte before a service, in so many partitions, and what it may take for them: its two
+#: limits are 64 MiB each, and a Fetch answer or two are under way.
+LARGE_PARTITIONS, LARGE_TIMES, LARGE_MIB = 4, 5_000, 256.0
 #: Rows that read what is written meanwhile: a topic for each measurement, of so many partitions.
 _OF_ITS_OWN = {"latency": 1, "rebalance": MOVING_PARTITIONS, "memory_window": 2}
 
@@ -47,6 +50,8 @@ class Effort:
     worked: int = 10_000
     #: Done behind a record that hangs.
     behind: int = 5_000_000
+    #: Of 500,000 bytes, before a service whose handlers hang.
+    large: int = 1_000
     #: What a consumer is left alone for before its memory is read.
     rest_s: float = 5.0
 
@@ -210,6 +215,19 @@ ROWS: tuple[Row, ...] = (
     ),
     _hung("hung_memory", "hung_mib", "MiB", "memory"),
     _hung("hung_commit", "commit_ms", "ms", "time of a commit"),
+    Row(
+        "service_memory",
+        f"memory of a ConsumerService whose handlers hang, 1,000 records of 0.5 MB (bound: {LARGE_MIB:.0f})",
+        "MiB",
+        {"kohort": "_consume_service.kohort_service_memory"},
+        {"mib": ""},
+        1.0,
+        more_is_better=False,
+        topic="large",
+        digits=1,
+        records="large",
+        published={"mib": LARGE_MIB},
+    ),
 )
 
 
@@ -219,11 +237,12 @@ def prepare(bootstrap: str, effort: Effort, rows: Iterable[Row]) -> None:
     kept = {f"read-{codec}": READ_PARTITIONS for codec in ("none", "lz4")}
     kept |= {"many": MANY_PARTITIONS, "keyed": READ_PARTITIONS}
     topics = {name: partitions for name, partitions in kept.items() if name in wanted}
+    large = {"large": LARGE_PARTITIONS} if "large" in wanted else {}
     by_key = {f"keys-{keys}": keys for keys in KEYS} if "keys" in wanted else {}
 
     async def create() -> None:
         async with Cluster(bootstrap) as cluster:
-            await cluster.create_topics(topics | dict.fromkeys(by_key, 1))
+            await cluster.create_topics(topics | large | dict.fromkeys(by_key, 1))
 
     asyncio.run(create())
     records = {"many": effort.waiting, "keyed": effort.handled}
@@ -231,6 +250,8 @@ def prepare(bootstrap: str, effort: Effort, rows: Iterable[Row]) -> None:
         codec = "lz4" if topic == "read-lz4" else "none"
         keys = 1_000 if topic == "keyed" else 0
         produce(bootstrap, topic, records.get(topic, effort.records), codec, partitions, keys)
+    if "large" in wanted:
+        produce(bootstrap, "large", effort.large, "none", LARGE_PARTITIONS, times=LARGE_TIMES)
     for topic, keys in by_key.items():
         produce(bootstrap, topic, effort.worked, "none", 1, keys)
 

@@ -42,10 +42,10 @@ class Reset:
 class Position:
     """One partition. ``fetch_offset`` is the next to ask the broker for, ahead of what is delivered.
 
-    ``held``: being given up (``leaving``), or not announced to the user yet. ``changed`` counts the times it
-    was set elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is fetched
-    from now on. ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the leader's
-    when the log was last known to be the same; ``unasked``: for the number of its epoch alone.
+    ``held``: being given up (``leaving``), or not announced to the user yet. ``changed`` counts the times
+    it was set elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is
+    fetched from now on. ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch``
+    the leader's when the log was last known to be the same; ``unasked``: for the number of its epoch alone.
     """
 
     partition: TopicPartition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
 import socket
@@ -185,3 +186,14 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
 def test_nothing_heavy_is_loaded_before_a_command_runs() -> None:
     code = "import sys, kohort.cli; sys.exit('asyncio' in sys.modules or 'kohort.broker' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_metrics_port_without_prometheus_client_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "prometheus_client" else find(name)
+    )
+    assert main(["broker", "--port", "0", "--metrics-port", "0"]) == 2
+    assert "pip install 'kohort[service]'" in capsys.readouterr().err

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import traceback
-
 #: Most characters of an error in a log line.
 SHORT = 500
 
 
 def short(error: BaseException) -> str:
     """Class and message, on one line."""
-    text = " ".join("".join(traceback.format_exception_only(error)).split())
+    said = " ".join(message(error).split())
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return text if len(text) <= SHORT else f"{text[:SHORT]} ..."
 
 

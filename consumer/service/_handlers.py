@@ -6,22 +6,21 @@ import asyncio
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..errors import ConfigError, ConsumerError
+from ..errors import ConsumerError
 from ..record import Record
-from ._dependencies import SignatureError, Wanted, wanted
+from ._dependencies import SignatureError, Wanted
 from ._error_text import short
 from ._queues import ONE_BY_ONE, Outcome
 from ._repeated_log import RepeatedLog
-from ._retry import ONCE, Retry
+from ._retry import Retry
 
 if TYPE_CHECKING:
     from ._exactly_once import Once
-    from ._sinks import Sink
     from ._threads import DaemonThreads
     from ._tracing import Tracing
 
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 #: partition at a time; "none": no order at all.
 Lanes = Literal["partition", "key", "none"]
 HandlerFunction = Callable[..., Any]
-
-#: Limits on handlers, with the reason for each.
-MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
-MAX_BATCH = 1_000_000  # all of it is in memory, and done or failed as one
 
 #: Values of a batch are validated on the event loop for so long at a stretch.
 STRETCH_S = 0.005
@@ -131,7 +126,11 @@ class Handler:
         Raises HandlerFailedError when there is no try left and no dead-letter topic, and DeadLetterError.
         """
         try:
-            await self._call(records, attempt, threads)
+            if self.tracing is None:
+                await self._called(records, threads)
+            else:
+                with self.tracing.span(self.name, records, attempt):
+                    await self._called(records, threads)
         except Exception as error:
             return await self._after_failure(records, attempt, error, threads, send)
         except BaseException as error:
@@ -139,31 +138,32 @@ class Handler:
         self.counters.handled += len(records)
         return None
 
-    async def _call(self, records: list[Record], attempt: int, threads: DaemonThreads | None) -> None:
-        if self.tracing is None:
-            await self._called(records, threads)
-            return
-        with self.tracing.span(self.name, records, attempt):
-            await self._called(records, threads)
-
-    async def _called(self, records: list[Record], threads: DaemonThreads | None) -> None:
+    def _called(self, records: list[Record], threads: DaemonThreads | None) -> Awaitable[Any]:
+        """What is to be awaited: for an async function itself, since a step between costs every record."""
         if self.is_async:
             if self.takes_batches and self.validate is not None:
-                await self.function(await self._validated_in_turns(records), records, **self.values)
-            else:
-                await self.function(*self._arguments(records), **self.values)
-            return
+                return self._with_models(records)
+            called: Awaitable[Any] = self.function(*self._arguments(records), **self.values)
+            return called
         assert threads is not None, "plain functions have threads"
         if self.once is not None:
-            await threads.call(functools.partial(self.once.run, records, self._in_transaction))
-        else:
-            await threads.call(functools.partial(self._in_thread, records))
+            return threads.call(functools.partial(self.once.run, records, self._in_transaction))
+        return threads.call(functools.partial(self._in_thread, records))
 
-    def _in_thread(self, records: list[Record]) -> None:
-        self.function(*self._arguments(records), **self.values)
+    async def _with_models(self, records: list[Record]) -> None:
+        await self.function(await self._validated_in_turns(records), records, **self.values)
+
+    def _in_thread(self, records: list[Record], **connection: Any) -> None:
+        result = self.function(*self._arguments(records), **self.values, **connection)
+        if inspect.iscoroutine(result):
+            result.close()
+            raise SignatureError(
+                f"handler {self.name} is a plain function that returned a coroutine, which nobody awaits: "
+                "make it 'async def'"
+            )
 
     def _in_transaction(self, records: list[Record], connection: Any) -> None:
-        self.function(*self._arguments(records), **self.values, **{self.connection: connection})
+        self._in_thread(records, **{self.connection: connection})
 
     def _arguments(self, records: list[Record]) -> tuple[Any, ...]:
         if self.takes_batches:
@@ -214,8 +214,8 @@ class Handler:
             self.counters.retried += 1
             self._tell(
                 logging.WARNING,
-                "handler %s failed with %s (try %d of %d), again in %.1f s: %s",
-                (self.name, _place(records), attempt, self.retry.attempts, delay_ms / 1000),
+                "handler %s failed with %s (try %d of %d), again in %.0f ms: %s",
+                (self.name, _place(records), attempt, self.retry.attempts, delay_ms),
                 error,
             )
             return delay_ms / 1000
@@ -267,122 +267,6 @@ def _place(records: list[Record]) -> str:
     first, last = records[0], records[-1]
     offsets = f"at offset {first.offset}" + (f" to {last.offset}" if last is not first else "")
     return f"{first.topic}-{first.partition} {offsets}"
-
-
-def make_handler(
-    function: HandlerFunction,
-    topics: tuple[str, ...],
-    *,
-    model: Any,
-    lanes: Lanes,
-    concurrency: int,
-    retry: Retry | None,
-    dead_letter: str | None,
-    batch: int,
-    takes_batches: bool,
-) -> Handler:
-    """Check what was asked for and build the handler. Raises ConfigError, SignatureError included."""
-    name = getattr(function, "__qualname__", repr(function))
-    if not callable(function):
-        raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
-    _check_topics(name, topics, dead_letter)
-    _check_numbers(name, concurrency, batch)
-    if lanes not in get_args(Lanes):
-        allowed = ", ".join(get_args(Lanes))
-        raise ConfigError(f"handler {name}: lanes={lanes!r}, but it must be one of {allowed}")
-    if retry is not None and not isinstance(retry, Retry):
-        raise ConfigError(f"handler {name}: retry={retry!r}, but it must be a Retry: Retry(attempts=5)")
-    validate = None if model is None else _validator(model)
-    wants = _check_signature(name, function, 1 if model is None else 2)
-    return Handler(
-        function=function,
-        topics=topics,
-        model=model,
-        lanes=lanes,
-        concurrency=concurrency,
-        retry=retry or ONCE,
-        dead_letter=dead_letter,
-        batch=batch,
-        takes_batches=takes_batches,
-        validate=validate,
-        is_async=inspect.iscoroutinefunction(function)
-        or inspect.iscoroutinefunction(type(function).__call__),
-        counters=Counters(),
-        wants=wants,
-    )
-
-
-def _check_topics(name: str, topics: tuple[str, ...], dead_letter: str | None) -> None:
-    if not topics or not all(isinstance(topic, str) and topic for topic in topics):
-        raise ConfigError(
-            f"handler {name}: its topics are {topics!r}; name at least one: @service.handler('orders')"
-        )
-    if len(set(topics)) < len(topics):
-        raise ConfigError(f"handler {name}: a topic is named twice: {', '.join(topics)}")
-    if dead_letter is not None and (not isinstance(dead_letter, str) or not dead_letter):
-        raise ConfigError(f"handler {name}: dead_letter={dead_letter!r}, but it must be the name of a topic")
-    if dead_letter is not None and dead_letter in topics:
-        raise ConfigError(f"handler {name}: its dead-letter topic {dead_letter!r} is one it reads: a loop")
-
-
-def _check_numbers(name: str, concurrency: int, batch: int) -> None:
-    for option, value, most in (
-        ("concurrency", concurrency, MAX_CONCURRENCY),
-        ("max_records", batch, MAX_BATCH),
-    ):
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-            raise ConfigError(f"handler {name}: {option}={value!r}, but it must be in 1..{most}")
-
-
-def bind_connection(handler: Handler, sink: Sink) -> None:
-    """Give the transaction's connection to the handler's parameter of its type. Raises ConfigError."""
-    name, kind = handler.name, sink.connection_type
-    if handler.is_async:
-        raise ConfigError(
-            f"handler {name}: with exactly_once it must be a plain function: it runs in a thread"
-        )
-    if handler.lanes != "partition":
-        raise ConfigError(
-            f"handler {name}: exactly_once keeps one offset for each partition, so it needs "
-            f'lanes="partition", not {handler.lanes!r}'
-        )
-    mine = [want for want in handler.wants if issubclass(kind, want.type)]
-    if len(mine) != 1:
-        raise ConfigError(
-            f"handler {name}: with exactly_once it takes the transaction's connection: give it one parameter "
-            f"annotated {kind.__module__}.{kind.__qualname__}"
-        )
-    handler.connection = mine[0].parameter
-    handler.wants = tuple(want for want in handler.wants if want not in mine)
-
-
-def _check_signature(name: str, function: HandlerFunction, arguments: int) -> tuple[Wanted, ...]:
-    wants = wanted(f"handler {name}", function, arguments)
-    try:
-        inspect.signature(function).bind(*[None] * arguments, **{want.parameter: None for want in wants})
-    except TypeError as error:
-        given = "the record" if arguments == 1 else "the model and the record"
-        text = f"handler {name} is called with {given}, but its signature does not take that: {error}"
-        raise SignatureError(text) from None
-    return wants
-
-
-def _validator(model: Any) -> Callable[[bytes], Any]:
-    validate = getattr(model, "model_validate_json", None)
-    if validate is None:
-        # any type pydantic understands; imported here so that services without models do not pay for it
-        from pydantic import TypeAdapter
-        from pydantic.errors import PydanticSchemaGenerationError
-
-        try:
-            validate = TypeAdapter(model).validate_json
-        except PydanticSchemaGenerationError as error:
-            first = str(error).splitlines()[0]
-            raise ConfigError(
-                f"model={model!r} is nothing that pydantic can read JSON into: {first}"
-            ) from None
-    checked: Callable[[bytes], Any] = validate
-    return checked
 
 
 def _name_of(model: Any) -> str:

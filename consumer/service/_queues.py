@@ -4,8 +4,10 @@ Records of one key queue are handled one after the other, in the order of their 
 side, up to a bound. A queue that has something to do takes its turn in a *slot*: a task that serves the next
 ready queue when a turn is over, so that a record costs no task. It ends when no queue is ready, and after a
 turn in which it was cancelled: no other queue ever meets what that leaves behind. A queue that waits for its
-next try is in no slot. A queue belongs to one partition, so a partition that is taken away takes whole queues
-with it. Nothing here knows what handling is: the owner passes a coroutine function, see ``Run``.
+next try is in no slot. Partitions have their turns by turns, and none takes the last slot while it has
+another: one whose records all hang leaves the others something to go on with. A queue belongs to one
+partition, so a partition that is taken away takes whole queues with it. Nothing here knows what handling is:
+the owner passes a coroutine function, see ``Run``.
 
 Releasing a partition (it moves to another member) drops what has not begun, but for records *before* one that
 has: were they left undone, the next owner would have to begin before them and do the later ones twice.
@@ -16,10 +18,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from ...protocol import TopicPartition
+from ._key_queue import KeyQueue, PartitionQueues, Unfinished, size_of
 
 #: A batch is out of tries: its records are taken one at a time, each with tries of its own.
 ONE_BY_ONE: Final = "one by one"
@@ -27,70 +29,6 @@ ONE_BY_ONE: Final = "one by one"
 Outcome = float | Literal["one by one"] | None
 #: What a queue runs: (records, number of the try from 1).
 Run = Callable[[list[Any], int], Awaitable[Outcome]]
-#: What a record takes up beside its key and value, roughly: objects for its fields, and its place in a queue.
-RECORD_OVERHEAD_BYTES = 400
-
-
-class Waiting(Protocol):
-    """All that queues know about a record."""
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def key(self) -> bytes | None: ...
-    @property
-    def value(self) -> bytes | None: ...
-
-
-def size_of(record: Waiting) -> int:
-    """Bytes that a record takes up, roughly."""
-    key, value = record.key, record.value
-    return RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
-
-
-@dataclass(slots=True, eq=False)
-class KeyQueue:
-    """Records that wait for each other; ``taken`` are with the handler, or before their next try."""
-
-    partition: PartitionQueues
-    key: Hashable
-    waiting: deque[Any] = field(default_factory=deque)
-    taken: list[Any] = field(default_factory=list)
-    attempt: int = 0
-    #: So many of the next records were in a batch that is out of tries.
-    one_by_one: int = 0
-    #: The slot that has its turn just now.
-    slot: asyncio.Task[None] | None = None
-    #: Set while it waits for its next try.
-    timer: asyncio.TimerHandle | None = None
-    #: Whatever a slot still does with its records counts for nothing.
-    abandoned: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class PartitionQueues:
-    """The queues of a partition that have records, and what these records amount to."""
-
-    partition: TopicPartition
-    queues: dict[Hashable, KeyQueue] = field(default_factory=dict)
-    records: int = 0
-    bytes: int = 0
-    #: Highest offset any queue has begun with.
-    begun: int = -1
-    #: Which delivery of the partition the records are of: see ``Record.epoch``.
-    session: int = -1
-    #: Set once it takes no further records: when its last queue ends.
-    ended: asyncio.Event | None = None
-    #: Its delivery is paused, because too much of it waits.
-    paused: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """A record whose handler did not finish in time and was cancelled."""
-
-    partition: TopicPartition
-    offset: int
 
 
 class QueueScheduler:
@@ -118,8 +56,11 @@ class QueueScheduler:
         self._batch = batch
         self._on_failure = on_failure
         self._concurrency = concurrency
+        #: So many are taken when only one is left; with one slot in all there is none to leave to others.
+        self._last_slot = concurrency - 1 or 1
         self._partitions: dict[TopicPartition, PartitionQueues] = {}
-        self._ready: deque[KeyQueue] = deque()
+        #: Partitions with ready queues.
+        self._turns: deque[PartitionQueues] = deque()
         self._slots: set[asyncio.Task[None]] = set()
 
     @property
@@ -155,33 +96,67 @@ class QueueScheduler:
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
         if self._key_of is None:
-            self._queue(work, None).extend(records)
+            queue = work.queues.get(None)
+            if queue is None:
+                self._begin(work, None, deque(records))
+            else:
+                queue.waiting.extend(records)
         else:
             queues, key_of = work.queues, self._key_of
             for record in records:
                 key = key_of(record)
                 queue = queues.get(key)
-                (self._queue(work, key) if queue is None else queue.waiting).append(record)
+                if queue is None:
+                    self._begin(work, key, deque((record,)))
+                else:
+                    queue.waiting.append(record)
         self._fill_slots()
         return work
 
-    def _queue(self, work: PartitionQueues, key: Hashable) -> deque[Any]:
-        """Records that wait with this key; where there is no queue it is made, and ready."""
-        queue = work.queues.get(key)
-        if queue is None:
-            queue = work.queues[key] = KeyQueue(work, key)
-            self._ready.append(queue)
-        return queue.waiting
+    def _begin(self, work: PartitionQueues, key: Hashable, records: deque[Any]) -> None:
+        queue = work.queues[key] = KeyQueue(work, key, records)
+        self._make_ready(queue)
+
+    def _make_ready(self, queue: KeyQueue) -> None:
+        work = queue.partition
+        if not work.ready:
+            self._turns.append(work)
+        work.ready.append(queue)
 
     def _fill_slots(self) -> None:
-        for _ in range(min(len(self._ready), self._concurrency - len(self._slots))):
-            self._slots.add(asyncio.get_running_loop().create_task(self._serve()))
+        while len(self._slots) < self._concurrency and (queue := self._next(len(self._slots))) is not None:
+            self._slots.add(asyncio.get_running_loop().create_task(self._serve(queue)))
+
+    def _next(self, busy: int) -> KeyQueue | None:
+        """The queue that has its turn now, while so many slots are taken; None if there is none."""
+        turns = self._turns
+        passed = 0
+        while passed < len(turns):
+            work = turns[0]
+            if busy >= self._last_slot and work.running and len(self._partitions) > 1:
+                turns.rotate(-1)
+                passed += 1
+                continue
+            queue = work.ready.popleft()
+            if not work.ready:
+                turns.popleft()
+            elif len(turns) > 1:
+                turns.rotate(-1)
+            if not queue.abandoned:
+                work.running += 1
+                return queue
+        return None
 
     async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
         """Finish or drop all of these partitions, in at most ``timeout_s``; what had to be cancelled."""
         works = [self._partitions[p] for p in partitions if p in self._partitions]
+        until = asyncio.get_running_loop().time() + timeout_s
         for work in works:
+            work.until = min(work.until, until)
             self._close(work)
+            for queue in list(work.queues.values()):
+                if queue.timer is not None and queue.timer.when() > work.until:
+                    self._give_up(queue)
         ends = [asyncio.ensure_future(work.ended.wait()) for work in works if work.ended and work.queues]
         unfinished: list[Unfinished] = []
         try:
@@ -191,9 +166,12 @@ class QueueScheduler:
             for end in ends:
                 end.cancel()
             for work in works:
-                unfinished += self._abandon_all(work)
+                self._give_up_all(work)
+                unfinished += work.unfinished
+                work.unfinished = []
                 if self._partitions.get(work.partition) is work:
                     del self._partitions[work.partition]
+            self._fill_slots()
         return unfinished
 
     async def release_all(self, timeout_s: float) -> list[Unfinished]:
@@ -203,7 +181,7 @@ class QueueScheduler:
     async def close(self, timeout_s: float) -> int:
         """Cancel what runs; nothing may be added afterwards. How many calls do not end within the time."""
         for work in list(self._partitions.values()):
-            self._abandon_all(work)
+            self._give_up_all(work)
         if not self._slots:
             return 0
         _, late = await asyncio.wait(self._slots, timeout=timeout_s)
@@ -211,25 +189,19 @@ class QueueScheduler:
 
     # a slot
 
-    async def _serve(self) -> None:
+    async def _serve(self, queue: KeyQueue | None) -> None:
         this = asyncio.current_task()
         assert this is not None, "a slot is a task"
-        ready, run = self._ready, self._run
         try:
-            while ready and not this.cancelling():
-                queue = ready.popleft()
-                if queue.abandoned:
-                    continue
-                if not queue.taken:
-                    self._take(queue)
-                queue.attempt += 1
-                queue.slot = this
+            while queue is not None:
                 try:
-                    outcome = await run(queue.taken, queue.attempt)
-                    if not queue.abandoned:
-                        self._after_turn(queue, outcome)
+                    if not queue.abandoned:  # since the slot was made for it
+                        taken = self._take(queue, this)
+                        outcome = await self._run(taken, queue.attempt)
+                        if not queue.abandoned:
+                            self._after_turn(queue, outcome)
                 except GeneratorExit:
-                    ready.clear()  # the loop is gone
+                    self._turns.clear()  # the loop is gone
                     raise
                 except BaseException as error:
                     # nothing may end in silence; not even a slot that somebody else has cancelled
@@ -238,6 +210,9 @@ class QueueScheduler:
                         self._on_failure(error)
                     if not isinstance(error, Exception | asyncio.CancelledError):
                         raise
+                finally:
+                    queue.partition.running -= 1
+                queue = None if this.cancelling() else self._next(len(self._slots) - 1)
         finally:
             # in the same step as the look that found nothing ready, or a queue could miss its slot
             self._slots.discard(this)
@@ -250,33 +225,46 @@ class QueueScheduler:
         elif outcome == ONE_BY_ONE:
             self._split(queue)
         else:
-            queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)
+            loop = asyncio.get_running_loop()
+            due = loop.time() + outcome
+            if due > queue.partition.until:
+                self._give_up(queue)  # nothing comes of waiting for that
+            else:
+                queue.timer = loop.call_at(due, self._try_again, queue)
             return
         if queue.waiting:
-            self._ready.append(queue)
+            self._make_ready(queue)
         else:
             self._end(queue)
 
     def _try_again(self, queue: KeyQueue) -> None:
         queue.timer = None
-        self._ready.append(queue)
+        self._make_ready(queue)
         self._fill_slots()
 
-    def _take(self, queue: KeyQueue) -> None:
+    def _take(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Any]:
+        """What the queue's turn is about: its next records, or those that are tried again."""
+        queue.slot = slot
+        queue.attempt += 1
+        if queue.taken:
+            again: list[Any] = queue.taken
+            return again
         waiting = queue.waiting
         if self._batch == 1 or queue.one_by_one:
-            queue.taken = [waiting.popleft()]
-            queue.one_by_one = max(0, queue.one_by_one - 1)
+            taken = [waiting.popleft()]
+            if queue.one_by_one:
+                queue.one_by_one -= 1
         else:
-            queue.taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
-        queue.attempt = 0
-        last = queue.taken[-1].offset
+            taken = [waiting.popleft() for _ in range(min(self._batch, len(waiting)))]
+        queue.taken, queue.attempt = taken, 1
+        last = taken[-1].offset
         if last > queue.partition.begun:
             queue.partition.begun = last
+        return taken
 
     def _finish(self, queue: KeyQueue) -> None:
         taken, work = queue.taken, queue.partition
-        queue.taken = []
+        queue.taken = ()
         for record in taken:
             work.records -= 1
             work.bytes -= size_of(record)
@@ -285,7 +273,7 @@ class QueueScheduler:
     def _split(self, queue: KeyQueue) -> None:
         queue.waiting.extendleft(reversed(queue.taken))
         queue.one_by_one = len(queue.taken)
-        queue.taken = []
+        queue.taken = ()
 
     def _end(self, queue: KeyQueue) -> None:
         work = queue.partition
@@ -315,13 +303,16 @@ class QueueScheduler:
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
 
-    def _abandon_all(self, work: PartitionQueues) -> list[Unfinished]:
-        unfinished = []
+    def _give_up_all(self, work: PartitionQueues) -> None:
         for queue in list(work.queues.values()):
-            records = (*queue.taken, *queue.waiting)
-            unfinished += [Unfinished(work.partition, record.offset) for record in records]
-            self._abandon(queue)
-        return unfinished
+            self._give_up(queue)
+
+    def _give_up(self, queue: KeyQueue) -> None:
+        """In a release: its records are not finished."""
+        work = queue.partition
+        records = (*queue.taken, *queue.waiting)
+        work.unfinished += [Unfinished(work.partition, record.offset) for record in records]
+        self._abandon(queue)
 
     def _abandon(self, queue: KeyQueue) -> None:
         queue.abandoned = True
@@ -330,7 +321,7 @@ class QueueScheduler:
         if queue.slot is not None and queue.slot is not asyncio.current_task():
             queue.slot.cancel()
         self._forget(queue.partition, [*queue.taken, *queue.waiting])
-        queue.taken = []
+        queue.taken = ()
         queue.waiting.clear()
         self._end(queue)
 

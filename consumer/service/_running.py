@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ..errors import ConsumerError
 from ._handlers import Handler, SendDeadLetter
-from ._queues import Outcome, PartitionQueues, QueueScheduler
+from ._key_queue import PartitionQueues
+from ._queues import Outcome, QueueScheduler
 from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class RunningHandler:
             firsts.setdefault(each.partition, []).append(each.offset)
         for (topic, number), offsets in firsts.items():
             log.warning(
-                "handler %s had not finished %s-%d at offset %d%s after %.1f s and was cancelled: "
+                "handler %s had not finished %s-%d at offset %d%s within %.1f s and was cancelled: "
                 "what is not committed will be handled again",
                 self.handler.name,
                 topic,
@@ -118,8 +119,8 @@ class RunningHandler:
         if self._threads is not None:
             self._threads.close()
 
-    async def _run(self, records: list[Record], attempt: int) -> Outcome:
-        return await self.handler.run(records, attempt, self._threads, self._send)
+    def _run(self, records: list[Record], attempt: int) -> Awaitable[Outcome]:
+        return self.handler.run(records, attempt, self._threads, self._send)
 
     def _finish(self, record: Record, held: PartitionQueues) -> None:
         self._done(record)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...protocol import KohortError
 from ..errors import ConfigError
@@ -23,21 +23,16 @@ from ._dependencies import (
 from ._engine import Engine
 from ._error_text import short
 from ._exactly_once import Once
-from ._handlers import Counters, Handler, HandlerFunction, Lanes, bind_connection, make_handler
+from ._handlers import Counters, Handler, HandlerFunction, Lanes
+from ._options import check_consumer, check_own, drain_ms, require_number
 from ._probes import Probes
 from ._progress import Progress
+from ._registration import bind_connection, make_handler
 from ._retry import Retry
 from ._signals import graceful_signals
 from ._sinks import Sink
 from ._threads import DaemonThreads
-from ._tracing import require_opentelemetry
 
-if TYPE_CHECKING:
-    from ..config import ConsumerConfig
-
-#: Default bound of a graceful end, or nine tenths of the rebalance timeout where that is less. Container
-#: runtimes commonly kill 30 s after SIGTERM.
-DRAIN_TIMEOUT_MS = 20_000
 STALLED_AFTER_MS = 60_000
 #: Records that wait for their handlers, of all partitions together.
 BACKLOG_MAX_BYTES = 67_108_864
@@ -78,13 +73,13 @@ class ConsumerService:
         tracing: bool = False,
         **config: Any,
     ) -> None:
-        _check_own(drain_timeout_ms, stalled_after_ms, health_host, health_port, tracing)
-        _require_number("backlog_max_bytes", backlog_max_bytes, 1, 2**63 - 1)
+        check_own(drain_timeout_ms, stalled_after_ms, health_host, health_port, tracing)
+        require_number("backlog_max_bytes", backlog_max_bytes, 1, 2**63 - 1)
         self._config = config
-        checked = _check(config)
+        checked = check_consumer(config)
         self.group = checked.group
         self._backlog_max_bytes = backlog_max_bytes
-        self._drain_timeout_ms = _drain_ms(drain_timeout_ms, checked.rebalance_ms)
+        self._drain_timeout_ms = drain_ms(drain_timeout_ms, checked.rebalance_ms)
         self._health_address = None if health_port is None else (health_host, health_port)
         self._stalled_after_ms = stalled_after_ms
         self._tracing = tracing
@@ -208,7 +203,7 @@ class ConsumerService:
 
     def reconfigure(self, **config: Any) -> None:
         """Change settings of the consumer before the service runs. Raises ConfigError."""
-        _check({**self._config, **config})
+        check_consumer({**self._config, **config})
         self._config.update(config)
 
     def as_worker(self, index: int, *, instance_id: str | None = None) -> None:
@@ -359,53 +354,3 @@ class ConsumerService:
         if self._engine is not None:
             self._engine.stop(reason)
             self._leave_start()
-
-
-def _check_own(
-    drain_timeout_ms: int | None,
-    stalled_after_ms: int,
-    health_host: str,
-    health_port: int | None,
-    tracing: bool,
-) -> None:
-    if drain_timeout_ms is not None:
-        _require_number("drain_timeout_ms", drain_timeout_ms, 0, 2_147_483_647)
-    _require_number("stalled_after_ms", stalled_after_ms, 1, 2_147_483_647)
-    if health_port is not None:
-        _require_number("health_port", health_port, 0, 65_535)
-    if not isinstance(health_host, str):
-        raise ConfigError(f"health_host={health_host!r}, but it must be the name or address to listen on")
-    if not isinstance(tracing, bool):
-        raise ConfigError(f"tracing={tracing!r}, but it must be True or False")
-    if tracing:
-        require_opentelemetry()
-
-
-def _require_number(name: str, value: int, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ConfigError(f"{name}={value!r}, but it must be a whole number in {least}..{most}")
-
-
-def _drain_ms(wanted: int | None, rebalance_ms: int) -> int:
-    """The group waits for a member no longer than its rebalance timeout, commit and join included."""
-    longest = rebalance_ms * 9 // 10
-    if wanted is None:
-        return min(DRAIN_TIMEOUT_MS, longest)
-    if wanted > longest:
-        raise ConfigError(
-            f"drain_timeout_ms={wanted}, but the group waits for a member at most {rebalance_ms} ms "
-            "(rebalance_timeout_ms, or max_poll_interval_ms): it must be nine tenths of that or less"
-        )
-    return wanted
-
-
-def _check(config: dict[str, Any]) -> ConsumerConfig:
-    """Raises ConfigError for settings that a consumer, or a service, cannot have."""
-    # imported here: it brings pydantic
-    from ..config import consumer_config
-
-    checked = consumer_config(**config)
-    if not checked.enable_auto_commit:
-        raise ConfigError("enable_auto_commit=False: a service commits what is done by itself, leave it on")
-    checked.ssl_context()
-    return checked

@@ -22,6 +22,8 @@ TABLE = "kohort_offsets"
 _KEY = ("consumer_group", "topic", "topic_partition")
 _VALUES = ("next_offset", "leader_epoch", "topic_id")
 _WHERE = " AND ".join(f"{column} = :{column}" for column in _KEY)
+#: In the place of a group, in a row that is written to be rolled back.
+_PROBE = "kohort-probe"
 #: Columns that tables made by earlier versions do not have.
 _ADDED = {"leader_epoch": "INTEGER", "topic_id": "VARCHAR(36)"}
 
@@ -84,11 +86,11 @@ class Sink(ABC):
         """Write a row and roll it back: it must be gone."""
         row = TopicPartition(f"kohort-{uuid.uuid4()}", 0)
         with suppress(_RollBackError), self.transaction() as connection:
-            self.store(connection, "", row, StoredOffset(0), is_new=True)
+            self.store(connection, _PROBE, row, StoredOffset(0), is_new=True)
             raise _RollBackError
         with self.transaction() as connection:
-            stays = self._read(connection, "", row) is not None
-            self.execute(connection, f"DELETE FROM {self.table} WHERE {_WHERE}", _key("", row))
+            stays = self._read(connection, _PROBE, row) is not None
+            self.execute(connection, f"DELETE FROM {self.table} WHERE {_WHERE}", _key(_PROBE, row))
         if stays:
             raise ConfigError(
                 "exactly_once: what is written to the database cannot be rolled back: its connections commit "

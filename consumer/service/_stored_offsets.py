@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from ..consumer import AsyncGroupConsumer
     from ..record import Record
     from ._exactly_once import Once
+
+#: How long brokers are asked for the ids of topics; then those that are known are taken.
+METADATA_TIMEOUT_S = 5.0
 
 log = logging.getLogger("kohort.consumer.service")
 
@@ -95,7 +99,9 @@ class StoredOffsets:
     async def _topic_ids(self, topics: set[str]) -> dict[str, str]:
         """As the brokers know them now: a topic may be another one than the last time."""
         cluster = self._consumer.parts.cluster
-        with suppress(KohortError):
-            await cluster.metadata(topics)
+        with suppress(KohortError, TimeoutError):
+            # a stop is noticed no sooner
+            async with asyncio.timeout(METADATA_TIMEOUT_S):
+                await cluster.metadata(topics)
         known = {name: cluster.topic(name) for name in topics}
         return {name: str(topic.topic_id) for name, topic in known.items() if topic and topic.topic_id}

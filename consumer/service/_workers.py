@@ -151,6 +151,8 @@ class Workers:
             code = await process.wait()
             listening.cancel()
             worker.process = None
+            if code == -signal.SIGTERM and self._stopping.is_set():
+                return 0  # it had not come so far as to listen: nothing was begun
             return code if code >= 0 else 128 - code
 
     def _terminate(self, worker: _Worker) -> None:

@@ -264,3 +264,16 @@ def test_a_run_stops_at_the_window() -> None:
     assert run is not None
     assert [record.offset for record in run] == [0, 1, 2]
     assert bench.delivery.run() is None
+
+
+def test_with_a_limit_of_bytes_no_further_batch_is_begun_behind_it() -> None:
+    bench = _Bench()
+    for partition in (A, B):
+        bench.begin(partition)
+        bench.put(partition, batch([b"x" * 60, b"y" * 60]))
+    taken = [bench.delivery.take(100, max_bytes=100) for _ in range(3)]
+    assert [[(r.partition, r.offset) for r in some] for some in taken] == [
+        [(0, 0), (0, 1)],
+        [(1, 0), (1, 1)],
+        [],
+    ]

@@ -140,3 +140,12 @@ def test_partitions_that_are_not_assigned_cannot_be_sought_or_paused() -> None:
         positions.seek(other, 0)
     with pytest.raises(KeyError):
         positions.pause([other])
+
+
+def test_an_offset_that_was_reached_in_an_epoch_is_validated_after_seek() -> None:
+    positions = Positions("earliest")
+    positions.add([ORDERS], 1)
+    positions.seek(ORDERS, 18, leader_epoch=3)
+    position = positions.get(ORDERS)
+    assert position is not None
+    assert (position.phase, position.fetch_offset, position.leader_epoch) == (Phase.VALIDATING, 18, 3)

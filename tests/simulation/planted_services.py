@@ -178,7 +178,7 @@ SERVICE_BUGS = (
         "who may not read a topic for a while never reads it again",
         "consumer.positions:Positions.in_phase",
         "return [",
-        "return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at and not p.failures] or [",
+        "now = -1.0 if any(p.failures for p in self._all.values()) else now\n    return [",
     ),
     _Bug(
         "a queue goes on behind a record that has failed",

@@ -156,7 +156,7 @@ class Ledger:
                 entry.deleted = True
             self.cut(partition, 0)
             self._committed.pop(partition, None)
-            self._before[partition] = self._progress.pop(partition, None) or _Progress()
+            self._before[partition] = self._progress.pop(partition, _Progress())
         self._remade.add(topic)
 
     def made(self, topic: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from kohort.consumer.errors import ConfigError
 from kohort.consumer.record import Record
 from kohort.consumer.service import (
     HandlerCancelledError,
@@ -19,8 +20,9 @@ from kohort.consumer.service import (
     _handlers,
     _repeated_log,
 )
-from kohort.consumer.service._handlers import Handler, make_handler
+from kohort.consumer.service._handlers import Handler
 from kohort.consumer.service._queues import ONE_BY_ONE
+from kohort.consumer.service._registration import make_handler
 from kohort.consumer.service._threads import DaemonThreads
 
 
@@ -215,6 +217,26 @@ async def test_the_cancellation_of_something_awaited_is_a_failure_like_others() 
     assert (offset, attempts) == (5, 2)
     assert isinstance(error, HandlerCancelledError)
     assert isinstance(error.__cause__, asyncio.CancelledError)
+
+
+async def test_a_plain_function_that_returns_a_coroutine_has_not_handled_the_record() -> None:
+    async def really(_: Record) -> None: ...
+
+    def handle(record: Record) -> object:
+        return really(record)
+
+    threads = DaemonThreads(1, "orders")
+    with pytest.raises(HandlerFailedError, match="make it 'async def'"):
+        await handler(handle).run([record()], 1, threads, Post())
+    threads.close()
+
+
+def test_a_generator_is_refused() -> None:
+    async def handle(_: Record) -> AsyncIterator[None]:
+        yield
+
+    with pytest.raises(ConfigError, match="is a generator"):
+        handler(handle)
 
 
 async def test_stop_iteration_in_a_thread_is_a_failure_like_others() -> None:

@@ -238,19 +238,25 @@ async def test_a_partition_that_waits_for_a_next_try_stops_no_other_and_holds_no
 
 async def test_a_few_large_records_pause_their_partition_too() -> None:
     service = make_service(backlog_max_bytes=2_000_000, drain_timeout_ms=0)
-    go_on = asyncio.Event()
+    gates = {partition: asyncio.Semaphore(0) for partition in (0, 1)}
 
     @service.handler("orders")
-    async def bill(_: Record) -> None:
-        await go_on.wait()
+    async def bill(record: Record) -> None:
+        await gates[record.partition].acquire()
 
     async with serving(service) as consumer:
-        consumer.give(0, 1, value=b"x" * 600_000)
+        consumer.give(0, 1, 2, 3, value=b"x" * 300_000)
         await until(lambda: consumer.now_paused == {ORDERS[0]})  # one of two: its share is 1 MB
         consumer.give(0, value=b"x" * 600_000, partition=1)
-        await until(lambda: consumer.waiting.empty())
+        gates[1].release()
+        await until(lambda: ("orders", 1, 0) in consumer.done_offsets)
         assert consumer.now_paused == {ORDERS[0]}
-        go_on.set()
+
+        gates[0].release()
+        gates[0].release()
+        await until(lambda: len(consumer.done_offsets) == 3)
+        assert consumer.now_paused == {ORDERS[0]}, "more than half of its share is left"
+        gates[0].release()
         await until(lambda: not consumer.now_paused)
 
 

@@ -12,7 +12,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from kohort.consumer import Record
-from kohort.consumer.service._handlers import HandlerFailedError, make_handler
+from kohort.consumer.service._handlers import HandlerFailedError
+from kohort.consumer.service._registration import make_handler
 from kohort.consumer.service._retry import Retry
 from kohort.consumer.service._threads import DaemonThreads
 from kohort.consumer.service._tracing import Tracing

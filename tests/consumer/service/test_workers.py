@@ -28,7 +28,8 @@ def tell(what):
 def end(*_):
     tell("end")
     os._exit(0)
-signal.signal(signal.SIGTERM, signal.SIG_IGN if len(sys.argv) > 2 and sys.argv[2] == "stubborn" else end)
+modes = {"stubborn": signal.SIG_IGN, "deaf": signal.SIG_DFL}
+signal.signal(signal.SIGTERM, modes.get(sys.argv[2] if len(sys.argv) > 2 else "", end))
 tell("begin " + os.environ.get("KOHORT_WORKER_INSTANCE_ID", "-") + " " + str(os.getpid()))
 if len(sys.argv) > 2 and sys.argv[2].isdigit():
     sys.exit(int(sys.argv[2]))
@@ -94,6 +95,13 @@ async def test_sigterm_ends_all_and_the_exit_code_is_theirs(tmp_path: Path) -> N
         os.kill(os.getpid(), signal.SIGTERM)
         assert await asyncio.wait_for(task, 60) == 0
         assert sum(line.startswith("end") for line in log.lines) == 3
+
+
+async def test_one_that_is_ended_before_it_listens_has_not_failed(tmp_path: Path) -> None:
+    async with supervised(tmp_path, 1, "deaf") as (log, task):
+        await until(lambda: len(log.begun()) == 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await asyncio.wait_for(task, 60) == 0
 
 
 async def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:

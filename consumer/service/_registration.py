@@ -1,0 +1,137 @@
+"""Handlers as they are registered: what is asked for is checked, and made into a Handler."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, get_args
+
+from ..errors import ConfigError
+from ._dependencies import SignatureError, Wanted, wanted
+from ._handlers import Counters, Handler, HandlerFunction, Lanes
+from ._retry import ONCE, Retry
+
+if TYPE_CHECKING:
+    from ._sinks import Sink
+
+#: Limits on handlers, with the reason for each.
+MAX_CONCURRENCY = 10_000  # each running handler is a task or a thread
+MAX_BATCH = 1_000_000  # all of it is in memory, and done or failed as one
+
+
+def make_handler(
+    function: HandlerFunction,
+    topics: tuple[str, ...],
+    *,
+    model: Any,
+    lanes: Lanes,
+    concurrency: int,
+    retry: Retry | None,
+    dead_letter: str | None,
+    batch: int,
+    takes_batches: bool,
+) -> Handler:
+    """Check what was asked for and build the handler. Raises ConfigError, SignatureError included."""
+    name = getattr(function, "__qualname__", repr(function))
+    if not callable(function):
+        raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise SignatureError(f"handler {name} is a generator: nothing of it would run; leave out the 'yield'")
+    _check_topics(name, topics, dead_letter)
+    _check_numbers(name, concurrency, batch)
+    if lanes not in get_args(Lanes):
+        allowed = ", ".join(get_args(Lanes))
+        raise ConfigError(f"handler {name}: lanes={lanes!r}, but it must be one of {allowed}")
+    if retry is not None and not isinstance(retry, Retry):
+        raise ConfigError(f"handler {name}: retry={retry!r}, but it must be a Retry: Retry(attempts=5)")
+    validate = None if model is None else _validator(model)
+    wants = _check_signature(name, function, 1 if model is None else 2)
+    return Handler(
+        function=function,
+        topics=topics,
+        model=model,
+        lanes=lanes,
+        concurrency=concurrency,
+        retry=retry or ONCE,
+        dead_letter=dead_letter,
+        batch=batch,
+        takes_batches=takes_batches,
+        validate=validate,
+        is_async=inspect.iscoroutinefunction(function)
+        or inspect.iscoroutinefunction(type(function).__call__),
+        counters=Counters(),
+        wants=wants,
+    )
+
+
+def _check_topics(name: str, topics: tuple[str, ...], dead_letter: str | None) -> None:
+    if not topics or not all(isinstance(topic, str) and topic for topic in topics):
+        raise ConfigError(
+            f"handler {name}: its topics are {topics!r}; name at least one: @service.handler('orders')"
+        )
+    if len(set(topics)) < len(topics):
+        raise ConfigError(f"handler {name}: a topic is named twice: {', '.join(topics)}")
+    if dead_letter is not None and (not isinstance(dead_letter, str) or not dead_letter):
+        raise ConfigError(f"handler {name}: dead_letter={dead_letter!r}, but it must be the name of a topic")
+    if dead_letter is not None and dead_letter in topics:
+        raise ConfigError(f"handler {name}: its dead-letter topic {dead_letter!r} is one it reads: a loop")
+
+
+def _check_numbers(name: str, concurrency: int, batch: int) -> None:
+    for option, value, most in (
+        ("concurrency", concurrency, MAX_CONCURRENCY),
+        ("max_records", batch, MAX_BATCH),
+    ):
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            raise ConfigError(f"handler {name}: {option}={value!r}, but it must be in 1..{most}")
+
+
+def bind_connection(handler: Handler, sink: Sink) -> None:
+    """Give the transaction's connection to the handler's parameter of its type. Raises ConfigError."""
+    name, kind = handler.name, sink.connection_type
+    if handler.is_async:
+        raise ConfigError(
+            f"handler {name}: with exactly_once it must be a plain function: it runs in a thread"
+        )
+    if handler.lanes != "partition":
+        raise ConfigError(
+            f"handler {name}: exactly_once keeps one offset for each partition, so it needs "
+            f'lanes="partition", not {handler.lanes!r}'
+        )
+    mine = [want for want in handler.wants if issubclass(kind, want.type)]
+    if len(mine) != 1:
+        raise ConfigError(
+            f"handler {name}: with exactly_once it takes the transaction's connection: give it one parameter "
+            f"annotated {kind.__module__}.{kind.__qualname__}"
+        )
+    handler.connection = mine[0].parameter
+    handler.wants = tuple(want for want in handler.wants if want not in mine)
+
+
+def _check_signature(name: str, function: HandlerFunction, arguments: int) -> tuple[Wanted, ...]:
+    wants = wanted(f"handler {name}", function, arguments)
+    try:
+        inspect.signature(function).bind(*[None] * arguments, **{want.parameter: None for want in wants})
+    except TypeError as error:
+        given = "the record" if arguments == 1 else "the model and the record"
+        text = f"handler {name} is called with {given}, but its signature does not take that: {error}"
+        raise SignatureError(text) from None
+    return wants
+
+
+def _validator(model: Any) -> Callable[[bytes], Any]:
+    validate = getattr(model, "model_validate_json", None)
+    if validate is None:
+        # any type pydantic understands; imported here so that services without models do not pay for it
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticSchemaGenerationError
+
+        try:
+            validate = TypeAdapter(model).validate_json
+        except PydanticSchemaGenerationError as error:
+            first = str(error).splitlines()[0]
+            raise ConfigError(
+                f"model={model!r} is nothing that pydantic can read JSON into: {first}"
+            ) from None
+    checked: Callable[[bytes], Any] = validate
+    return checked
