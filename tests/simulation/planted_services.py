@@ -99,8 +99,8 @@ SERVICE_BUGS = (
     _Bug(
         "exactly once does not hear that offsets were reset and logs cut",
         "consumer.service._stored_offsets:StoredOffsets.see",
-        "self._other_log.add(partition)\n        case LogTruncated",
-        "pass\n        case LogTruncated",
+        "match event:",
+        "match None:",
     ),
     _Bug(
         "a topic that was made anew is read on where the one before was",
