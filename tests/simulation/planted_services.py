@@ -46,11 +46,9 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a record of a session that is over counts for another one",
-        "consumer.tracker:Tracker.session_of",
-        "session = self._by_id.get(record.session_id)\n"
-        "    if session is None or session.partition != record[:2]:",
-        "session = self._by_id.get(record.session_id) or next(iter(self._by_id.values()), None)\n"
-        "    if session is None:",
+        "consumer.marking:Marking.done",
+        "self._sessions[record.session_id], record.offset",
+        "self._sessions.get(record.session_id) or dict(enumerate(self._sessions.values()))[0], record.offset",
     ),
     _Bug(
         "a commit for a topic that is gone is tried until time is up",
@@ -86,9 +84,9 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records are delivered however many are not done",
-        "consumer.delivery:Delivery._window_full",
-        "full = lane.stay.undone >= self._max_undone",
-        "full = False",
+        "consumer.delivery:Delivery.__init__",
+        "self._max_undone = max_undone",
+        "self._max_undone = 100 * max_undone",
     ),
     _Bug(
         "a partition without a leader keeps the others from starting",
