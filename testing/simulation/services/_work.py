@@ -20,6 +20,8 @@ BOOTSTRAP: Final = "simulated:9092"
 #: Tries of a record before it is set aside; none fails more often unless it is poison.
 ATTEMPTS: Final = 4
 _POLL_MS: Final = 100
+#: Of polls, behind which a program commits.
+_COMMITS: Final = 0.15
 #: An impatient program waits so long for its consumer to close.
 _IMPATIENT_S: Final = 0.2
 
@@ -196,7 +198,7 @@ class App:
             else:
                 for record in records:
                     self._start([record])
-            if rng.random() < 0.02:
+            if rng.random() < _COMMITS:
                 self._start_task(self._commit(consumer))
 
     def _start(self, records: list[Record]) -> None:
