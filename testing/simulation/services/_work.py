@@ -22,6 +22,8 @@ ATTEMPTS: Final = 4
 _POLL_MS: Final = 100
 #: Of polls, behind which a program commits.
 _COMMITS: Final = 0.15
+#: And no sooner after the last time.
+_PAUSE_S: Final = 0.1
 #: An impatient program waits so long for its consumer to close.
 _IMPATIENT_S: Final = 0.2
 
@@ -145,6 +147,7 @@ class App:
         self._ledger = process.world.ledger
         self._consumer: AsyncGroupConsumer | None = None
         self._stopping = False
+        self._commit_at = 0.0
         self._works: dict[asyncio.Task[None], None] = {}
         rng = process.rng
         #: It marks whole polls, or each record.
@@ -198,7 +201,8 @@ class App:
             else:
                 for record in records:
                     self._start([record])
-            if rng.random() < _COMMITS:
+            if loop.time() >= self._commit_at and rng.random() < _COMMITS:
+                self._commit_at = loop.time() + _PAUSE_S
                 self._start_task(self._commit(consumer))
 
     def _start(self, records: list[Record]) -> None:
