@@ -181,8 +181,8 @@ SERVICE_BUGS = (
     _Bug(
         "a queue goes on behind a record that has failed",
         "consumer.service._queues:QueueScheduler._after_turn",
-        "queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)",
-        "queue.taken = []\n        self._try_again(queue) if queue.waiting else self._end(queue)",
+        "queue.timer = loop.call_at(due, self._try_again, queue)",
+        "queue.taken = []\n            self._try_again(queue) if queue.waiting else self._end(queue)",
     ),
 )
 

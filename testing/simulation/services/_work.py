@@ -244,7 +244,11 @@ class App:
     async def _close(self, consumer: AsyncGroupConsumer) -> None:
         process = self._process
         drain_ms = 0 if self._hasty else process.world.plan.drain_ms
-        if self._impatient and not process.world.plan.calm:
+        if self._impatient and process.world.plan.calm:
+            # a signal's handler closes as well: who comes second waits for the first
+            self._start_task(consumer.close(drain_timeout_ms=drain_ms))
+            await asyncio.sleep(0)
+        elif self._impatient:
             with suppress(TimeoutError):
                 await asyncio.wait_for(consumer.close(drain_timeout_ms=drain_ms), _IMPATIENT_S)
         await consumer.close(drain_timeout_ms=drain_ms)
