@@ -45,18 +45,6 @@ SERVICE_BUGS = (
         "await asyncio.get_running_loop().create_future()",
     ),
     _Bug(
-        "a record of a session that is over counts for another one",
-        "consumer.marking:Marking.done",
-        "self._sessions[record.session_id], record.offset",
-        "self._sessions.get(record.session_id) or dict(enumerate(self._sessions.values()))[0], record.offset",
-    ),
-    _Bug(
-        "a commit for a topic that is gone is tried until time is up",
-        "consumer.committer:Committer._sort_answers",
-        "job.unknown_topic_tries -= 1",
-        "pass",
-    ),
-    _Bug(
         "commits that are refused are tried again without a pause",
         "consumer.committer:Committer._pause",
         "self._retry_at = self._now() + self._backoff.delay_ms(self._failures)",
@@ -137,12 +125,6 @@ SERVICE_BUGS = (
         "if undone :=",
     ),
     _Bug(
-        "an answer that is older than the position counts",
-        "consumer.fetcher:Fetcher._fetch_once",
-        "position.changed == changed",
-        "True",
-    ),
-    _Bug(
         "a handler that fails has handled its records",
         "consumer.service._handlers:Handler._after_failure",
         "if delay_ms is not None:",
@@ -165,12 +147,6 @@ SERVICE_BUGS = (
         "consumer.membership:Membership.topics",
         "if changed:",
         "if False:",
-    ),
-    _Bug(
-        "a leader that keeps the assignment looks at the topics later",
-        "consumer.membership:Membership._join_answered",
-        "self._emit(NeedTopics(self._led.topics))",
-        "response.skip_assignment or self._emit(NeedTopics(self._led.topics))",
     ),
     _Bug(
         "who may not read a topic for a while never reads it again",
