@@ -26,11 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    """What records of one session of a partition are from. ``void``: the row may be about another log."""
+    """What records of one session of a partition are from.
+
+    ``other_from`` is the offset from which on it is another log than the session before had; None: the same.
+    ``begun``: the row is about this one.
+    """
 
     topic_id: str | None = None
     leader_epoch: int = -1
-    void: bool = False
+    other_from: int | None = None
+    begun: bool = False
 
 
 class Once:
@@ -40,6 +45,8 @@ class Once:
         self.sink = sink
         self.group = group
         self._logs: dict[tuple[TopicPartition, int], _Log] = {}
+        #: The last session of each partition.
+        self._newest: dict[TopicPartition, _Log] = {}
         #: The rows as this member has last read or written them.
         self._rows: dict[TopicPartition, StoredOffset] = {}
 
@@ -49,12 +56,18 @@ class Once:
         self._rows.update(found)
         return found
 
-    def begin(self, partition: TopicPartition, session: int, topic_id: str | None, *, void: bool) -> None:
-        """Records of a new session follow. ``void``: new ones, although the stored offset is behind them."""
+    def begin(
+        self, partition: TopicPartition, session: int, topic_id: str | None, *, other_from: int | None = None
+    ) -> None:
+        """Records of a new session follow.
+
+        From ``other_from`` on they are others than before, although the stored offset may be behind them.
+        """
         # handlers may still be at records of the session before
-        for key in sorted(key for key in self._logs if key[0] == partition)[:-1]:
+        for key in [key for key in self._logs if key[0] == partition][:-1]:
             del self._logs[key]
-        self._logs[partition, session] = _Log(topic_id, void=void)
+        log = _Log(topic_id, other_from=other_from)
+        self._logs[partition, session] = self._newest[partition] = log
 
     def reached(self, partition: TopicPartition, session: int, leader_epoch: int) -> None:
         """Records up to this leader epoch have been delivered in the session."""
@@ -77,9 +90,10 @@ class Once:
             row = self.sink.lock(connection, self.group, partition)
             done_before = -1 if row is None else row.next_offset
             # a row that another member has changed since is about the log as that member knows it
-            if log.void and row == self._rows.get(partition):
-                done_before = first.offset
+            if log.other_from is not None and not log.begun and row == self._rows.get(partition):
+                done_before = min(done_before, log.other_from)
             left = [record for record in records if record.offset >= done_before]
+            left = self._still_there(left, log, self._newest.get(partition, log))
             if not left:
                 return
             if row is None:
@@ -88,7 +102,17 @@ class Once:
             new = StoredOffset(left[-1].offset + 1, log.leader_epoch, log.topic_id)
             self.sink.store(connection, self.group, partition, new, is_new=False)
         self._rows[partition] = new
-        log.void = False
+        log.begun = True
+
+    @staticmethod
+    def _still_there(records: list[Record], log: _Log, newest: _Log) -> list[Record]:
+        """Without those of a session that is over which the log, as it is now, does not have any more.
+
+        Were their offsets stored, the records that have these offsets now would count as done.
+        """
+        if log is newest or newest.other_from is None:
+            return records
+        return [record for record in records if record.offset < newest.other_from]
 
     def _begin_row(self, connection: Any, partition: TopicPartition, offset: StoredOffset) -> None:
         # before the handler, so that of two members only one gets past this line

@@ -36,8 +36,8 @@ class StoredOffsets:
         self._fail = fail
         self._threads = DaemonThreads(1, "kohort-offsets")
         self._sessions: dict[TopicPartition, int] = {}
-        #: Partitions whose log is not the one that their rows are about.
-        self._other_log: set[TopicPartition] = set()
+        #: Partitions whose log is not the one that their rows are about, and from which offset on.
+        self._other_log: dict[TopicPartition, int] = {}
 
     def close(self) -> None:
         """End the thread."""
@@ -47,9 +47,13 @@ class StoredOffsets:
         """Going back to offsets that were handled means that there are other records under them now."""
         match event:
             case OffsetReset(partition, int(asked), offset=offset) if offset < asked:
-                self._other_log.add(partition)
+                self._is_other(partition, offset)
             case LogTruncated(partition, int(asked), offset=offset) if offset < asked:
-                self._other_log.add(partition)
+                self._is_other(partition, offset)
+
+    def _is_other(self, partition: TopicPartition, offset: int) -> None:
+        """From this offset on the log is not the one that was read."""
+        self._other_log[partition] = min(offset, self._other_log.get(partition, offset))
 
     async def go_to(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Read new partitions on where the sink says."""
@@ -61,12 +65,12 @@ class StoredOffsets:
             return
         ids = await self._topic_ids({partition.topic for partition in rows})
         for partition in partitions:
-            self._other_log.discard(partition)
+            self._other_log.pop(partition, None)
             self._sessions.pop(partition, None)
         for partition, row in rows.items():
             topic_id = ids.get(partition.topic)
             if row.topic_id is not None and topic_id is not None and row.topic_id != topic_id:
-                self._other_log.add(partition)
+                self._is_other(partition, 0)
                 log.warning(
                     "group %s: topic %s was deleted and made anew: offset %d, stored for the one before, is "
                     "left alone, and partition %d starts as one that was never read",
@@ -88,9 +92,8 @@ class StoredOffsets:
         for first in new:
             partition = first.topic_partition
             self._sessions[partition] = first.epoch
-            void = partition in self._other_log
-            self._other_log.discard(partition)
-            self._once.begin(partition, first.epoch, ids.get(partition.topic), void=void)
+            other_from = self._other_log.pop(partition, None)
+            self._once.begin(partition, first.epoch, ids.get(partition.topic), other_from=other_from)
         tracker = self._consumer.parts.tracker
         for first in firsts:
             if (session := tracker.get(first.topic_partition)) is not None:

@@ -199,4 +199,4 @@ async def test_a_topic_that_was_made_anew_is_read_by_the_policy_and_its_old_reco
     assert (reset.asked, reset.offset) == (1, 0)
     assert reset.reason.startswith("the topic was deleted and made anew")
     assert bench.delivery.epoch(A) != epoch
-    assert record.epoch not in bench.tracker.sessions
+    assert record.session_id not in bench.tracker.sessions

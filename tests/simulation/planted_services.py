@@ -45,20 +45,6 @@ SERVICE_BUGS = (
         "await asyncio.get_running_loop().create_future()",
     ),
     _Bug(
-        "a record of a session that is over counts for another one",
-        "consumer.tracker:Tracker.session_of",
-        "session = self._by_id.get(record.session_id)\n"
-        "    if session is None or session.partition != record[:2]:",
-        "session = self._by_id.get(record.session_id) or next(iter(self._by_id.values()), None)\n"
-        "    if session is None:",
-    ),
-    _Bug(
-        "a commit for a topic that is gone is tried until time is up",
-        "consumer.committer:Committer._sort_answers",
-        "job.unknown_topic_tries -= 1",
-        "pass",
-    ),
-    _Bug(
         "commits that are refused are tried again without a pause",
         "consumer.committer:Committer._pause",
         "self._retry_at = self._now() + self._backoff.delay_ms(self._failures)",
@@ -86,9 +72,9 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "records are delivered however many are not done",
-        "consumer.delivery:Delivery._window_full",
-        "full = lane.stay.undone >= self._max_undone",
-        "full = False",
+        "consumer.delivery:Delivery.__init__",
+        "self._max_undone = max_undone",
+        "self._max_undone = 100 * max_undone",
     ),
     _Bug(
         "a partition without a leader keeps the others from starting",
@@ -99,8 +85,8 @@ SERVICE_BUGS = (
     _Bug(
         "exactly once does not hear that offsets were reset and logs cut",
         "consumer.service._stored_offsets:StoredOffsets.see",
-        "self._other_log.add(partition)\n        case LogTruncated",
-        "pass\n        case LogTruncated",
+        "match event:",
+        "match None:",
     ),
     _Bug(
         "a topic that was made anew is read on where the one before was",
@@ -139,12 +125,6 @@ SERVICE_BUGS = (
         "if undone :=",
     ),
     _Bug(
-        "an answer that is older than the position counts",
-        "consumer.fetcher:Fetcher._fetch_once",
-        "position.changed == changed",
-        "True",
-    ),
-    _Bug(
         "a handler that fails has handled its records",
         "consumer.service._handlers:Handler._after_failure",
         "if delay_ms is not None:",
@@ -169,22 +149,16 @@ SERVICE_BUGS = (
         "if False:",
     ),
     _Bug(
-        "a leader that keeps the assignment looks at the topics later",
-        "consumer.membership:Membership._join_answered",
-        "self._emit(NeedTopics(self._led.topics))",
-        "response.skip_assignment or self._emit(NeedTopics(self._led.topics))",
-    ),
-    _Bug(
         "who may not read a topic for a while never reads it again",
         "consumer.positions:Positions.in_phase",
         "return [",
-        "return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at and not p.failures] or [",
+        "now = -1.0 if any(p.failures for p in self._all.values()) else now\n    return [",
     ),
     _Bug(
         "a queue goes on behind a record that has failed",
         "consumer.service._queues:QueueScheduler._after_turn",
-        "queue.timer = asyncio.get_running_loop().call_later(outcome, self._try_again, queue)",
-        "queue.taken = []\n        self._try_again(queue) if queue.waiting else self._end(queue)",
+        "queue.timer = loop.call_at(due, self._try_again, queue)",
+        "queue.taken = []\n            self._try_again(queue) if queue.waiting else self._end(queue)",
     ),
 )
 

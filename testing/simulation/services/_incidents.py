@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: After so long a deleted topic is there again.
 _REMADE_MS: Final = 300
+#: OffsetCommits are refused for so long at most, in most cases.
+_REFUSED_MS: Final = 800
 #: What an OffsetCommit is refused with for a while.
 _PASSING: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -220,7 +222,9 @@ class ServiceIncidents(Incidents):
 
     def _refuse_commits(self, incident: Incident) -> None:
         self.refusing = _PASSING[incident.who % len(_PASSING)]
-        self._later(incident, self._take_commits)
+        # mostly for so long that what is tried again meets what was done meanwhile
+        short_ms = int(incident.draw * _REFUSED_MS)
+        self._of.until_healed(short_ms if incident.draw < 0.8 else incident.length_ms, self._take_commits)
 
     def _take_commits(self) -> None:
         self.refusing = None

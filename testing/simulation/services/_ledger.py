@@ -6,7 +6,7 @@ Nothing here looks into a consumer. Handlers tell what they are given, the netwo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -156,7 +156,7 @@ class Ledger:
                 entry.deleted = True
             self.cut(partition, 0)
             self._committed.pop(partition, None)
-            self._before[partition] = self._progress.pop(partition, None) or _Progress()
+            self._before[partition] = self._progress.pop(partition, _Progress())
         self._remade.add(topic)
 
     def made(self, topic: str) -> None:
@@ -235,14 +235,22 @@ class Ledger:
 
     def set_aside(self, topic: str, data: bytes) -> None:
         """A dead letter is in its topic."""
-        for partition, offset in _origins(data):
-            entry = self._live.get(partition, {}).get(offset)
+        for letter in ChunkReader(TopicPartition(topic, 0), data, 0).read():
+            entry = self._origin(letter)
             if entry is None:
                 continue
             entry.aside += 1
             self._done(entry)
             if not entry.poison and self._world.plan.calm and topic:
                 self._world.found("S14", f"{entry} is set aside, which would have been handled")
+
+    def _origin(self, letter: Record) -> Entry | None:
+        """The record that a dead letter was; None if its place is gone."""
+        if self._world.users is None:
+            return self.of(letter.value)
+        said = {name: (value or b"").decode() for name, value in letter.headers}
+        topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
+        return self._live.get(TopicPartition(topic, int(number)), {}).get(int(offset))
 
     def gone(self, process: Process) -> None:
         """The process is gone, and who ran in it."""
@@ -334,11 +342,3 @@ class Ledger:
             offset += 1
         self._first[partition] = offset
         return entry
-
-
-def _origins(data: bytes) -> Iterator[tuple[TopicPartition, int]]:
-    """Where the dead letters of a record batch come from, as their headers say."""
-    for record in ChunkReader(TopicPartition("", 0), data, 0).read():
-        said = {name: (value or b"").decode() for name, value in record.headers}
-        topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
-        yield TopicPartition(topic, int(number)), int(offset)

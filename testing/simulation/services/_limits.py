@@ -36,7 +36,7 @@ _PATIENCE_MS: Final = 4_000
 #: Numbers that the bookkeeping of a partition may hold beside what is delivered and not done.
 _BOOKKEEPING: Final = 400
 #: No record batch is longer.
-_BATCH_BYTES: Final = 2_000
+_BATCH_BYTES: Final = 1_000
 #: What is held is looked at this seldom.
 _HELD_EVERY: Final = 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import sqlite3
+import traceback
 from collections.abc import Callable, Collection
 from contextvars import copy_context
 from random import Random
@@ -175,7 +176,9 @@ class Process:
     def _ended(self, main: asyncio.Task[None]) -> None:
         error = None if main.cancelled() else main.exception()
         if error is not None and not isinstance(error, (KohortError, ConsumerError)):
-            self.world.found("S0", f"{self.name} ends with {type(error).__name__}: {error}")
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+            self.world.found("S0", f"{self.name} ends with {text}")
         left = sorted(task.get_name() for task in self._left())
         if left and error is None:
             self.world.found("L5", f"{self.name} has ended, and these still run: {left}")

@@ -20,6 +20,10 @@ BOOTSTRAP: Final = "simulated:9092"
 #: Tries of a record before it is set aside; none fails more often unless it is poison.
 ATTEMPTS: Final = 4
 _POLL_MS: Final = 100
+#: Of polls, behind which a program commits.
+_COMMITS: Final = 0.15
+#: And no sooner after the last time.
+_PAUSE_S: Final = 0.1
 #: An impatient program waits so long for its consumer to close.
 _IMPATIENT_S: Final = 0.2
 
@@ -143,6 +147,7 @@ class App:
         self._ledger = process.world.ledger
         self._consumer: AsyncGroupConsumer | None = None
         self._stopping = False
+        self._commit_at = 0.0
         self._works: dict[asyncio.Task[None], None] = {}
         rng = process.rng
         #: It marks whole polls, or each record.
@@ -196,7 +201,8 @@ class App:
             else:
                 for record in records:
                     self._start([record])
-            if rng.random() < 0.02:
+            if loop.time() >= self._commit_at and rng.random() < _COMMITS:
+                self._commit_at = loop.time() + _PAUSE_S
                 self._start_task(self._commit(consumer))
 
     def _start(self, records: list[Record]) -> None:
@@ -238,7 +244,11 @@ class App:
     async def _close(self, consumer: AsyncGroupConsumer) -> None:
         process = self._process
         drain_ms = 0 if self._hasty else process.world.plan.drain_ms
-        if self._impatient and not process.world.plan.calm:
+        if self._impatient and process.world.plan.calm:
+            # a signal's handler closes as well: who comes second waits for the first
+            self._start_task(consumer.close(drain_timeout_ms=drain_ms))
+            await asyncio.sleep(0)
+        elif self._impatient:
             with suppress(TimeoutError):
                 await asyncio.wait_for(consumer.close(drain_timeout_ms=drain_ms), _IMPATIENT_S)
         await consumer.close(drain_timeout_ms=drain_ms)

@@ -31,7 +31,7 @@ _LOOK_MS: Final = 100
 #: Whoever ended by an error is started again.
 _RESTART_MS: Final = 200
 #: What a stop may take beside notice and drain, when all else is well.
-_STOP_SLACK_MS: Final = 2_500
+_STOP_SLACK_MS: Final = 1_000
 #: How long until all is settled and done, beside the group's own times.
 _SETTLE_MS: Final = 8_000
 

@@ -135,7 +135,7 @@ def test_groups_keep_their_own_offsets(once: Once) -> None:
 
 
 def _handled_to_18(once: Once) -> None:
-    once.begin(ORDERS, 1, "first", void=False)
+    once.begin(ORDERS, 1, "first")
     once.reached(ORDERS, 1, 3)
     once.run(_records(*range(18), session=1), _insert(once))
     assert once.positions([ORDERS]) == {ORDERS: StoredOffset(18, 3, "first")}
@@ -144,7 +144,7 @@ def _handled_to_18(once: Once) -> None:
 def test_records_that_took_the_place_of_handled_ones_are_handled(once: Once) -> None:
     """The log was cut at 12, or the topic made anew, and other records are there now."""
     _handled_to_18(once)
-    once.begin(ORDERS, 2, "second", void=True)
+    once.begin(ORDERS, 2, "second", other_from=12)
     once.reached(ORDERS, 2, 4)
     once.run(_records(12, 13, session=2), _insert(once))
     once.run(_records(13, 14, session=2), _insert(once))
@@ -154,7 +154,7 @@ def test_records_that_took_the_place_of_handled_ones_are_handled(once: Once) -> 
 
 def test_a_handler_that_fails_with_the_first_of_these_gets_it_again(once: Once) -> None:
     _handled_to_18(once)
-    once.begin(ORDERS, 2, "second", void=True)
+    once.begin(ORDERS, 2, "second", other_from=12)
 
     def fail(*_: Any) -> None:
         raise OSError("the disk is full")
@@ -167,20 +167,37 @@ def test_a_handler_that_fails_with_the_first_of_these_gets_it_again(once: Once) 
 
 def test_a_row_that_another_member_has_changed_is_not_taken_back(once: Once) -> None:
     _handled_to_18(once)
-    once.begin(ORDERS, 2, "second", void=True)
+    once.begin(ORDERS, 2, "second", other_from=12)
     other = Once(once.sink, "billing")
     other.positions([ORDERS])
-    other.begin(ORDERS, 7, "second", void=True)
+    other.begin(ORDERS, 7, "second", other_from=12)
     other.run(_records(12, 13, session=7), _insert(once))
     once.run(_records(12, 13, session=2), _insert(once))
     assert _effects(once) == sorted([*range(18), 12, 13])
 
 
-def test_what_a_handler_still_holds_of_the_log_before_is_noted_for_that_log(once: Once) -> None:
-    once.begin(ORDERS, 1, "first", void=False)
-    once.begin(ORDERS, 2, "second", void=True)
-    once.run(_records(5, session=1), _insert(once))
-    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(6, -1, "first")}
+def test_what_a_handler_still_holds_of_the_log_before_counts_as_far_as_the_log_has_it(once: Once) -> None:
+    once.begin(ORDERS, 1, "first")
+    once.begin(ORDERS, 2, "first", other_from=3)
+    once.run(_records(2, 5, session=1), _insert(once))
+    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(3, -1, "first")}
+
+
+def test_what_comes_late_of_a_log_that_is_gone_passes_over_no_new_records(once: Once) -> None:
+    _handled_to_18(once)
+    once.begin(ORDERS, 2, "first", other_from=12)
+    once.run(_records(12, session=2), _insert(once))
+    # a thread that began before the cut
+    once.run(_records(18, session=1), _insert(once))
+    once.run(_records(13, 14, session=2), _insert(once))
+    assert _effects(once) == sorted([*range(18), 12, 13, 14])
+
+
+def test_what_is_before_a_cut_and_done_is_not_done_again(once: Once) -> None:
+    _handled_to_18(once)
+    once.begin(ORDERS, 2, "first", other_from=12)
+    once.run(_records(10, 11, 12, session=2), _insert(once))
+    assert _effects(once) == sorted([*range(18), 12])
 
 
 def test_a_table_of_an_earlier_version_gets_the_columns_it_lacks(tmp_path: Path) -> None:
