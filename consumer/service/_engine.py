@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import KohortError, TopicPartition
 from ...statemachine import MemberState
 from ..consumer import AsyncGroupConsumer
+from ..error_text import short
 from ..errors import StaleRecordError
 from ..events import Event
 from ._deadletter import DeadLetters
-from ._error_text import short
 from ._event_log import EventLines
 from ._group_counters import GroupCounters
 from ._handlers import Handler, HandlerFailedError
