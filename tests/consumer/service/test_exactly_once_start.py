@@ -1,4 +1,4 @@
-"""Exactly once, when it cannot be known where to go on: nothing is handled, so that nothing is passed over."""
+"""Exactly once, when it cannot be known where to go on: nothing is handled, and nothing passed over."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class UnknownOffsets(DbApiSink):
         self.go_on = threading.Event()
 
     def positions(
-        self, group: str, partitions: Iterable[TopicPartition]
+        self,
+        group: str,  # noqa: ARG002
+        partitions: Iterable[TopicPartition],  # noqa: ARG002
     ) -> dict[TopicPartition, StoredOffset]:
         if self.hangs:
             self.go_on.wait()
@@ -58,7 +60,7 @@ async def test_while_stored_offsets_cannot_be_read_no_record_is_handled(
     handled: list[int] = []
 
     @service.handler("orders")
-    def handle(record: Record, connection: sqlite3.Connection) -> None:
+    def handle(record: Record, connection: sqlite3.Connection) -> None:  # noqa: ARG001
         handled.append(record.offset)
 
     try:
