@@ -1,4 +1,7 @@
-"""Events as lines of a log that a person understands: a consumer has no other way to be heard by itself."""
+"""Events as lines of a log that a person understands: a consumer has no other way to be heard by itself.
+
+A service writes the same lines to a log of its own, and its consumer writes none then.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Callable
 from functools import singledispatch
 
 from . import events
+from .error_text import told
 from .events import Event
 
 #: A level of ``logging``, and a sentence.
@@ -41,10 +45,6 @@ class EventLines:
 
 def _names(partitions: events.Partitions) -> str:
     return ", ".join(f"{p.topic}-{p.partition}" for p in sorted(partitions)) or "none"
-
-
-def _said(error: BaseException) -> str:
-    return str(error) or type(error).__name__
 
 
 @singledispatch
@@ -108,19 +108,19 @@ def _(event: events.LogTruncated) -> Line:
 def _(event: events.CommitFailed) -> Line:
     return logging.WARNING, (
         f"a commit of {_names(event.partitions)} failed, and is repeated for what is still owned: "
-        f"{_said(event.error)}"
+        f"{told(event.error)}"
     )
 
 
 @line_of.register
 def _(event: events.CallbackFailed) -> Line:
-    return logging.WARNING, f"{event.callback} failed: {_said(event.error)}"
+    return logging.WARNING, f"{event.callback} failed: {told(event.error)}"
 
 
 @line_of.register
 def _(event: events.AssignorFailed) -> Line:
     return logging.WARNING, (
-        f"assignor {event.assignor} failed, {event.used} is used instead: {_said(event.error)}"
+        f"assignor {event.assignor} failed, {event.used} is used instead: {told(event.error)}"
     )
 
 
@@ -156,26 +156,26 @@ def _(event: events.LoopBlocked) -> Line:
     by = f" by {event.by}" if event.by else ""
     return logging.WARNING, (
         f"the event loop was blocked{by} for {event.late_ms / 1000:.1f} s, in which no heartbeat could be "
-        "sent: have a thread do what takes long"
+        "sent: have a thread do what takes long (a service does, for handlers that are plain functions)"
     )
 
 
 @line_of.register
 def _(event: events.BrokerUnavailable) -> Line:
-    return logging.WARNING, f"{event.doing} failed and is tried again: {_said(event.error)}"
+    return logging.WARNING, f"{event.doing} failed and is tried again: {told(event.error)}"
 
 
 @line_of.register
 def _(event: events.TopicMissing) -> Line:
     return logging.WARNING, (
-        f"topic {event.topic} cannot be read, and is looked for again: {_said(event.error)}. Create it, "
+        f"topic {event.topic} cannot be read, and is looked for again: {told(event.error)}. Create it, "
         "or give this client the right to describe and read it"
     )
 
 
 @line_of.register
 def _(event: events.PartitionFailed) -> Line:
-    return logging.WARNING, f"{_names((event.partition,))} cannot be read: {_said(event.error)}"
+    return logging.WARNING, f"{_names((event.partition,))} cannot be read: {told(event.error)}"
 
 
 @line_of.register
@@ -188,4 +188,4 @@ def _(event: events.WindowFull) -> Line:
 
 @line_of.register
 def _(event: events.ConsumerFailed) -> Line:
-    return logging.ERROR, f"the consumer cannot go on: {_said(event.error)}"
+    return logging.ERROR, f"the consumer cannot go on: {told(event.error)}"

@@ -11,8 +11,8 @@ import sys
 import traceback
 
 from ...protocol import KohortError
+from ..error_text import short
 from ..errors import ConfigError
-from ._error_text import short
 from ._service import ConsumerService
 from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
 

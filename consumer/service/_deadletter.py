@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
 from ..cluster import Cluster
+from ..error_text import message
 from ..errors import BrokerConnectionError, ConsumerError
-from ._error_text import message
 from ._produce import produce
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import KohortError, TopicPartition
 from ...statemachine import MemberState
 from ..consumer import AsyncGroupConsumer
+from ..error_text import short
 from ..errors import StaleRecordError
 from ..events import Event
 from ._deadletter import DeadLetters
-from ._error_text import short
 from ._event_log import EventLines
 from ._group_counters import GroupCounters
 from ._handlers import Handler, HandlerFailedError
@@ -194,6 +194,9 @@ class Engine:
             self._released.clear()
             await self._stored.begin_sessions(run[0] for run in runs)
             runs = [run for run in runs if run[0].topic_partition not in self._released]
+        if self.failure is not None:
+            # without the stored offsets these need not be the records that come next
+            return
         # so that all of them together stay within the limit
         share = self._backlog_max_bytes // max(1, len(self._consumer.assignment()))
         for run in runs:

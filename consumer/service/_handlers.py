@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from ..error_text import short
 from ..errors import ConsumerError
 from ..record import Record
 from ._dependencies import SignatureError, Wanted
-from ._error_text import short
 from ._queues import ONE_BY_ONE, Outcome
 from ._repeated_log import RepeatedLog
 from ._retry import Retry

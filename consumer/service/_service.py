@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ...protocol import KohortError
+from ..error_text import short
 from ..errors import ConfigError
 from ._dependencies import (
     Lifespan,
@@ -21,7 +22,6 @@ from ._dependencies import (
     make_lifespan,
 )
 from ._engine import Engine
-from ._error_text import short
 from ._exactly_once import Once
 from ._handlers import Counters, Handler, HandlerFunction, Lanes
 from ._options import check_consumer, check_own, drain_ms, require_number

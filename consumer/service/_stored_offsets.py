@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...protocol import KohortError, TopicPartition
-from ..events import Event, LogTruncated, OffsetReset
+from ..events import CallbackFailed, Event, LogTruncated, OffsetReset
 from ._threads import DaemonThreads
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class StoredOffsets:
     def see(self, event: Event) -> None:
         """Going back to offsets that were handled means that there are other records under them now."""
         match event:
+            case CallbackFailed("on_partitions_assigned", error):
+                # "go_to" was out of time: reading goes on where the group is
+                self._fail(error)
             case OffsetReset(partition, int(asked), offset=offset) if offset < asked:
                 self._is_other(partition, offset)
             case LogTruncated(partition, int(asked), offset=offset) if offset < asked:
@@ -96,7 +99,8 @@ class StoredOffsets:
             self._once.begin(partition, first.epoch, ids.get(partition.topic), other_from=other_from)
         tracker = self._consumer.parts.tracker
         for first in firsts:
-            if (session := tracker.get(first.topic_partition)) is not None:
+            session = tracker.get(first.topic_partition)
+            if session is not None and session.session_id == first.session_id:
                 self._once.reached(first.topic_partition, first.epoch, session.leader_epoch)
 
     async def _topic_ids(self, topics: set[str]) -> dict[str, str]:

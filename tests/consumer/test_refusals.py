@@ -12,6 +12,7 @@ import pytest
 
 from kohort.consumer import AsyncGroupConsumer, AuthenticationError, Cluster, FatalGroupError
 from kohort.consumer.address import Address
+from kohort.consumer.connection import Connection
 from kohort.consumer.event_lines import EventLines, line_of
 from kohort.consumer.events import (
     BrokerUnavailable,
@@ -22,6 +23,7 @@ from kohort.consumer.events import (
     TopicMissing,
 )
 from kohort.consumer.metadata import ClusterMetadata
+from kohort.consumer.surroundings import SURROUNDINGS, Surroundings
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
 from kohort.testing import RunningBroker
 from tests.consumer.fake_broker import FakeBroker
@@ -101,16 +103,24 @@ async def test_a_topic_that_is_deleted_leaves_the_assignment(
 
 
 async def test_a_cluster_that_stops_believing_this_client_is_an_error_of_every_call(
-    kohort_broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+    kohort_broker: RunningBroker,
 ) -> None:
     kohort_broker.create_topic("orders", 1)
-    async with consumer(kohort_broker.bootstrap, "orders", metadata_max_age_ms=300_000) as one:
-        await until(lambda: bool(one.assignment()), timeout_s=20)
+    believed = True
 
-        async def refuse(address: Address, **_: Any) -> Any:
+    async def connect(address: Address, **settings: Any) -> Connection:
+        if not believed:
             raise AuthenticationError(str(address), "who is this?")
+        return await Connection.open(address, **settings)
 
-        monkeypatch.setattr("kohort.consumer.connection.Connection.open", refuse)
+    token = SURROUNDINGS.set(Surroundings(open_connection=connect))
+    try:
+        one = consumer(kohort_broker.bootstrap, "orders", metadata_max_age_ms=300_000)
+    finally:
+        SURROUNDINGS.reset(token)
+    async with one:
+        await until(lambda: bool(one.assignment()), timeout_s=20)
+        believed = False
         one.parts.cluster.break_connections()
         with pytest.raises(AuthenticationError, match="who is this"):
             await asyncio.wait_for(one.getmany(timeout_ms=20_000), 20)
@@ -199,7 +209,7 @@ async def test_a_normal_first_start_is_no_warning(
         (OffsetReset(ORDERS, 5, "out of range", "earliest", 9), "WARNING", "starts at offset 9 instead of 5"),
         (PartitionsLost((ORDERS,), "forgotten"), "WARNING", "lost orders-0"),
         (CommitFailed((ORDERS,), TimeoutError()), "WARNING", "TimeoutError"),
-        (ConsumerFailed(RuntimeError("x")), "ERROR", "cannot go on: x"),
+        (ConsumerFailed(RuntimeError("x")), "ERROR", "cannot go on: RuntimeError: x"),
     ],
 )
 def test_lines_are_sentences_of_a_level(event: Any, level: str, text: str) -> None:

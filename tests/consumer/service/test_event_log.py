@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import events
+from kohort.consumer import ConsumerService, Record, events
 from kohort.consumer.service._event_log import EventLines
 from kohort.protocol import KafkaError, TopicPartition
+from kohort.testing import RunningBroker, run_service
 
 ORDERS = TopicPartition("orders", 3)
 
@@ -84,3 +85,20 @@ async def test_an_event_that_goes_on_and_on_is_a_few_lines(caplog: pytest.LogCap
     for _ in range(1_000):
         lines.see(events.BrokerUnavailable("joining", OSError("connection refused")))
     assert len(caplog.records) < 10
+
+
+def test_the_service_writes_what_its_consumer_then_does_not(
+    kohort_broker: RunningBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "kohort")
+    service = ConsumerService(bootstrap="127.0.0.1:1", group="billing")
+
+    @service.handler("orders")
+    async def bill(record: Record) -> None:
+        pass
+
+    kohort_broker.create_topic("orders", 1)
+    run_service(kohort_broker, service, {"orders": ["x"]})
+    written = [each for each in caplog.records if "starts at offset 0: nothing is" in each.getMessage()]
+    assert len(written) == 1
+    assert {each.name for each in written} == {"kohort.consumer.service"}

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.consumer.service._key_queue import RECORD_OVERHEAD_BYTES
-from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, settle
+from kohort.consumer.service._queues import Outcome
+from tests.consumer.service.queues import ORDERS, OTHERS, Bench, Item, scheduler, settle
 
 lane_names = st.lists(st.integers(0, 5), min_size=1, max_size=60)
 
@@ -211,3 +212,21 @@ async def test_the_slot_kept_for_a_partition_is_given_away_when_that_one_leaves(
     await bench.queues.release([OTHERS], timeout_s=0)
     await settle()
     assert bench.begun == [100, 0, 1]
+
+
+async def test_what_looks_like_the_end_of_the_loop_is_a_failure_while_the_loop_runs() -> None:
+    failures: list[BaseException] = []
+    done: list[int] = []
+
+    async def run(items: list[Item], _: int) -> Outcome:
+        if items[0].offset == 0:
+            raise GeneratorExit
+        return None
+
+    queues = scheduler(run, done=lambda item, _: done.append(item.offset), on_failure=failures.append)
+    queues.add(ORDERS, 1, [Item(0, "a"), Item(1, "a")])
+    queues.add(OTHERS, 1, [Item(2, "b")])
+    await settle()
+    assert [type(error) for error in failures] == [GeneratorExit]
+    assert done == [2]
+    assert await queues.release_all(0) == []

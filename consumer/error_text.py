@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..protocol import KohortError
+
 #: Most characters of an error in a log line.
 SHORT = 500
 
@@ -11,6 +13,12 @@ def short(error: BaseException) -> str:
     said = " ".join(message(error).split())
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     return text if len(text) <= SHORT else f"{text[:SHORT]} ..."
+
+
+def told(error: BaseException) -> str:
+    """As ``short``, without the class where it is an error of kohort: those speak for themselves."""
+    text = short(error)
+    return text.removeprefix(f"{type(error).__name__}: ") if isinstance(error, KohortError) else text
 
 
 def message(error: BaseException) -> str:

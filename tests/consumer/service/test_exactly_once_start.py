@@ -1,0 +1,75 @@
+"""Exactly once, when it cannot be known where to go on: nothing is handled, and nothing passed over."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kohort.consumer import Cluster, ConsumerService, DbApiSink, Record
+from kohort.consumer.service._exactly_once import Once
+from kohort.consumer.service._sinks import StoredOffset
+from kohort.protocol import TopicPartition
+from kohort.testing import RunningBroker
+
+ORDERS = TopicPartition("orders", 0)
+
+
+class UnknownOffsets(DbApiSink):
+    """``positions`` raises; or it hangs, until ``go_on`` is set."""
+
+    def __init__(self, path: Path, *, hangs: bool) -> None:
+        super().__init__(lambda: sqlite3.connect(path, timeout=30))
+        self.hangs = hangs
+        self.go_on = threading.Event()
+
+    def positions(
+        self,
+        group: str,  # noqa: ARG002
+        partitions: Iterable[TopicPartition],  # noqa: ARG002
+    ) -> dict[TopicPartition, StoredOffset]:
+        if self.hangs:
+            self.go_on.wait()
+        raise OSError("the database is away")
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_while_stored_offsets_cannot_be_read_no_record_is_handled(
+    kohort_broker: RunningBroker, tmp_path: Path, hangs: bool
+) -> None:
+    kohort_broker.create_topic("orders", 1)
+    kohort_broker.produce("orders", range(20))
+    sink = UnknownOffsets(tmp_path / "results.db", hangs=hangs)
+    once = Once(sink, "billing")
+    sink.prepare()
+    # the database is older than what the group has committed: it was restored
+    once.run([Record("orders", 0, 4, 0, None, b"4")], lambda *_: None)
+    async with Cluster(kohort_broker.bootstrap) as cluster:
+        await cluster.commit("billing", {ORDERS: 10})
+    service = ConsumerService(
+        bootstrap=kohort_broker.bootstrap,
+        group="billing",
+        rebalance_timeout_ms=500,
+        heartbeat_interval_ms=100,
+    )
+    service.exactly_once(sink)
+    handled: list[int] = []
+
+    @service.handler("orders")
+    def handle(record: Record, connection: sqlite3.Connection) -> None:  # noqa: ARG001
+        handled.append(record.offset)
+
+    try:
+        with pytest.raises(TimeoutError if hangs else OSError):
+            await asyncio.wait_for(service.serve(), 60)
+    finally:
+        sink.go_on.set()
+    assert handled == []
+    with sink.transaction() as connection:
+        row = sink.lock(connection, "billing", ORDERS)
+    assert row is not None
+    assert row.next_offset == 5
