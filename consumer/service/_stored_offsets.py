@@ -46,7 +46,7 @@ class StoredOffsets:
     def see(self, event: Event) -> None:
         """Going back to offsets that were handled means that there are other records under them now."""
         match event:
-            case CallbackFailed("on_partitions_assigned", error):
+            case CallbackFailed("on_partitions_assigned", Exception() as error):
                 # "go_to" was out of time: reading goes on where the group is
                 self._fail(error)
             case OffsetReset(partition, int(asked), offset=offset) if offset < asked:
