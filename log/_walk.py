@@ -88,6 +88,8 @@ class RecordWalk:
 
         Raises UnreadableRecordError.
         """
+        if self.left < 0:
+            raise _invalid(f"the header counts {self.left} records")
         end = max(self.left - most, 0)
         while self.left > end:
             begin = self._at

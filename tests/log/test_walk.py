@@ -98,3 +98,8 @@ def test_any_bytes_are_records_or_are_refused(packed: bool) -> None:
         outcome = _outcome(RecordWalk(data, 40, packed=packed), 1)
         codes = (ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR)
         assert isinstance(outcome, tuple) or outcome in codes
+
+
+def test_fewer_records_than_none_are_refused() -> None:
+    with pytest.raises(UnreadableRecordError, match="the header counts -3 records"):
+        RecordWalk(b"", -3, packed=False).advance(1)
