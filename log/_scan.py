@@ -164,8 +164,10 @@ def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | N
     """The position of a whole batch behind the damage, if there is one.
 
     Its base offset is at least ``next_offset``, so its upper bytes are known, and they and the magic are
-    searched for; a batch counts once its checksum is right.
+    searched for; a batch counts once its checksum is right. A ``next_offset`` that a damaged base offset led
+    to is taken for the nearest that the segment can have.
     """
+    next_offset = min(max(next_offset, segment.base_offset), segment.base_offset + MAX_RELATIVE_OFFSET + 1)
     upper = next_offset.to_bytes(_BASE_OFFSET_BYTES, "big")[:4]
     pattern = re.compile(b"(?=" + re.escape(upper) + rb"[\s\S]{12}\x02)")
     window = damage.position + 1

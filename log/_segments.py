@@ -126,15 +126,18 @@ class Segments:
         segment = self.all[number]
         if any(damage.position <= error.position < damage.resume for damage in segment.damage):
             return False
+        end = self._bases[number + 1] if number + 1 < len(self._bases) else log_end
         due, at = segment.base_offset, 0
         try:
             for step in segment.steps(segment.start_before(error.position)):
-                due, at = step.last_offset + 1, step.position + step.size
+                at = step.position + step.size
+                # a base offset is outside of the checksum: one that leads elsewhere says nothing
+                if due <= step.last_offset < end:
+                    due = step.last_offset + 1
         except CorruptLogError as met:
             at = met.position
         if at != error.position or at >= segment.size:
             return False  # bytes that are no batch are not what it met
-        end = self._bases[number + 1] if number + 1 < len(self._bases) else log_end
         found = damaged_range(segment, Damage(error.position, error.reason), due, end)
         segment.damage = sorted([*segment.damage, found])
         return True
