@@ -83,7 +83,8 @@ class QueueScheduler:
         """Put records of a partition, in order, at the ends of their queues; what the partition holds then.
 
         None, and the records are dropped, when the partition is being released. Of an earlier session of the
-        partition, what has not begun is dropped: its records are delivered anew, or gone from the log.
+        partition, what has not begun is dropped, and what waits for its next try: its records are delivered
+        anew, or gone from the log.
         """
         work = self._partitions.get(partition)
         if work is None:
@@ -92,6 +93,9 @@ class QueueScheduler:
             return None
         elif work.session != session:
             work.session, work.begun = session, -1
+            for queue in list(work.queues.values()):
+                if queue.slot is None:
+                    self._abandon(queue)
             self._drop(work, lambda _: False)
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
