@@ -93,10 +93,8 @@ class QueueScheduler:
             return None
         elif work.session != session:
             work.session, work.begun = session, -1
-            for queue in list(work.queues.values()):
-                if queue.slot is None:
-                    self._abandon(queue)
             self._drop(work, lambda _: False)
+            self._drop_tries(work)
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
         if self._key_of is None:
@@ -306,6 +304,11 @@ class QueueScheduler:
                 continue
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
+
+    def _drop_tries(self, work: PartitionQueues) -> None:
+        for queue in list(work.queues.values()):
+            if queue.slot is None:
+                self._abandon(queue)
 
     def _give_up_all(self, work: PartitionQueues) -> None:
         for queue in list(work.queues.values()):
