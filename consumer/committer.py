@@ -99,7 +99,8 @@ class _Job:
 class Committer:
     """``settled`` fires whenever membership may have moved; ``carry_out`` runs membership's effects.
 
-    A commit at intervals is tried for ``limit_ms``, however short the interval is.
+    A commit at intervals is tried for ``limit_ms``, however short the interval is. ``is_same`` says whether a
+    partition is of the topic that was read, as far as the metadata tell: a commit names it by its name alone.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Committer:
         report: Callable[[Event], None],
         by_hand: bool = False,
         limit_ms: float = 30_000,
+        is_same: Callable[[TopicPartition], bool] = lambda _: True,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -128,6 +130,9 @@ class Committer:
         self._report = report
         self._by_hand = by_hand
         self._limit_ms = limit_ms
+        self._is_same = is_same
+        #: Topics that the coordinator did not know: when it does, they may be others of the same name.
+        self._unknown: set[str] = set()
         self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if by_hand else frozenset())
         self._one_at_a_time = asyncio.Lock()
         #: Fires when a try has succeeded: the pause of the others is over.
@@ -231,6 +236,7 @@ class Committer:
 
     async def _attempt(self, job: _Job) -> None:
         """One request for what is left, unless that has changed while others had their turn."""
+        await self._leave_out_others(job)
         self._set_aside_lost(job)
         offsets = self._to_send(job)
         if not offsets or self._now() < self._retry_at or not self._membership.can_commit():
@@ -271,6 +277,17 @@ class Committer:
             self._failures, self._retry_at = 0, 0.0
             self._succeeded.fire()
 
+    async def _leave_out_others(self, job: _Job) -> None:
+        """What is done in a topic that is gone says nothing of another one of its name."""
+        doubted = self._unknown.intersection(p.topic for p in job.left)
+        if job.given is None and doubted:
+            with suppress(KohortError):
+                await self._cluster.metadata(doubted)
+            others = [p for p in job.left if p.topic in doubted and not self._is_same(p)]
+            job.fail(
+                others, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic that was read is gone")
+            )
+
     def _to_send(self, job: _Job) -> dict[TopicPartition, CommittedOffset]:
         """What is to be committed now of what is left."""
         if job.given is None:
@@ -305,6 +322,7 @@ class Committer:
             if not number:
                 committed[partition] = offsets[partition]
                 job.left.discard(partition)
+                self._unknown.discard(partition.topic)
                 continue
             error = KafkaError(number, f"committing {partition.topic}-{partition.partition}")
             if error.code is ErrorCode.OFFSET_METADATA_TOO_LARGE and _is_ours(offsets[partition]):
@@ -316,6 +334,7 @@ class Committer:
                 job.fail([partition], error)
             elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 unknown.append((partition, error))
+                self._unknown.add(partition.topic)
             else:
                 refused = error.code
         if unknown:

@@ -106,6 +106,11 @@ class Positions:
         """Every partition, those that are being given up included."""
         return frozenset(self._all)
 
+    def is_of(self, partition: TopicPartition, topic_id: uuid.UUID | None) -> bool:
+        """Whether it is read in the topic of this id, or was not read where topics have ids."""
+        position = self._all.get(partition)
+        return position is None or position.topic_id in (None, topic_id)
+
     def in_phase(self, phase: Phase, now: float) -> list[Position]:
         """Partitions of a phase whose pause after an error is over."""
         return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at]

@@ -83,7 +83,8 @@ class QueueScheduler:
         """Put records of a partition, in order, at the ends of their queues; what the partition holds then.
 
         None, and the records are dropped, when the partition is being released. Of an earlier session of the
-        partition, what has not begun is dropped: its records are delivered anew, or gone from the log.
+        partition, what has not begun is dropped, and what waits for its next try: its records are delivered
+        anew, or gone from the log.
         """
         work = self._partitions.get(partition)
         if work is None:
@@ -93,6 +94,7 @@ class QueueScheduler:
         elif work.session != session:
             work.session, work.begun = session, -1
             self._drop(work, lambda _: False)
+            self._drop_tries(work)
         work.records += len(records)
         work.bytes += sum(map(size_of, records))
         if self._key_of is None:
@@ -302,6 +304,11 @@ class QueueScheduler:
                 continue
             self._forget(work, [record for record in queue.waiting if not keep(record)])
             queue.waiting = kept
+
+    def _drop_tries(self, work: PartitionQueues) -> None:
+        for queue in list(work.queues.values()):
+            if queue.slot is None:
+                self._abandon(queue)
 
     def _give_up_all(self, work: PartitionQueues) -> None:
         for queue in list(work.queues.values()):

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...protocol import KohortError, TopicPartition
+from ..errors import ConsumerError
 from ..events import CallbackFailed, Event, LogTruncated, OffsetReset
 from ._threads import DaemonThreads
 
@@ -46,9 +47,9 @@ class StoredOffsets:
     def see(self, event: Event) -> None:
         """Going back to offsets that were handled means that there are other records under them now."""
         match event:
-            case CallbackFailed("on_partitions_assigned", Exception() as error):
-                # "go_to" was out of time: reading goes on where the group is
-                self._fail(error)
+            case CallbackFailed("on_partitions_assigned", error):
+                # "go_to" was out of time, or cancelled: reading goes on where the group is
+                self._fail(error if isinstance(error, Exception) else ConsumerError(f"go_to: {error!r}"))
             case OffsetReset(partition, int(asked), offset=offset) if offset < asked:
                 self._is_other(partition, offset)
             case LogTruncated(partition, int(asked), offset=offset) if offset < asked:

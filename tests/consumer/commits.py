@@ -36,22 +36,26 @@ class Coordinator:
     def __init__(self, *script: Step) -> None:
         self.script = list(script)
         self.sent: list[tuple[int, dict[int, int]]] = []
-        self.metadata: list[str] = []
+        self.metadata_sent: list[str] = []
         self.leader_epochs: list[int] = []
         #: What is committed, by partition number.
         self.committed: dict[int, int] = {}
         self.answers_after_s = 0.0
         self.forgotten = 0
+        self.asked_about: set[str] = set()
         self.meanwhile: Callable[[], None] = nothing
 
     def forget_coordinator(self, _group: str) -> None:
         self.forgotten += 1
 
+    async def metadata(self, topics: set[str]) -> None:
+        self.asked_about |= topics
+
     async def request_coordinator(self, _group: str, body: Any, **_: Any) -> Any:
         rows = [row for topic in body.topics for row in topic.partitions]
         offsets = {row.partition_index: row.committed_offset for row in rows}
         self.sent.append((body.generation_id_or_member_epoch, offsets))
-        self.metadata += [row.committed_metadata for row in rows]
+        self.metadata_sent += [row.committed_metadata for row in rows]
         self.leader_epochs += [row.committed_leader_epoch for row in rows]
         await asyncio.sleep(self.answers_after_s)
         self.meanwhile()
@@ -78,6 +82,8 @@ class Bench:
         self.membership.owned = frozenset({A, B})
         self.tracker = Tracker()
         self.events: list[Event] = []
+        #: Partitions of topics that are others of the same name now.
+        self.made_anew: set[TopicPartition] = set()
         self.settled = Signal()
         self.committer = Committer(
             cast(Cluster, self.coordinator),
@@ -90,6 +96,7 @@ class Bench:
             settled=self.settled,
             carry_out=self._carry_out,
             report=self.events.append,
+            is_same=lambda partition: partition not in self.made_anew,
         )
         for partition in (A, B):
             self.tracker.begin(partition, 0, committed=CommittedOffset(0)).delivered_all([0, 1, 2])

@@ -184,6 +184,22 @@ def test_the_users_commit_waits_a_moment_for_a_topic_that_may_be_new() -> None:
     assert run_in_virtual_time(took()) < 2
 
 
+async def test_what_is_done_of_a_topic_that_is_gone_is_not_committed_to_another_of_its_name() -> None:
+    bench = Bench({0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+    bench.done(A, 0)
+    bench.done(B, 0, 1)
+    assert not await bench.committer.commit_done(None, 60_000)
+    bench.made_anew = {A}
+    assert not await bench.committer.commit_done(None, 60_000)
+    assert bench.coordinator.asked_about == {"orders"}
+    assert bench.coordinator.committed == {1: 2}
+    # once it is read as what it is now, it is committed as any other
+    bench.made_anew = set()
+    bench.begin(A, 0)
+    await bench.commit()
+    assert bench.coordinator.committed == {0: 0, 1: 2}
+
+
 # commits at intervals
 
 
@@ -209,7 +225,7 @@ def test_who_is_no_member_commits_again_so_that_its_offsets_do_not_expire() -> N
     bench.done(A, 0)
     run_in_virtual_time(_for_a_while(bench, 200, 2.5 * REPEAT_MS / 1000))
     assert [offsets for _, offsets in bench.coordinator.sent] == [{0: 1}, {0: 1, 1: 7}, {0: 1, 1: 7}]
-    assert bench.coordinator.metadata[2] == "mine"
+    assert bench.coordinator.metadata_sent[2] == "mine"
 
 
 def test_a_member_does_not_repeat_what_is_committed() -> None:

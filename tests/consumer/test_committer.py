@@ -62,7 +62,7 @@ async def test_a_broker_that_takes_no_metadata_gets_the_offset_alone_from_then_o
     bench.done(B, 0, 2)
     await bench.commit()
     assert bench.coordinator.sent == [(3, {0: 1}), (3, {0: 1}), (3, {1: 1})]
-    assert [bool(text) for text in bench.coordinator.metadata] == [True, False, False]
+    assert [bool(text) for text in bench.coordinator.metadata_sent] == [True, False, False]
 
 
 async def test_a_partition_that_can_never_be_committed_is_named_and_the_others_are_committed() -> None:

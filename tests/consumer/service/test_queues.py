@@ -230,3 +230,19 @@ async def test_what_looks_like_the_end_of_the_loop_is_a_failure_while_the_loop_r
     assert [type(error) for error in failures] == [GeneratorExit]
     assert done == [2]
     assert await queues.release_all(0) == []
+
+
+async def test_what_waits_for_its_next_try_is_not_before_records_of_a_later_session() -> None:
+    begun: list[int] = []
+
+    async def run(items: list[Item], _: int) -> Outcome:
+        begun.append(items[0].offset)
+        return 3_600.0 if items[0].offset == 0 else None
+
+    queues = scheduler(run, done=lambda *_: None)
+    queues.add(ORDERS, 1, [Item(0, "a"), Item(1, "a")])
+    await settle()
+    queues.add(ORDERS, 2, [Item(7, "a")])
+    await settle()
+    assert begun == [0, 7]
+    assert (queues.backlog, queues.backlog_bytes) == (0, 0)
