@@ -242,16 +242,19 @@ class PartitionLog(CleanableLog):
         and their snapshots with the segments that began there.
         """
         self._require_online()
-        if quiet_roll_is_due(self._segments.active, self.config, now_ms):
-            self._roll_alone(now_ms)
-        count = expired_segments(
-            self._segments.all,
-            self.config,
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-            high_watermark=self.high_watermark,
-            now_ms=now_ms,
-        )
+        try:
+            if quiet_roll_is_due(self._segments.active, self.config, now_ms):
+                self._roll_alone(now_ms)
+            count = expired_segments(
+                self._segments.all,
+                self.config,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                high_watermark=self.high_watermark,
+                now_ms=now_ms,
+            )
+        except OSError as error:
+            raise storage_error(self.path, error) from error
         if count == len(self._segments):
             self._roll_alone(now_ms)
         self._remove_segments(count, now_ms)
