@@ -117,7 +117,7 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """One more with each start: clients that read ahead of a crash see that the log may have been cut."""
+        """One more with each start, so that clients see that the log may have been cut. Raises KafkaError."""
         if self._leader_epoch is None:
             try:
                 self._leader_epoch = self._files.newest_epoch(self) + 1

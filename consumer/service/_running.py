@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
@@ -131,7 +132,9 @@ class RunningHandler:
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
-            cause, error = error, ConsumerError(f"handler {self.handler.name} was cancelled from outside")
+            cancelled = isinstance(error, asyncio.CancelledError)
+            what = "was cancelled from outside" if cancelled else f"raised {type(error).__name__}"
+            cause, error = error, ConsumerError(f"handler {self.handler.name} {what}")
             error.__cause__ = cause
         self._on_failure(error)
 
