@@ -172,6 +172,6 @@ async def test_a_flush_that_can_open_no_file_is_tried_again(
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     disk.fail = False
     disk.go_on.release(100)
-    while log.recovery_point < 1:
+    while log.recovery_point < 1:  # noqa: ASYNC110 - the flusher tells those that wait, nobody does
         await asyncio.sleep(0.001)
     assert (told.errors, log.offline) == ([], False)
