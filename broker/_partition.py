@@ -373,6 +373,7 @@ class Partition:
             self._flusher.close(deleted(self.topic.name))
         if self._log is not None:
             self._log.abandon()
+            self._log = None
         self._unopened = False
         self.wake()
 

@@ -17,7 +17,7 @@ from kohort.broker._topics import Topics
 from kohort.broker._topics_file import TopicsFile
 from kohort.log import DataFolder
 from kohort.log._files import OsFileSystem
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.topic_requests import (
     EARLIEST,
@@ -148,6 +148,22 @@ class TestMadeAnew:
         finally:
             topics.close()
             folder.close()
+
+    async def test_a_pass_that_began_before_a_deletion_takes_it_for_no_failing_disk(
+        self, tmp_path: Path
+    ) -> None:
+        folder = DataFolder.open(tmp_path)
+        topics = Topics(folder, BrokerSettings(), lambda: 1_700_000_000_000)
+        topics.open()
+        (orders,) = topics.create("orders", 1, {}).partitions
+        orders.append(batch(1), now_ms=1_700_000_000_000)
+        topics.delete([orders.topic])
+        orders.apply_retention(1_700_000_000_000)
+        with pytest.raises(KafkaError) as refused:
+            orders.append(batch(1), now_ms=1_700_000_000_000)
+        assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        topics.close()
+        folder.close()
 
 
 class TestAFailingDisk:
