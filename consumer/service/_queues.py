@@ -200,15 +200,15 @@ class QueueScheduler:
                         outcome = await self._run(taken, queue.attempt)
                         if not queue.abandoned:
                             self._after_turn(queue, outcome)
+                except GeneratorExit:
+                    self._turns.clear()  # the loop is gone
+                    raise
                 except BaseException as error:
-                    if not _runs(this):
-                        self._turns.clear()  # the loop is gone
-                        raise
                     # nothing may end in silence; not even a slot that somebody else has cancelled
                     if not queue.abandoned:
                         self._fail(queue)
                         self._on_failure(error)
-                    if not isinstance(error, Exception | asyncio.CancelledError | GeneratorExit):
+                    if not isinstance(error, Exception | asyncio.CancelledError):
                         raise
                 finally:
                     queue.partition.running -= 1
@@ -330,11 +330,3 @@ class QueueScheduler:
         for record in records:
             work.records -= 1
             work.bytes -= size_of(record)
-
-
-def _runs(task: asyncio.Task[None]) -> bool:
-    """Whether this is said in the task; not in its coroutine when that is closed, by whoever forgets it."""
-    try:
-        return asyncio.current_task() is task
-    except RuntimeError:
-        return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
@@ -132,9 +131,7 @@ class RunningHandler:
 
     def _failed(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
-            cancelled = isinstance(error, asyncio.CancelledError)
-            what = "was cancelled from outside" if cancelled else f"raised {type(error).__name__}"
-            cause, error = error, ConsumerError(f"handler {self.handler.name} {what}")
+            cause, error = error, ConsumerError(f"handler {self.handler.name} was cancelled from outside")
             error.__cause__ = cause
         self._on_failure(error)
 
