@@ -15,7 +15,6 @@ from ..protocol import ErrorCode, KafkaError
 from ._stopwatch import clock
 from .metrics import Histogram
 
-
 #: Seconds until a flush for which no file could be opened is tried again.
 AGAIN_S = 1.0
 
