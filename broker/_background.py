@@ -57,8 +57,9 @@ class Background:
         for partition in self._topics.partitions():
             try:
                 work(partition)
-            except KafkaError:
-                log.exception("the disk failed for %s-%d", partition.topic.name, partition.index)
+            except Exception:
+                # whatever it is: all other partitions, and the next pass, go on
+                log.exception("retention failed for %s-%d", partition.topic.name, partition.index)
             await asyncio.sleep(0)  # requests come between two partitions
 
     def _retain(self, partition: Partition) -> None:

@@ -21,7 +21,7 @@ from ..protocol import FrameReader, Part, ProtocolError
 from ._outbox import Outbox
 from ._pause import Pause, wake
 from ._queue import RequestQueue
-from ._requests import MAY_PARK, ONLY_ANSWERED
+from ._requests import CARRIED_OUT, MAY_PARK, ONLY_ANSWERED
 from ._sender import Sender
 from ._stopwatch import clock
 from ._text import printable
@@ -70,7 +70,8 @@ class Connection(asyncio.Protocol):
         self._gone = False
         self.sender: Sender
         self.outbox: Outbox
-        self._handling = False
+        # a request is under way that is given up when the client leaves
+        self._droppable = False
         self._task: asyncio.Task[None] | None = None
         self._turn_ends = 0.0
         self.transport: asyncio.Transport
@@ -254,7 +255,7 @@ class Connection(asyncio.Protocol):
             self._calls.clear()
             wake(self._settled)
         wake(self._wakeup)
-        if self._handling and self._task is not None:
+        if self._droppable and self._task is not None:
             self._task.cancel()
 
     def _let_in(self, principal: str) -> None:
@@ -355,20 +356,19 @@ class Connection(asyncio.Protocol):
         self.peer.sent(clock() - sending_s)
 
     async def _response(self) -> bytes | bytearray | Sequence[Part] | None:
-        self._handling = True
+        key = int.from_bytes(self._frame[:2], "big", signed=True)
+        self._droppable = key not in CARRIED_OUT
         try:
             if self._login is not None:
                 answer = await self._login.answer(self._frame)
                 if not isinstance(answer, Pass):
                     return answer
-            if self._gone:
-                if int.from_bytes(self._frame[:2], "big", signed=True) in ONLY_ANSWERED:
-                    return None
-                # time for its first step, which is where a request takes effect; none to wait for an answer
-                async with asyncio.timeout(0):
-                    await self._server.router.answer(self._handed(), self.peer)
+            if self._gone and key in ONLY_ANSWERED:
                 return None
-            return await self._server.router.answer(self._handed(), self.peer)
+            # time for its first step, which is where most requests take effect; none to wait for an answer
+            async with asyncio.timeout(0 if self._gone and self._droppable else None):
+                response = await self._server.router.answer(self._handed(), self.peer)
+            return None if self._gone else response
         except TimeoutError:
             return None
         except asyncio.CancelledError:
@@ -378,7 +378,7 @@ class Connection(asyncio.Protocol):
             task.uncancel()
             return None
         finally:
-            self._handling = False
+            self._droppable = False
 
     def _handed(self) -> bytes:
         """The frame that is to be answered; it is not kept here."""

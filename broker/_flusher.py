@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..log import PartitionLog
+from ..log import NoDescriptorsError, PartitionLog
 from ..protocol import ErrorCode, KafkaError
 from ._stopwatch import clock
 from .metrics import Histogram
+
+#: Seconds until a flush for which no file could be opened is tried again.
+AGAIN_S = 1.0
 
 
 class Flusher:
@@ -83,6 +86,9 @@ class Flusher:
                 self._log.end_flush(flush)
                 self._release()
                 self._on_flushed()
+        except NoDescriptorsError as error:
+            self._release(error)
+            self.start_within(AGAIN_S)
         except KafkaError as error:
             self._release(error)
             self._on_failed(error)

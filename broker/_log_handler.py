@@ -61,8 +61,15 @@ class LogHandler(logging.Handler):
 
     def _load_soon(self) -> None:
         if self._loader is None:
-            self._loader = threading.Thread(target=self._load, name="kohort-log", daemon=True)
+            self._loader = threading.Thread(target=self._load_apart, name="kohort-log", daemon=True)
             self._loader.start()
+
+    def _load_apart(self) -> None:
+        try:
+            self._load()
+        except OSError:
+            # no descriptor is left to import with: the next record tries again, and finds this one waiting
+            self._loader = None
 
     def _load(self) -> None:
         formatter = _formatter(as_json=self._json)

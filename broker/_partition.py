@@ -54,7 +54,7 @@ class Files(Protocol):
         ...
 
     def newest_epoch(self, partition: Partition, /) -> int:
-        """The newest leader epoch in them, -1 if there is none. Raises DataFolderError, OSError."""
+        """The newest leader epoch in them, -1 if there is none. Raises DataFolderError, KafkaError."""
         ...
 
 
@@ -117,11 +117,11 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """One more with each start: clients that read ahead of a crash see that the log may have been cut."""
+        """One more with each start, so that clients see that the log may have been cut. Raises KafkaError."""
         if self._leader_epoch is None:
             try:
                 self._leader_epoch = self._files.newest_epoch(self) + 1
-            except (DataFolderError, OSError) as error:
+            except (DataFolderError, KafkaError) as error:
                 self._damaged(error)
         return self._leader_epoch or 0
 
@@ -152,8 +152,6 @@ class Partition:
         if self._unopened and self.damage is None:
             try:
                 self._log = self._files.open(self)
-            except NoDescriptorsError:
-                raise
             except (CorruptLogError, DataFolderError, KafkaError) as error:
                 self._damaged(error)
             else:
@@ -164,6 +162,8 @@ class Partition:
 
     def _damaged(self, error: Exception) -> None:
         """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
+        if isinstance(error, NoDescriptorsError):
+            raise error
         self.damage = str(error)
         logger.error(
             "%s-%d is not served, its files are left as they are: %s", self.topic.name, self.index, error
@@ -373,6 +373,7 @@ class Partition:
             self._flusher.close(deleted(self.topic.name))
         if self._log is not None:
             self._log.abandon()
+            self._log = None
         self._unopened = False
         self.wake()
 

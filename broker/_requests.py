@@ -78,5 +78,9 @@ ONLY_ANSWERED = frozenset(
     }
 )
 
+#: Requests that go on to their end though their client has left: they may take many turns, and a producer
+#: with acks=0 sends and closes.
+CARRIED_OUT = frozenset({ApiKey.PRODUCE, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS})
+
 #: Answers a request with a response body; None answers nothing (Produce with acks=0). May raise KafkaError.
 Handler = Callable[["Node", Request], Awaitable[Any]]

@@ -201,8 +201,7 @@ def _pieces(part: Part) -> Iterator[bytes | bytearray]:
         yield _bytes(part)
         return
     for start in range(0, len(part), PIECE_BYTES):
-        size = min(PIECE_BYTES, len(part) - start)
-        yield FileRange(part.fileno(), part.position + start, size).read()
+        yield part.read(start, min(start + PIECE_BYTES, len(part)))
 
 
 def _bytes(part: Part) -> bytes | bytearray:

@@ -42,6 +42,8 @@ class TopicLogs:
         self._doomed: dict[TopicPartition, uuid.UUID] = {}
         # their folders that were renamed already
         self._trees: list[str] = []
+        # the groups are not loaded yet: offsets of deleted topics may be among theirs
+        self._loading = True
 
     def __repr__(self) -> str:
         return f"TopicLogs({self._folder.path}, {len(self._doomed)} to remove)"
@@ -87,7 +89,10 @@ class TopicLogs:
         self._found.add(key)
 
     def forget_deleted(self) -> None:
-        """Nothing is left of the topics that were being deleted when the last run stopped. Raises OSError."""
+        """Nothing is left of the topics that were being deleted when the last run stopped, nor will be of
+        those that are deleted from now on. Raises OSError.
+        """
+        self._loading = False
         if self._file.deleted:
             self._settle()
             self._file.save()
@@ -188,6 +193,8 @@ class TopicLogs:
             self._folder.sync()
         except OSError as error:
             log.error("the removal of deleted partitions is not on the disk yet: %s", error)
+            return
+        if self._loading:
             return
         left = set(self._doomed.values())
         self._file.deleted = {each: name for each, name in self._file.deleted.items() if each in left}

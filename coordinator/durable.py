@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias
 
 from ..offsets_topic import (
     NONE,
@@ -27,8 +27,6 @@ from ..offsets_topic import (
     decode_partition,
 )
 from ..protocol import TopicPartition
-
-_K = TypeVar("_K")
 
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
@@ -67,7 +65,7 @@ class Durable:
     offsets: dict[str, Entries] = field(default_factory=dict)
     pending: dict[int, dict[str, Entries]] = field(default_factory=dict)
     open_producers: dict[str, dict[int, int]] = field(default_factory=dict)
-    # one object for a partition, however many groups commit it
+    # one object for a partition, however many groups commit it; at least all that have an offset
     _keys: dict[tuple[str, int], TopicPartition] = field(default_factory=dict, compare=False, repr=False)
     _most_keys: int = field(default=_KEYS, compare=False, repr=False)
     #: The same by their bytes in a record's key, while a log is loaded.
@@ -110,7 +108,7 @@ class Durable:
 
         What is remembered of the names of these partitions is given up: the topics are gone.
         """
-        keys = _pop_topics(self._keys, topics) | _pop_topics(self.encoded_keys, topics)
+        keys = _pop_topics(self._keys, topics)
         found: dict[str, dict[TopicPartition, None]] = {}
         for by_group in (self.offsets, *self.pending.values()):
             for group_id, entries in by_group.items():
@@ -176,6 +174,11 @@ class Durable:
             else:
                 offsets[key] = value
 
+    def loaded(self) -> None:
+        """A load is over: from now on nobody looks for partitions by their bytes."""
+        self._keys.update((key, key) for key in self.encoded_keys.values())
+        self.encoded_keys.clear()
+
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Take in a marker. A plain commit that lies later in the log than a pending one stays."""
         for group_id, entries in self.pending.pop(producer_id, {}).items():
@@ -209,7 +212,8 @@ class Durable:
     def _key(self, topic: str, partition: int) -> TopicPartition:
         if len(self._keys) >= self._most_keys:
             # topics come and go
-            self._keys = {key: key for entries in self.offsets.values() for key in entries}
+            held = (self.offsets, *self.pending.values())
+            self._keys = {key: key for groups in held for entries in groups.values() for key in entries}
             self._most_keys = max(_KEYS, 2 * len(self._keys))
         key = TopicPartition(topic, partition)
         return self._keys.setdefault(key, key)
@@ -223,7 +227,7 @@ class Durable:
             self.pending[producer_id].get(group_id, {}).pop(partition, None)
 
 
-def _pop_topics(known: dict[_K, TopicPartition], topics: Collection[str]) -> set[TopicPartition]:
+def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection[str]) -> set[TopicPartition]:
     gone = [name for name, key in known.items() if key.topic in topics]
     return {known.pop(name) for name in gone}
 

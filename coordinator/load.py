@@ -87,7 +87,7 @@ class Loader:
             self.failed = True
             self._skip(offset, f"the partition is not served: {error}")
         finally:
-            self._shard.durable.encoded_keys.clear()
+            self._shard.durable.loaded()
 
     def _batch(self, batch: LoadedBatch) -> None:
         """Take in a batch. One without records, left by compaction for its producer, never comes here."""

@@ -211,9 +211,14 @@ class Swap:
         self._source.fs.sync_dir(self._source.folder)
 
     def _retire(self) -> None:
-        """Rename the sources, the first ones first: of those that are left, later ones know of more."""
+        """Rename the sources, the first ones first: of those that are left, later ones know of more.
+
+        Not those of a log that was closed: its topic may be deleted, and what has these names a new one's.
+        """
         fs, folder = self._source.fs, self._source.folder
         for segment in self.sources:
+            if not self._source.online():
+                return
             self._old_paths += segment.rename_files(DELETED, SEGMENT_SUFFIXES)
         for segment in self.sources[1:]:
             path = os.path.join(folder, file_name(segment.base_offset, SNAPSHOT))

@@ -143,8 +143,7 @@ class OsFile:
 
     def range(self, position: int, size: int) -> FileRange:
         """Bytes of the file to be read later, by the system where it can."""
-        opened = self._open()
-        return FileRange(opened.number, position, size)
+        return FileRange(self._open(), position, size)
 
     def sync(self) -> None:
         opened = self._open()

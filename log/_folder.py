@@ -156,9 +156,13 @@ class DataFolder:
     def newest_epoch(self, topic: str, partition: int) -> int:
         """The newest leader epoch of a partition that is not open, -1 before the first.
 
-        Raises DataFolderError, OSError.
+        Raises DataFolderError, and KafkaError KAFKA_STORAGE_ERROR.
         """
-        epochs = read_epochs(self._fs, os.path.join(self.partition_path(topic, partition), LEADER_EPOCHS))
+        path = os.path.join(self.partition_path(topic, partition), LEADER_EPOCHS)
+        try:
+            epochs = read_epochs(self._fs, path)
+        except OSError as error:
+            raise storage_error(path, error) from error
         return epochs[-1][0] if epochs else _NO_EPOCH
 
     def doom(self, topic: str, partition: int) -> str | None:

@@ -11,7 +11,7 @@ from ._checkpoints import claim_folder
 from ._cleanable import CleanableLog
 from ._config import LogConfig
 from ._control import markers_of
-from ._errors import DataFolderError, UndoError, storage_error
+from ._errors import DataFolderError, NoDescriptorsError, UndoError, storage_error
 from ._files import OS_FILES, FileSystem
 from ._flush import Flush
 from ._info import AppendInfo
@@ -242,16 +242,19 @@ class PartitionLog(CleanableLog):
         and their snapshots with the segments that began there.
         """
         self._require_online()
-        if quiet_roll_is_due(self._segments.active, self.config, now_ms):
-            self._roll_alone(now_ms)
-        count = expired_segments(
-            self._segments.all,
-            self.config,
-            log_start_offset=self.log_start_offset,
-            log_end_offset=self.log_end_offset,
-            high_watermark=self.high_watermark,
-            now_ms=now_ms,
-        )
+        try:
+            if quiet_roll_is_due(self._segments.active, self.config, now_ms):
+                self._roll_alone(now_ms)
+            count = expired_segments(
+                self._segments.all,
+                self.config,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                high_watermark=self.high_watermark,
+                now_ms=now_ms,
+            )
+        except OSError as error:
+            raise storage_error(self.path, error) from error
         if count == len(self._segments):
             self._roll_alone(now_ms)
         self._remove_segments(count, now_ms)
@@ -281,6 +284,7 @@ class PartitionLog(CleanableLog):
         """Return once everything appended is on the disk; the recovery point moves up to there.
 
         A failure is a loss: the log goes offline, since what the disk holds is known only after reading it.
+        Only NoDescriptorsError is none.
         """
         flush = self.begin_flush()
         flush.run()
@@ -295,7 +299,7 @@ class PartitionLog(CleanableLog):
 
     def end_flush(self, flush: Flush) -> None:
         """Take in what became of a flush. Raises KafkaError KAFKA_STORAGE_ERROR if it failed; the log is
-        offline then.
+        offline then, but for NoDescriptorsError, after which another flush may be begun.
         """
         self._require_online()
         if flush.error is None and flush.missing and not self._segments.replacing:
@@ -305,8 +309,10 @@ class PartitionLog(CleanableLog):
             flush.run()
             flush.check_complete()
         if flush.error is not None:
-            self.offline = True
-            raise storage_error(self.path, flush.error) from flush.error
+            failure = storage_error(self.path, flush.error)
+            # what could not be opened was not synced: the next flush does it
+            self.offline = not isinstance(failure, NoDescriptorsError)
+            raise failure from flush.error
         self._flushing.end(flush)
         self.recovery_point = max(self.recovery_point, flush.end_offset)
         self._show()

@@ -97,7 +97,11 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
 
 def _described(node: Node, request: Request, topic: Topic) -> Any:
     if topic.described is None:
-        topic.described = MetadataPartitions([_partition(node, each) for each in topic.partitions])
+        try:
+            topic.described = MetadataPartitions([_partition(node, each) for each in topic.partitions])
+        except KafkaError:
+            # no file can be opened now: clients come again
+            return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
     return request.part("MetadataResponseTopic")(
         error_code=ErrorCode.NONE,
         name=topic.name,

@@ -140,8 +140,12 @@ async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outco
     except KafkaError as error:
         return _Outcome(error=error)
     try:
-        checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
-        partition = find()  # it may have gone meanwhile
+        config = None
+        # the topic may go meanwhile, be made anew or altered: what counts is what it asks for in the end
+        while partition.topic.config is not config:
+            config = partition.topic.config
+            checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
+            partition = find()
         info = partition.append(records, now_ms=node.now_ms(), checked=checked)
     except KafkaError as error:
         start = -1 if error.code in _WITHOUT_START else partition.log_start_offset

@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from kohort.broker._partition import Partition
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, batch, create_topic, offset_at, produce
 
@@ -26,6 +29,28 @@ def test_old_segments_go() -> None:
         Wire(broker.bootstrap) as wire,
     ):
         create_topic(wire, "short", retention_ms="1000")
+        for _ in range(10):
+            produce(wire, "short", batch())
+        wait_until(lambda: offset_at(wire, "short", EARLIEST).offset > 0)
+
+
+def test_a_partition_that_cannot_be_looked_at_keeps_no_other_from_its_retention(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    retain = Partition.apply_retention
+
+    def apply_retention(partition: Partition, now_ms: int) -> None:
+        if partition.topic.name == "bad":
+            raise ValueError("an index of five bytes")
+        retain(partition, now_ms)
+
+    monkeypatch.setattr(Partition, "apply_retention", apply_retention)
+    with (
+        running_broker(log_retention_check_interval_ms=50, log_segment_bytes=200) as broker,
+        Wire(broker.bootstrap) as wire,
+    ):
+        for name in ("bad", "short"):
+            create_topic(wire, name, retention_ms="1000")
         for _ in range(10):
             produce(wire, "short", batch())
         wait_until(lambda: offset_at(wire, "short", EARLIEST).offset > 0)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from kohort.broker import _long_work
 from kohort.broker._outbox import MAX_JOINED_BYTES
 from kohort.broker._text import MAX_LOGGED_TEXT, printable
 from kohort.broker._turns import MAX_WAITING_REQUESTS
@@ -186,6 +187,22 @@ def test_what_was_sent_before_the_client_left_is_carried_out(
             leaving.send(ApiKey.PRODUCE, 9, **produce_fields(name, batch(), acks=0))
     deadline = time.monotonic() + 5
     while offset_at(wire, name, LATEST).offset < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_large_batch_of_a_client_that_left_is_carried_out(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # its records are checked in many turns: it is on its way when the client leaves, or is only then begun
+    monkeypatch.setattr(_long_work, "SLICE_S", 0.0)
+    create_topic(wire, name)
+    large = batch(5_000)
+    with Wire(broker.bootstrap) as leaving:
+        for _ in range(3):
+            leaving.send(ApiKey.PRODUCE, 9, **produce_fields(name, large, acks=0))
+    deadline = time.monotonic() + 5
+    while offset_at(wire, name, LATEST).offset < 15_000:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kohort.broker import _flusher
 from kohort.broker._flusher import Flusher
 from kohort.broker.metrics import Histogram
 from kohort.log import LogConfig, PartitionLog
@@ -25,6 +26,7 @@ class Disk:
         self.entered = threading.Semaphore(0)
         self.go_on = threading.Semaphore(0)
         self.fail = False
+        self.error = errno.EIO
         self.threads: list[str] = []
 
     def sync(self, path: str) -> None:
@@ -34,7 +36,7 @@ class Disk:
         self.entered.release()
         assert self.go_on.acquire(timeout=10)
         if self.fail:
-            raise OSError(errno.EIO, "the disk is gone", path)
+            raise OSError(self.error, "the disk is gone", path)
 
     async def under_way(self) -> None:
         """Wait until a sync has begun."""
@@ -156,3 +158,20 @@ async def test_closing_ends_the_wait(log: PartitionLog, flusher: Flusher, disk: 
     with pytest.raises(KafkaError, match="deleted"):
         await waiting
     disk.go_on.release()
+
+
+async def test_a_flush_that_can_open_no_file_is_tried_again(
+    log: PartitionLog, flusher: Flusher, disk: Disk, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_flusher, "AGAIN_S", 0.0)
+    disk.error = errno.EMFILE
+    disk.fail = True
+    disk.go_on.release()
+    with pytest.raises(KafkaError) as refused:
+        await flusher.flushed(append(log))
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    disk.fail = False
+    disk.go_on.release(100)
+    while log.recovery_point < 1:  # noqa: ASYNC110 - the flusher tells those that wait, nobody does
+        await asyncio.sleep(0.001)
+    assert (told.errors, log.offline) == ([], False)

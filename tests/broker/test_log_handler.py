@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from kohort.broker import LogHandler
+from kohort.broker import LogHandler, _log_handler
 
 LATEST_S = 20
 
@@ -94,6 +96,29 @@ def test_what_comes_before_the_start_is_written_after_it(logger: logging.Logger)
         time.sleep(0.01)
     logger.info("late")
     assert [line.rsplit(" ", 1)[1] for line in out.getvalue().splitlines()] == ["early", "late"]
+
+
+def test_a_line_that_cannot_be_written_yet_comes_with_the_next(
+    logger: logging.Logger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formatter, met = _log_handler._formatter, threading.Event()
+
+    def no_descriptor(*, as_json: bool) -> logging.Formatter:
+        met.set()
+        raise OSError(errno.EMFILE, f"Too many open files, as_json={as_json}")
+
+    out = io.StringIO()
+    logger.addHandler(handler := LogHandler("text", out))
+    handler.open()
+    monkeypatch.setattr(_log_handler, "_formatter", no_descriptor)
+    logger.warning("no connection can be accepted")
+    assert met.wait(LATEST_S)
+    monkeypatch.setattr(_log_handler, "_formatter", formatter)
+    deadline = time.monotonic() + LATEST_S
+    while "accepted" not in out.getvalue():
+        assert time.monotonic() < deadline
+        logger.warning("again")
+        time.sleep(0.01)
 
 
 def test_what_waits_at_the_end_is_written() -> None:

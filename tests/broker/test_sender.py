@@ -15,6 +15,7 @@ import pytest
 from kohort.broker import _sender
 from kohort.broker._sender import Sender
 from kohort.log import FileRange
+from kohort.log._descriptors import Descriptor
 
 SIZE = 8 << 20
 HEAD, TAIL = b"head", b"tail"
@@ -78,8 +79,7 @@ def content(tmp_path: Path) -> tuple[bytes, Path]:
 
 
 def a_range(path: Path, size: int = SIZE) -> FileRange:
-    with path.open("rb") as file:
-        return FileRange(file.fileno(), len(b"before"), size)
+    return FileRange(Descriptor(str(path), os.O_RDONLY, 0), len(b"before"), size)
 
 
 @pytest.mark.parametrize("way", ["sendfile", "plain", "no sendfile here"])

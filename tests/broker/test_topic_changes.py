@@ -12,10 +12,12 @@ from uuid import uuid4
 
 import pytest
 
-from kohort.broker import Broker, _turns
+from kohort.broker import Broker, BrokerSettings, _turns
+from kohort.broker._topics import Topics
 from kohort.broker._topics_file import TopicsFile
+from kohort.log import DataFolder
 from kohort.log._files import OsFileSystem
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, ErrorCode, KafkaError
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.topic_requests import (
     EARLIEST,
@@ -123,6 +125,45 @@ class TestMadeAnew:
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             assert produce(wire, "orders", batch(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+    async def test_a_deletion_is_remembered_while_the_groups_are_loaded(self, tmp_path: Path) -> None:
+        content = TopicsFile.load(tmp_path)
+        content.deleted[uuid4()] = "of the last run"
+        content.save()
+        folder = DataFolder.open(tmp_path)
+        topics = Topics(folder, BrokerSettings(), lambda: 1_700_000_000_000)
+        try:
+            topics.open()
+            orders = topics.create("orders", 1, {})
+            orders.partitions[0].append(batch(1), now_ms=1_700_000_000_000)
+            topics.delete([orders])
+            await topics.clear()
+            topics.create("later", 1, {})
+            assert sorted(map(str, TopicsFile.load(tmp_path).deleted.values())) == [
+                "of the last run",
+                "orders",
+            ]
+            topics.forget_deleted()
+            assert TopicsFile.load(tmp_path).deleted == {}
+        finally:
+            topics.close()
+            folder.close()
+
+    async def test_a_pass_that_began_before_a_deletion_takes_it_for_no_failing_disk(
+        self, tmp_path: Path
+    ) -> None:
+        folder = DataFolder.open(tmp_path)
+        topics = Topics(folder, BrokerSettings(), lambda: 1_700_000_000_000)
+        topics.open()
+        (orders,) = topics.create("orders", 1, {}).partitions
+        orders.append(batch(1), now_ms=1_700_000_000_000)
+        topics.delete([orders.topic])
+        orders.apply_retention(1_700_000_000_000)
+        with pytest.raises(KafkaError) as refused:
+            orders.append(batch(1), now_ms=1_700_000_000_000)
+        assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        topics.close()
+        folder.close()
 
 
 class TestAFailingDisk:

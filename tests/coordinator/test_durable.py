@@ -168,3 +168,10 @@ def test_partitions_of_topics_that_come_and_go_are_not_remembered_for_ever(
                 durable.apply(OffsetDeleted("g", f"t{number - 1}", partition), number)
     assert len(durable._keys) <= 100
     assert [entry.offset for _, entry in durable.committed("g")] == [7] * 5
+
+
+def test_an_offset_of_an_open_transaction_goes_with_its_topic_however_many_came_meanwhile() -> None:
+    durable = Durable(_most_keys=1)
+    durable.apply(OffsetCommitted("g", "orders", 0, 7, -1, "", 1000), 0, 5)
+    durable.apply(OffsetCommitted("g", "other", 0, 7, -1, "", 1000), 1)
+    assert durable.partitions_with({"orders"}) == {"g": {TopicPartition("orders", 0): None}}

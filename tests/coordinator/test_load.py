@@ -100,6 +100,8 @@ def test_the_last_word_on_each_partition_wins(batches: list[list[tuple[str, int,
         entry = shard.durable.offset(group, TopicPartition("t", partition))
         assert entry is not None
         assert (entry.offset, entry.commit_timestamp_ms) == (offset, START_MS)
+    found = shard.durable.partitions_with({"t"})
+    assert {(group, key.partition) for group, keys in found.items() for key in keys} == expected.keys()
 
 
 def test_a_committed_transaction_is_behind_what_was_read_before_it_and_before_what_came_after() -> None:

@@ -96,6 +96,29 @@ def test_a_crash_at_any_operation_leaves_all_that_counts() -> None:
     assert number > 50
 
 
+def test_a_deletion_at_any_stage_costs_the_partition_that_is_made_anew_nothing() -> None:
+    for number in itertools.count():
+        fs = disk()
+        log = a_log(fs)
+        cleaning = log.begin_cleaning(NOW_MS)
+        stages = cleaning.stages()
+        for stage in itertools.islice(stages, number):
+            stage.run()
+        if cleaning.done:
+            break
+        log.abandon()
+        fs.rename(log.path, f"{log.path}.0-delete")
+        anew = opened(fs, CONFIG, clean=True)
+        write(anew, keyed(("new", "1")), keyed(("new", "2")))
+        with contextlib.suppress(OSError, CorruptLogError):
+            for stage in stages:
+                stage.run()
+        log.end_cleaning(cleaning)
+        anew.close()
+        assert meaning(opened(fs, CONFIG, clean=True)) == {b"new": (1, b"2")}, f"after {number} stages"
+    assert number > 8
+
+
 def test_what_was_durable_stays_durable_though_later_records_were_not() -> None:
     """A record may go only when the one that takes its place is on the disk."""
 

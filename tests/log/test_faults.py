@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log import LogConfig, PartitionLog
+from kohort.log._files import OsFile
 from kohort.protocol import ErrorCode, KafkaError
 from tests.log.batches import NOW_MS, all_records, batch, marker, offsets_of, open_log
 from tests.log.faulty import FaultyFiles
@@ -175,6 +176,21 @@ def test_retention_that_fails_leaves_the_rest_readable(tmp_path: Path, left: lis
         if not fs.failed:
             break
     assert 5 < number < MANY - 1
+
+
+def test_retention_says_that_a_file_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path, CONFIG)
+    log.append(batch(timestamp_ms=NOW_MS), now_ms=NOW_MS)
+    log.close()
+    log = open_log(tmp_path, CONFIG)
+
+    def read(file: OsFile, position: int, size: int) -> bytes:
+        raise OSError(errno.EIO, f"{size} bytes at {position}", file.path)
+
+    monkeypatch.setattr(OsFile, "read", read)
+    assert code_of(partial(log.apply_retention, NOW_MS)) is ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
+    assert log.apply_retention(NOW_MS) == 0
 
 
 def test_a_deletion_that_fails_says_so(tmp_path: Path) -> None:

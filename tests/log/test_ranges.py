@@ -72,6 +72,19 @@ def test_descriptors_are_given_back(tmp_path: Path) -> None:
     assert open_descriptors() == before
 
 
+def test_ranges_of_a_file_need_no_descriptors_of_their_own(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(), now_ms=NOW_MS)
+    expected = log.read(0, 1 << 20).records
+    before = open_descriptors()
+    ranges = [log.read(0, 1 << 20, range_bytes=1).range for _ in range(10)]
+    assert open_descriptors() == before
+    log.close()
+    assert [each.read() for each in ranges if each is not None] == [expected] * 10
+    ranges.clear()
+    assert open_descriptors() < before
+
+
 def test_a_file_that_was_cut_is_damage(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append(batch(5), now_ms=NOW_MS)

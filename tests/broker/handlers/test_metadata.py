@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,9 +11,10 @@ import pytest
 from kohort.broker._node import Node
 from kohort.broker._partition import Partition
 from kohort.broker.handlers import metadata
+from kohort.log import DataFolder, NoDescriptorsError
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
-from tests.broker.wire import Wire, create_topic, part
+from tests.broker.wire import Wire, batch, create_topic, part, produce
 
 VERSIONS = range(14)
 
@@ -142,3 +144,23 @@ def test_partitions_are_described_anew_only_when_they_change(
     for _ in range(2):
         assert len(ask(wire, 12, name).topics[0].partitions) == 3
     assert described == [0, 1, 0, 1, 2]
+
+
+def test_a_leader_epoch_that_cannot_be_read_yet_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        create_topic(wire, "orders")
+        produce(wire, "orders", batch())
+
+    def no_descriptor(_: DataFolder, topic: str, partition: int) -> int:
+        raise NoDescriptorsError(ErrorCode.KAFKA_STORAGE_ERROR, f"{topic}-{partition}: too many open files")
+
+    with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
+        with monkeypatch.context() as patch:
+            patch.setattr(DataFolder, "newest_epoch", no_descriptor)
+            (topic,) = ask(wire, 8, "orders").topics
+            assert (topic.name, topic.error_code) == ("orders", ErrorCode.LEADER_NOT_AVAILABLE)
+        (topic,) = ask(wire, 8, "orders").topics
+        assert (topic.error_code, topic.partitions[0].leader_epoch) == (0, 1)
+        assert produce(wire, "orders", batch()).base_offset == 1

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
+from kohort.broker import _long_work
 from kohort.protocol import ApiKey, Codec, ErrorCode
 from kohort.protocol._batch import _write_crc
+from kohort.testing import RunningBroker
+from tests.broker.topic_requests import delete_topics
 from tests.broker.wire import (
     Wire,
     batch,
@@ -67,6 +72,39 @@ def test_the_batch_is_stored_as_it_was_sent(wire: Wire, name: str) -> None:
 def test_acks_of_one_and_all_are_answered(wire: Wire, name: str, acks: int) -> None:
     create_topic(wire, name)
     assert produce(wire, name, batch(), acks=acks).error_code == 0
+
+
+@pytest.mark.parametrize("made_anew", [True, False])
+def test_what_the_topic_asks_for_when_the_check_is_over_counts(
+    broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch, made_anew: bool
+) -> None:
+    begun, changed = threading.Event(), threading.Event()
+
+    async def give_way(begun_s: float) -> float:
+        begun.set()
+        while not changed.is_set():  # noqa: ASYNC110 - another thread does it
+            await asyncio.sleep(0.001)
+        return begun_s
+
+    create_topic(wire, name)
+    monkeypatch.setattr(_long_work, "_give_way", give_way)
+    with Wire(broker.bootstrap) as producer:
+        number = producer.send(ApiKey.PRODUCE, 9, **produce_fields(name, batch(1_000, key=None)))
+        assert begun.wait(10)
+        if made_anew:
+            assert delete_topics(wire, name) == [0]
+            create_topic(wire, name, cleanup_policy="compact")
+        else:
+            path = "AlterConfigsResource", "AlterableConfig"
+            row = part(ApiKey.ALTER_CONFIGS, 1, *path, name="cleanup.policy", value="compact")
+            wanted = part(
+                ApiKey.ALTER_CONFIGS, 1, path[0], resource_type=2, resource_name=name, configs=[row]
+            )
+            wire.call(ApiKey.ALTER_CONFIGS, 1, resources=[wanted], validate_only=False)
+        changed.set()
+        answer = producer.receive(ApiKey.PRODUCE, 9, number).responses[0].partition_responses[0]
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert offset_at(wire, name, LATEST).offset == 0
 
 
 def test_acks_of_zero_are_not_answered(wire: Wire, name: str) -> None:
