@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,7 @@ import pytest
 from kohort.broker import Broker
 from kohort.consumer import AsyncGroupConsumer, Cluster, Record
 from kohort.consumer.events import Event, PartitionsLost, PollIntervalExceeded, RebalanceCompleted
-from kohort.protocol import ApiKey, TopicPartition, request_class
-from tests.consumer.batches import batch
+from kohort.protocol import ApiKey, TopicPartition, build_batch, request_class
 from tests.consumer.virtual_time import run_in_virtual_time
 
 TWENTY_MINUTES_S = 20 * 60
@@ -48,7 +48,10 @@ async def _produce(cluster: Cluster, count: int) -> None:
     make = request_class(ApiKey.PRODUCE)
     topic = make.TopicProduceData
     known = await cluster.metadata(["orders"])
-    data = topic.PartitionProduceData(index=0, records=batch([b"x"] * count))
+    # of this time: the broker keeps nothing that is older than retention.ms
+    rows = [(None, b"x", ())] * count
+    records = bytes(build_batch(rows, timestamp_ms=time.time_ns() // 1_000_000))
+    data = topic.PartitionProduceData(index=0, records=records)
     body = make(
         acks=-1,
         timeout_ms=1_000,
