@@ -94,7 +94,7 @@ class Durable:
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Whether an open transaction holds an offset for this partition."""
         return any(
-            partition in self.pending[producer_id].get(group_id, ())
+            partition in self.pending[producer_id][group_id]
             for producer_id in self.open_producers.get(group_id, ())
         )
 
@@ -102,7 +102,7 @@ class Durable:
         """Partitions with an offset of the group, committed or in an open transaction."""
         partitions = dict.fromkeys(self.offsets.get(group_id, ()))
         for producer_id in self.open_producers.get(group_id, ()):
-            partitions.update(dict.fromkeys(self.pending[producer_id].get(group_id, ())))
+            partitions.update(dict.fromkeys(self.pending[producer_id][group_id]))
         return partitions
 
     def partitions_with(self, topics: Collection[str]) -> dict[str, dict[TopicPartition, None]]:
@@ -220,7 +220,7 @@ class Durable:
             del self.offsets[group_id]
         for producer_id in self.open_producers.get(group_id, ()):
             # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
-            self.pending[producer_id].get(group_id, {}).pop(partition, None)
+            self.pending[producer_id][group_id].pop(partition, None)
 
 
 def _pop_topics(known: dict[_K, TopicPartition], topics: Collection[str]) -> set[TopicPartition]:

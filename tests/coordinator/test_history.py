@@ -126,6 +126,34 @@ def test_a_flood_of_one_kind_leaves_the_rebalances_their_half(flood: Any) -> Non
     assert len(history.of("g")) == 20
 
 
+@pytest.mark.parametrize(
+    ("rebalances", "members", "refusals", "last", "goes"),
+    [
+        (1, 3, 4, MemberJoined, MemberFenced),
+        (1, 4, 3, fenced, MemberJoined),
+        (6, 0, 2, fenced, RebalanceNote),
+        (5, 3, 0, rebalance, MemberJoined),
+        (0, 0, 8, MemberJoined, MemberFenced),
+        (8, 0, 0, MemberJoined, RebalanceNote),
+    ],
+)
+def test_the_kind_that_is_over_its_share_makes_way_for_the_newest(
+    rebalances: int, members: int, refusals: int, last: Any, goes: type[GroupEvent]
+) -> None:
+    history = History(8)
+    for number in range(members):
+        history.add(MemberJoined("g", member=f"m{number}"))
+    for number in range(refusals):
+        history.add(fenced(f"m{number}"))
+    for number in range(rebalances):
+        history.add(rebalance(generation=number))
+    oldest = next(entry.event for entry in history.of("g") if type(entry.event) is goes)
+    kept = [entry.event for entry in history.of("g") if entry.event is not oldest]
+    event = MemberJoined("g", member="new") if last is MemberJoined else last()
+    history.add(event)
+    assert [entry.event for entry in history.of("g")] == [*kept, event]
+
+
 def test_what_one_kind_does_not_use_the_others_may() -> None:
     history = History(20)
     for generation in range(30):

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import GroupCoordinator, MemberGone, Note, ShardLoaded, runtime
-from kohort.offsets_topic import GroupStored, StoredMember, encode, partition_for
+from kohort.coordinator import GroupCoordinator, MemberGone, Note, ShardLoaded, runner, runtime
+from kohort.offsets_topic import (
+    GroupStored,
+    OffsetCommitted,
+    StoredMember,
+    encode,
+    encode_all,
+    partition_for,
+)
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, encode_response
 from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body
 from tests.coordinator.memory_log import (
@@ -88,14 +95,55 @@ async def test_with_fsync_each_write_is_flushed_before_it_is_acknowledged() -> N
     await c.stop()
 
 
-async def test_a_batch_too_large_for_the_log_is_written_one_request_at_a_time() -> None:
+@pytest.mark.parametrize("sizes", [[10, 10, 300, 10], [10, 300], [300, 10]])
+async def test_a_batch_too_large_for_the_log_is_written_one_request_at_a_time(sizes: list[int]) -> None:
     log = MemoryLog(partition_count=1, limit=200)
     c = coordinator(log)
     await c.start()
-    sizes = [10, 10, 300, 10]
-    outcomes = await asyncio.gather(*(commit(c, f"s{i}", metadata="m" * n) for i, n in enumerate(sizes)))
-    assert outcomes == [[0], [0], [ErrorCode.UNKNOWN_SERVER_ERROR], [0]]
-    assert len(log.batches[0]) == 3
+    outcomes = await asyncio.gather(*(commit(c, f"s{i}", i, "m" * n) for i, n in enumerate(sizes)))
+    assert outcomes == [[ErrorCode.UNKNOWN_SERVER_ERROR if n == 300 else 0] for n in sizes]
+    assert len(log.batches[0]) == len(sizes) - 1
+    await c.stop()
+    again = coordinator(log)
+    await again.start()
+    for place, n in enumerate(sizes):
+        found = [t.partitions[0] for t in (await fetch(again, f"s{place}")).groups[0].topics]
+        assert [(p.committed_offset, p.metadata) for p in found] == ([] if n == 300 else [(place, "m" * n)])
+    await again.stop()
+
+
+@pytest.mark.parametrize(("room", "batches"), [(0, [2, 2, 1]), (-1, [1] * 5), (1, [2, 2, 1])])
+async def test_a_batch_takes_as_many_requests_as_it_has_bytes_for(
+    monkeypatch: pytest.MonkeyPatch, room: int, batches: list[int]
+) -> None:
+    records = [OffsetCommitted("s0", "t", 0, 1, -1, "", START_MS)]
+    monkeypatch.setattr(runner, "_BATCH_BYTES", 2 * encode_all(records)[1] + room)
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log, clock_ms=lambda: START_MS)
+    await c.start()
+    outcomes = await asyncio.gather(*(commit(c, f"s{number}", number) for number in range(5)))
+    assert outcomes == [[0]] * 5
+    assert [len(batch.records) for batch in log.batches[0]] == batches
+    assert {timestamp for batch in log.batches[0] for _, timestamp, _, _ in batch.records} == {START_MS}
+    for number in range(5):
+        assert (await fetch(c, f"s{number}")).groups[0].topics[0].partitions[0].committed_offset == number
+    await c.stop()
+
+
+@pytest.mark.parametrize("what", ["the log fails", "the format cannot hold it"])
+async def test_a_generation_that_cannot_be_written_starts_over(what: str) -> None:
+    log = MemoryLog()
+    c = coordinator(log)
+    await c.start()
+    client = RequestContext("x" * 40_000 if what == "the format cannot hold it" else "c")
+    joined = await c.handle(ApiKey.JOIN_GROUP, 3, join(), client)
+    assert (joined.error_code, joined.generation_id) == (0, 1)
+    if what == "the log fails":
+        log.fail = OSError(28, "No space left on device")
+    synced = await c.handle(ApiKey.SYNC_GROUP, 5, sync("g", joined.member_id, 1), client)
+    assert synced.error_code != 0
+    beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", joined.member_id, 1), client)
+    assert beat.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     await c.stop()
 
 
@@ -129,6 +177,47 @@ async def test_what_the_record_format_cannot_hold_is_refused_alone() -> None:
         commit(c, "a", metadata="m" * 35_000), commit(c, "n", 2**63), commit(c, "b")
     )
     assert list(outcomes) == [[ErrorCode.UNKNOWN_SERVER_ERROR], [ErrorCode.UNKNOWN_SERVER_ERROR], [0]]
+    await c.stop()
+
+
+async def test_groups_are_counted_by_their_state_and_members_together() -> None:
+    log = MemoryLog()
+    first = coordinator(log)
+    await first.start()
+    assert first.group_counts() == ({}, 0)
+    for group in ("g", "h"):
+        await stable_member(first, group)
+    joining = asyncio.create_task(first.handle(ApiKey.JOIN_GROUP, 3, join("g"), CONTEXT))
+    for group in ("s1", "s2", "s3"):
+        await commit(first, group)
+    assert first.group_counts() == ({"Stable": 1, "PreparingRebalance": 1, "Empty": 3}, 3)
+    await first.stop()
+    await joining
+    second = coordinator(log)
+    await second.start()
+    await fetch(second, "s1")
+    assert second.group_counts() == ({"Stable": 2, "Empty": 3}, 2), "whether somebody asked for them or not"
+    await second.stop()
+
+
+async def test_a_coordinator_says_how_far_it_is() -> None:
+    c = coordinator(MemoryLog())
+    c.open()
+    assert repr(c) == "<GroupCoordinator: 4 shards, 4 of them loading>"
+    await c.load_all()
+    assert repr(c) == "<GroupCoordinator: 4 shards, 0 of them loading>"
+    await c.stop()
+
+
+async def test_a_partition_that_is_taken_on_again_is_given_up_first() -> None:
+    c = coordinator(MemoryLog(partition_count=1))
+    await c.start()
+    await stable_member(c)
+    joining = asyncio.create_task(c.handle(ApiKey.JOIN_GROUP, 3, join(), CONTEXT))
+    await asyncio.sleep(0)
+    await c.load(0)
+    assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+    assert c.history("g") == []
     await c.stop()
 
 
