@@ -156,14 +156,21 @@ def _drawn(room: str, modules: list[Path], options: argparse.Namespace) -> tuple
 
 
 def _functions(module: Path) -> Iterator[str]:
-    """Names as mutmut mangles them. It leaves decorated functions alone; inner ones belong to outer ones."""
-    for node in ast.parse(module.read_text()).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
-            yield f"x_{node.name}"
-        elif isinstance(node, ast.ClassDef):
-            for inner in node.body:
-                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and not inner.decorator_list:
-                    yield f"xǁ{node.name}ǁ{inner.name}"
+    """Names as mutmut mangles them; inner functions belong to the outer ones."""
+    body = ast.parse(module.read_text()).body
+    yield from (f"x_{name}" for name in _mutated(body))
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from (f"xǁ{node.name}ǁ{name}" for name in _mutated(node.body))
+
+
+def _mutated(body: list[ast.stmt]) -> Iterator[str]:
+    """Functions that mutmut changes: it leaves decorated ones alone, but for static and class methods."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if decorators in ([], ["staticmethod"], ["classmethod"]):
+                yield node.name
 
 
 def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
