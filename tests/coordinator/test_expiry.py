@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator import GroupRemoved, OffsetsRemoved, expiry
+from kohort.coordinator import CommitRefused, GroupRemoved, OffsetsRemoved, expiry
 from kohort.offsets_topic import NONE, GroupDeleted, OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ErrorCode
 from tests.coordinator.bodies import protocols, subscription
@@ -235,12 +235,14 @@ class TestDeletedTopics:
         w.delete("s")
         mixed = w.commit("s", {("u", 0): 2, ("t", 0): 1}, version=version)
         alone = w.commit("s", {("t", 1): 1}, version=version)
+        stranger = w.commit("s", {("t", 1): 1}, "nobody", 3, version=version)
         w.topics_deleted("t")
         w.hold_writes = False
         w.write_all()
         answered = [(topic.name, p.error_code) for topic in mixed.reply.topics for p in topic.partitions]
         assert answered == [("t", error), ("u", 0)]
-        assert errors_of(alone) == [error]
+        assert errors_of(alone) == errors_of(stranger) == [error]
+        assert not [note for note in w.notes if isinstance(note, CommitRefused)], "nothing is left to refuse"
         assert w.fetch("s") == {("u", 0): 2}
 
     def test_what_could_not_be_removed_is_by_the_next_pass(self) -> None:
