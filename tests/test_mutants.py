@@ -221,11 +221,4 @@ def test_every_excuse_is_about_a_function_that_exists() -> None:
 @pytest.mark.parametrize("room", mutants.ROOMS)
 def test_a_room_and_its_tests_exist(room: str) -> None:
     assert names_in(room)
-    for name in mutants.ROOMS[room]:
-        path, _, test = name.partition("::")
-        assert (ROOT / path).exists()
-        if test:
-            function, _, part = test.partition("[")
-            page, _, made = part.rstrip("]").rpartition("-")
-            assert f"def {function}(" in (ROOT / path).read_text()
-            assert f":{made} -->" in (ROOT / "docs" / page).read_text()
+    assert [name for name in mutants.ROOMS[room] if not (ROOT / name).exists()] == []

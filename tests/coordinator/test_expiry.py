@@ -178,7 +178,12 @@ def test_a_failed_pass_is_made_up_for_by_the_next() -> None:
     w.fail_next_write = ErrorCode.KAFKA_STORAGE_ERROR
     w.advance(CHECK)
     assert w.fetch("s") == {("t", 0): 1}
-    assert w.commit_errors("s", {("t", 1): 2}) == [0], "the group is not blocked"
+    assert w.commit_errors("s", {("t", 1): 2}) == [0]
+    w.hold_writes = True
+    w.commit("s", {("t", 1): 2})
+    assert not w.join("s").parked, "nobody waits for its end any more"
+    w.hold_writes = False
+    w.write_all()
     w.advance(CHECK)
     assert w.fetch("s") == {("t", 1): 2}
 

@@ -154,9 +154,10 @@ async def test_a_group_without_a_history(group: str, step: str, code: ErrorCode,
         await c.start()
     elif step:
         c.open()
-    with pytest.raises(KafkaError, match=text) as caught:
+    with pytest.raises(KafkaError) as caught:
         c.history(group)
     assert caught.value.code == code
+    assert str(caught.value).endswith(text)
     await c.stop()
 
 
