@@ -191,7 +191,8 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
         "pytest_add_cli_args": ["-p", "no:cacheprovider", "-m", "not clients and not spark"],
     }
     if room in IMPORTED_ANEW:
-        own |= {"process_isolation": "forkserver", "forkserver_warmup": "none"}
+        # and the imports take seconds too
+        own |= {"process_isolation": "forkserver", "forkserver_warmup": "none", "timeout_constant": 30.0}
     lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in own.items())
     project = folder / "pyproject.toml"
     project.write_text(f"{project.read_text()}\n[tool.mutmut]\n{lines}")

@@ -69,6 +69,7 @@ def test_without_both_assignments_it_is_not_known_what_moved(
         after=after,
     )
     assert (note.partitions_moved, note.partitions_total) == (None, None)
+    assert (note.moves(), note.joined(), note.left()) == ([], [], [])
 
 
 def test_when_nothing_changes_hands_nothing_moves() -> None:
@@ -110,6 +111,7 @@ def test_for_other_protocol_types_no_bytes_are_looked_into() -> None:
     world.advance(0)
     world.sync("g", a, 1, shares({a: range(6)}), type_="connect")
     assert (last(world).partitions_moved, last(world).partitions_total) == (None, None)
+    assert last(world).moves() == []
 
 
 def test_an_assignment_that_cannot_be_read_counts_as_nothing() -> None:
