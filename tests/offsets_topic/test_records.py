@@ -20,6 +20,7 @@ from kohort.offsets_topic import (
     UnknownRecord,
     decode,
     encode,
+    encode_all,
     records,
 )
 
@@ -73,6 +74,14 @@ GOLDEN: dict[str, tuple[Record, bytes, bytes | None]] = {
 def test_writes_the_bytes_that_kafka_writes(name: str) -> None:
     record, key, value = GOLDEN[name]
     assert encode(record) == (key, value)
+
+
+def test_many_are_written_as_each_is_and_measured() -> None:
+    plain = OffsetCommitted("g", "t", 3, 42, 7, "", 1000)
+    pairs = [encode(plain), *((key, value) for _, key, value in GOLDEN.values())]
+    size = sum(len(key) + len(value or b"") for key, value in pairs)
+    assert encode_all([plain, *(record for record, _, _ in GOLDEN.values())]) == (pairs, size)
+    assert encode_all([]) == ([], 0)
 
 
 @pytest.mark.row(
