@@ -59,9 +59,10 @@ SURVIVED = 0
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the mutants of a room, by name."""
+    """What became of the mutants of a room, by name; ``folder`` is where it is laid out."""
 
     room: str
+    folder: Path
     noticed: list[str] = field(default_factory=list)
     survived: list[str] = field(default_factory=list)
     untested: list[str] = field(default_factory=list)
@@ -123,7 +124,8 @@ def read_excuses(path: Path) -> list[tuple[str, str]]:
 
 
 def _run(room: str, options: argparse.Namespace, excuses: list[tuple[str, str]]) -> Outcome:
-    folder = BUILD / room.replace("/", "-")
+    # a sample leaves the results of whole rooms alone
+    folder = BUILD / ("sample" if options.functions else "") / room.replace("/", "-")
     modules = [f for f in sorted((ROOT / room).glob("*.py")) if fnmatch(f.stem, options.module)]
     wanted: list[str] = []
     if options.functions:
@@ -228,7 +230,7 @@ def _codes(folder: Path) -> dict[str, int | None]:
 
 
 def _outcome(room: str, folder: Path, wanted: list[str], excuses: list[tuple[str, str]]) -> Outcome:
-    outcome = Outcome(room)
+    outcome = Outcome(room, folder)
     for name, code in sorted(_codes(folder).items()):
         if wanted and not any(fnmatch(name, pattern) for pattern in wanted):
             continue
@@ -251,12 +253,11 @@ def _tell(outcome: Outcome) -> None:
         f"{len(outcome.survived)} survived, {len(outcome.untested)} in code that no test of the room runs, "
         f"{len(outcome.excused)} listed with a reason, {len(outcome.unclear)} unclear)"
     )
-    folder = BUILD / outcome.room.replace("/", "-")
     for title, names in (("survived", outcome.survived), ("untested", outcome.untested)):
         for name in names:
             print(f"  {title}  {name}")
     if outcome.survived:
-        print(f"'cd {folder} && {sys.executable} -m mutmut show NAME' shows what was changed")
+        print(f"'cd {outcome.folder} && {sys.executable} -m mutmut show NAME' shows what was changed")
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ def test_below_the_goal_it_fails_and_names_the_survivors(
 ) -> None:
     def run(room: str, *_: Any) -> Any:
         names = [f"kohort.log.x_{number}" for number in range(10)]
-        return mutants.Outcome(room, noticed=names[survived:], survived=names[:survived])
+        return mutants.Outcome(room, Path("layout"), noticed=names[survived:], survived=names[:survived])
 
     monkeypatch.setattr(mutants, "_run", run)
     monkeypatch.setattr(sys, "argv", ["mutants", "log", "--goal", goal])
@@ -208,6 +208,7 @@ def test_below_the_goal_it_fails_and_names_the_survivors(
     told = capsys.readouterr().out
     assert f"log: {100 - 10 * survived}.0 % noticed" in told
     assert told.count("  survived  kohort.log.x_") == survived
+    assert ("cd layout && " in told) is bool(survived)
 
 
 def test_every_excuse_is_about_a_function_that_exists() -> None:
