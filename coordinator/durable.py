@@ -229,5 +229,5 @@ def _pop_topics(known: dict[_K, TopicPartition], topics: Collection[str]) -> set
 
 
 def _decoded(value: bytes) -> OffsetEntry:
-    offset, leader_epoch, metadata, commit_ms = decode_commit_value(value)
-    return OffsetEntry(offset, leader_epoch, metadata, commit_ms, NONE, _UNPLACED)
+    offset, leader_epoch, commit_ms = decode_commit_value(value)
+    return OffsetEntry(offset, leader_epoch, "", commit_ms, NONE, _UNPLACED)
