@@ -58,11 +58,13 @@ async def unready_answers(c: GroupCoordinator) -> dict[str, int]:
 @pytest.mark.row("3.0/loading", "3.0/fetch-parks", "3.0/list")
 async def test_while_loading_each_api_says_what_its_clients_can_live_with() -> None:
     log = MemoryLog(partition_count=1)
-    log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))] * 3_000, START_MS)
+    for _ in range(5):
+        log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))] * 2_000, START_MS)
     c = coordinator(log)
     starting = asyncio.create_task(c.start())
     await asyncio.sleep(0)
     fetching = asyncio.create_task(fetch(c, "g"))
+    await asyncio.sleep(0)
     answers = await unready_answers(c)
     assert not fetching.done(), "it is parked, not refused"
     expected = dict.fromkeys(answers, 14) | {"Heartbeat": 0, "SyncGroup": 27}
