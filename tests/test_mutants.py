@@ -219,6 +219,12 @@ def test_every_excuse_is_about_a_function_that_exists() -> None:
         assert reason.strip(), f"{pattern} has no reason"
 
 
+def test_what_runs_at_import_is_seen_by_the_test_that_comes_first() -> None:
+    first, *_ = sorted((ROOT / "tests" / "statemachine").glob("test_*.py"))
+    assert first.name == "test_answers.py"
+    assert first.read_text().count("def test_") == 1
+
+
 @pytest.mark.parametrize("room", mutants.ROOMS)
 def test_a_room_and_its_tests_exist(room: str) -> None:
     assert names_in(room)
