@@ -76,6 +76,26 @@ def test_writes_the_bytes_that_kafka_writes(name: str) -> None:
     assert encode(record) == (key, value)
 
 
+def test_members_without_bytes_have_none() -> None:
+    _, key, value = GOLDEN["a generation with one member"]
+    assert value is not None
+    for data in (SUBSCRIPTION, ASSIGNMENT):
+        value = value.replace(len(data).to_bytes(4, "big") + data, b"\xff\xff\xff\xff")
+    record = decode(key, value)
+    assert isinstance(record, GroupStored)
+    assert record.members == (MEMBER._replace(subscription=b"", assignment=b""),)
+
+
+@pytest.mark.parametrize("expiry", [NONE, 2_000])
+def test_the_longest_texts_are_written_and_longer_ones_refused(expiry: int) -> None:
+    longest = "x" * 32_767
+    record = OffsetCommitted(longest, longest, 3, 42, NONE, longest, 1_000, expiry)
+    assert decode(*encode(record)) == record
+    for name in ("group", "topic", "metadata"):
+        with pytest.raises(ValueError, match="of 32768 bytes: shorten it below 32767"):
+            encode(record._replace(**{name: longest + "x"}))
+
+
 def test_many_are_written_as_each_is_and_measured() -> None:
     plain = OffsetCommitted("g", "t", 3, 42, 7, "", 1000)
     pairs = [encode(plain), *((key, value) for _, key, value in GOLDEN.values())]
