@@ -17,7 +17,7 @@ from kohort.offsets_topic import (
     OffsetCommitted,
     encode_all,
 )
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, TopicPartition
 from tests.coordinator.bodies import START_MS
 from tests.coordinator.memory_log import (
     CONTEXT,
@@ -113,6 +113,9 @@ async def test_a_batch_takes_as_many_requests_as_it_has_bytes_for(
     assert {timestamp for batch in log.batches[0] for _, timestamp, _, _ in batch.records} == {START_MS}
     for number in range(5):
         assert (await fetch(c, f"s{number}")).groups[0].topics[0].partitions[0].committed_offset == number
+        entry = c._runners[0].shard.durable.offset(f"s{number}", TopicPartition("t", 0))
+        assert entry is not None
+        assert entry.record_offset == number, "where its record lies in the log"
     await c.stop()
 
 
