@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -92,8 +93,9 @@ def test_the_longest_texts_are_written_and_longer_ones_refused(expiry: int) -> N
     record = OffsetCommitted(longest, longest, 3, 42, NONE, longest, 1_000, expiry)
     assert decode(*encode(record)) == record
     for name in ("group", "topic", "metadata"):
+        longer: dict[str, Any] = {name: longest + "x"}
         with pytest.raises(ValueError, match="of 32768 bytes: shorten it below 32767"):
-            encode(record._replace(**{name: longest + "x"}))
+            encode(record._replace(**longer))
 
 
 def test_many_are_written_as_each_is_and_measured() -> None:
