@@ -100,9 +100,9 @@ def test_the_longest_texts_are_written_and_longer_ones_refused(expiry: int) -> N
 
 def test_many_are_written_as_each_is_and_measured() -> None:
     plain = OffsetCommitted("g", "t", 3, 42, 7, "", 1000)
-    pairs = [encode(plain), *((key, value) for _, key, value in GOLDEN.values())]
+    pairs = [encode(plain), *((key, value) for _, key, value in GOLDEN.values()), encode(plain)]
     size = sum(len(key) + len(value or b"") for key, value in pairs)
-    assert encode_all([plain, *(record for record, _, _ in GOLDEN.values())]) == (pairs, size)
+    assert encode_all([plain, *(record for record, _, _ in GOLDEN.values()), plain]) == (pairs, size)
     assert encode_all([]) == ([], 0)
 
 
