@@ -187,7 +187,9 @@ async def test_a_session_ends_in_real_time_and_a_heartbeat_prolongs_it() -> None
 async def test_when_the_clock_has_jumped_what_became_due_is_done_at_once_and_once() -> None:
     now = [START_MS]
     c = coordinator(MemoryLog(), clock_ms=lambda: now[0])
-    await c.start()
+    c.open()
+    c.time_moved()
+    await c.load_all()
     member = await stable_member(c)
     c.time_moved()
     assert (await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)).error_code == 0
