@@ -121,6 +121,18 @@ class TestEmptyGroups:
         w.advance(CHECK)
         assert w.state() == "Dead"
 
+    def test_a_reload_does_not_forget_when_the_last_member_left(self) -> None:
+        w = world()
+        (a,) = w.stable()
+        w.commit("g", {("t", 0): 1}, a, 1)
+        keep_alive(w, RETENTION - CHECK, a)
+        w.leave("g", (a, None))
+        w.crash()
+        w.advance(2 * CHECK)
+        assert w.fetch() == {("t", 0): 1}
+        w.advance(RETENTION)
+        assert w.state() == "Dead"
+
     @pytest.mark.row("5.6/empty")
     def test_a_later_commit_of_an_administrator_counts_from_itself(self) -> None:
         w = world()

@@ -19,6 +19,7 @@ from kohort.coordinator import (
 )
 from kohort.coordinator import history as module
 from kohort.coordinator.history import History
+from kohort.coordinator.insight import size_of
 from kohort.protocol import ErrorCode
 
 
@@ -211,6 +212,20 @@ def test_it_is_bounded_and_its_numbers_rise(size: int, events: list[GroupEvent],
     history.drop("h")
     assert repr(history) == "<History: 0 events of 0 groups>"
     assert history._weight == (0, 0)
+
+
+def test_equal_refusals_weigh_as_much_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ALL_BYTES", 4_000)
+    history = History(100)
+    history.add(fenced("quiet", "h"))
+    for _ in range(50):
+        history.add(fenced("m" * 1_000))
+    assert [len(history.of(group)) for group in "gh"] == [1, 1]
+
+
+@pytest.mark.parametrize(("text", "size"), [("", 0), ("abc", 3), ("äbc", 12)])
+def test_a_text_takes_a_byte_a_character_or_four_if_any_is_not_ascii(text: str, size: int) -> None:
+    assert size_of(text) == size
 
 
 def test_long_texts_and_large_assignments_make_way_too(monkeypatch: pytest.MonkeyPatch) -> None:
