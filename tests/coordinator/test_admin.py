@@ -9,7 +9,7 @@ import pytest
 from kohort.coordinator.admin import split_delete, split_describe
 from kohort.coordinator.insight import append_refused
 from kohort.coordinator.replies import GROUP_OPERATIONS, DescribedMember
-from kohort.protocol import ErrorCode
+from kohort.protocol import ApiKey, ErrorCode
 from tests.coordinator.bodies import subscription
 from tests.coordinator.driver import World
 
@@ -68,6 +68,14 @@ class TestDescribe:
         group = world.describe()
         assert (group.error_code, group.group_id) == (ErrorCode.NOT_COORDINATOR, "g")
         assert (group.group_state, group.members) == ("", [])
+
+    def test_a_group_that_is_asked_about_again_and_again_is_refused(self) -> None:
+        world = World()
+        world.stable()
+        body = SimpleNamespace(groups=["g"] * 13, include_authorized_operations=False)
+        asked = [world.send(ApiKey.DESCRIBE_GROUPS, 6, request).reply for request in split_describe(body)]
+        assert [group.error_code for group in asked] == [0] * 11 + [ErrorCode.INVALID_REQUEST] * 2
+        assert (asked[-1].group_id, asked[-1].members) == ("g", [])
 
     def test_no_name_is_the_empty_name(self) -> None:
         body = SimpleNamespace(groups=[None], groups_names=[None], include_authorized_operations=False)

@@ -271,6 +271,17 @@ class TestDeletedTopics:
         w.advance(CHECK)
         assert w.fetch("s") == {("t", 1): 9, ("u", 0): 2}
 
+    def test_when_neither_the_commit_nor_its_removal_is_written_nothing_is_left(self) -> None:
+        w = world()
+        w.hold_writes = True
+        committing = w.commit("s", {("t", 0): 1})
+        w.topics_deleted("t")
+        for _ in range(2):
+            w.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+            w.write()
+        assert errors_of(committing) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        assert (w.fetch("s"), w.shard.orphans) == ({}, {})
+
     def test_the_second_deletion_finds_what_the_first_forgot_the_names_of(self) -> None:
         w = world()
         w.commit("s", {("t", 0): 1, ("u", 0): 2})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kohort.coordinator import (
     CommitRefused,
     GroupEvent,
+    JoinRefused,
     MemberFenced,
     MemberGone,
     MemberJoined,
@@ -212,6 +213,54 @@ def test_it_is_bounded_and_its_numbers_rise(size: int, events: list[GroupEvent],
     history.drop("h")
     assert repr(history) == "<History: 0 events of 0 groups>"
     assert history._weight == (0, 0)
+
+
+def heavy(group: str = "g") -> RebalanceNote:
+    """Six owners, and 72 bytes of their names and assignments."""
+    note = rebalance(group)
+    note.before, note.after = ({f"m{number}": bytes(10) for number in range(3)} for _ in range(2))
+    return note
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "kept"),
+    [("MAX_OWNERS", 6, True), ("MAX_OWNERS", 5, False), ("MAX_BYTES", 72, True), ("MAX_BYTES", 71, False)],
+)
+def test_a_group_may_reach_its_limits(
+    monkeypatch: pytest.MonkeyPatch, limit: str, size: int, kept: bool
+) -> None:
+    monkeypatch.setattr(module, limit, size)
+    history = History(10)
+    history.add(heavy())
+    (entry,) = history.of("g")
+    assert isinstance(entry.event, RebalanceNote)
+    assert (entry.event.after is not None) is kept
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "left"),
+    [
+        ("MAX_ALL_OWNERS", 12, 1),
+        ("MAX_ALL_OWNERS", 11, 0),
+        ("MAX_ALL_BYTES", 144, 1),
+        ("MAX_ALL_BYTES", 143, 0),
+    ],
+)
+def test_all_groups_together_may_reach_theirs(
+    monkeypatch: pytest.MonkeyPatch, limit: str, size: int, left: int
+) -> None:
+    monkeypatch.setattr(module, limit, size)
+    history = History(10)
+    history.add(heavy("h"))
+    history.add(heavy("g"))
+    assert [len(history.of(group)) for group in "hg"] == [left, 1]
+
+
+def test_refusals_of_two_kinds_are_two_entries() -> None:
+    history = History(10)
+    history.add(CommitRefused("g", member="m", error_code=25, claimed_generation=1))
+    history.add(JoinRefused("g", member="m", error_code=25))
+    assert kinds(history) == ["CommitRefused", "JoinRefused"]
 
 
 def test_equal_refusals_weigh_as_much_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
