@@ -74,6 +74,19 @@ async def test_groups_are_counted_by_their_state_and_members_together() -> None:
     await second.stop()
 
 
+def test_the_clock_begins_with_the_wall_clock_and_follows_none_of_its_jumps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wall, ran = [1_700_000_000_123_456_789], [50_000_000]
+    clocks = SimpleNamespace(time_ns=lambda: wall[0], monotonic_ns=lambda: ran[0])
+    monkeypatch.setattr(runtime, "time", clocks)
+    clock_ms = runtime.steady_clock_ms()
+    assert clock_ms() == 1_700_000_000_123
+    wall[0] = 0
+    ran[0] += 5_999_999
+    assert clock_ms() == 1_700_000_000_129
+
+
 async def test_a_coordinator_says_how_far_it_is() -> None:
     c = coordinator(MemoryLog())
     c.open()
