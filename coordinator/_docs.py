@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import fields
 from inspect import getdoc
-from types import GenericAlias, UnionType
 from typing import get_type_hints
 
 from . import insight
@@ -36,15 +35,14 @@ def _kinds() -> list[type[Note]]:
 
 def _row(kind: type[Note]) -> str:
     when = " ".join((getdoc(kind) or "").split("\n\n")[0].split()).replace("``", "`")
-    base = GroupEvent if issubclass(kind, GroupEvent) else Note
-    own = ", ".join(f"`{name}` {type_}" for name, type_ in _own(kind, base))
+    own = ", ".join(f"`{name}` {type_}" for name, type_ in _own(kind, GroupEvent))
     share = kind.share if issubclass(kind, GroupEvent) else ""
     return f"| `{kind.__name__}` | {when} | {own} | {kind.level} | {share} |"
 
 
 def _own(kind: type[Note], base: type[Note] | None) -> list[tuple[str, str]]:
     known = set() if base is None else {field.name for field in fields(base)}
-    types = get_type_hints(kind, vars(insight))
+    types = get_type_hints(kind)
     return [
         (field.name, _type(types[field.name]))
         for field in fields(kind)
@@ -53,5 +51,5 @@ def _own(kind: type[Note], base: type[Note] | None) -> list[tuple[str, str]]:
 
 
 def _type(hint: object) -> str:
-    name = str(hint) if isinstance(hint, GenericAlias | UnionType) else getattr(hint, "__name__", str(hint))
+    name = hint.__name__ if isinstance(hint, type) else str(hint)
     return name.replace(" | ", " or ")

@@ -92,7 +92,7 @@ class Durable:
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Whether an open transaction holds an offset for this partition."""
         return any(
-            partition in self.pending[producer_id].get(group_id, ())
+            partition in self.pending[producer_id][group_id]
             for producer_id in self.open_producers.get(group_id, ())
         )
 
@@ -100,7 +100,7 @@ class Durable:
         """Partitions with an offset of the group, committed or in an open transaction."""
         partitions = dict.fromkeys(self.offsets.get(group_id, ()))
         for producer_id in self.open_producers.get(group_id, ()):
-            partitions.update(dict.fromkeys(self.pending[producer_id].get(group_id, ())))
+            partitions.update(dict.fromkeys(self.pending[producer_id][group_id]))
         return partitions
 
     def partitions_with(self, topics: Collection[str]) -> dict[str, dict[TopicPartition, None]]:
@@ -224,7 +224,7 @@ class Durable:
             del self.offsets[group_id]
         for producer_id in self.open_producers.get(group_id, ()):
             # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
-            self.pending[producer_id].get(group_id, {}).pop(partition, None)
+            self.pending[producer_id][group_id].pop(partition, None)
 
 
 def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection[str]) -> set[TopicPartition]:
@@ -233,5 +233,5 @@ def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection
 
 
 def _decoded(value: bytes) -> OffsetEntry:
-    offset, leader_epoch, metadata, commit_ms = decode_commit_value(value)
-    return OffsetEntry(offset, leader_epoch, metadata, commit_ms, NONE, _UNPLACED)
+    offset, leader_epoch, commit_ms = decode_commit_value(value)
+    return OffsetEntry(offset, leader_epoch, "", commit_ms, NONE, _UNPLACED)

@@ -155,7 +155,6 @@ class History:
         over = {
             name: len(share) - (name == newest) - self._size * _PARTS[name] / _ALL_PARTS
             for name, share in history.shares.items()
-            if len(share) > (name == newest)
         }
         share = history.shares[max(over, key=over.__getitem__)]
         self._remove(history, share, next(iter(share)))

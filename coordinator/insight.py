@@ -141,10 +141,6 @@ class RebalanceNote(GroupEvent):
         """Owners that have no assignment any more."""
         return sorted((self.before or {}).keys() - (self.after or {}).keys())
 
-    def let_go(self) -> None:
-        """Give the assignments up for the memory they take; counts that were worked out stay."""
-        self.before = self.after = None
-
     def _count(self) -> tuple[int, int] | tuple[None, None]:
         if self._counted is None:
             if self.before is None or self.after is None or self.protocol_type != "consumer":

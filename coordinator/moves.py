@@ -26,7 +26,7 @@ def count_moves(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tupl
     for owner, data in after.items():
         owned = _partitions(data)
         total += len(owned)
-        old = before.get(owner, b"")
+        old = before.get(owner)
         if old != data:
             moved += len(owned - _partitions(old))
     return moved, total
@@ -35,8 +35,8 @@ def count_moves(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tupl
 def moves_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[Move]:
     """Every partition whose owner is another now, by topic and partition."""
     changed = [owner for owner in {**before, **after} if before.get(owner) != after.get(owner)]
-    old = {partition: owner for owner in changed for partition in _partitions(before.get(owner, b""))}
-    new = {partition: owner for owner in changed for partition in _partitions(after.get(owner, b""))}
+    old = {partition: owner for owner in changed for partition in _partitions(before.get(owner))}
+    new = {partition: owner for owner in changed for partition in _partitions(after.get(owner))}
     return [
         Move(*partition, old.get(partition), new.get(partition))
         for partition in sorted({**old, **new})
@@ -44,7 +44,9 @@ def moves_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> li
     ]
 
 
-def _partitions(assignment: bytes) -> frozenset[TopicPartition]:
+def _partitions(assignment: bytes | None) -> frozenset[TopicPartition]:
+    if assignment is None:
+        return frozenset()
     try:
         return frozenset(decode_assignment(assignment).partitions)
     except MalformedMessageError:

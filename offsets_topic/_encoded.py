@@ -24,12 +24,11 @@ from .records import CorruptRecordError
 #: A plain commit: UTF-8 of the group, int16 length and UTF-8 of the topic and int32 partition, the value.
 EncodedCommit: TypeAlias = tuple[bytes, bytes, bytes]
 
-#: Bytes of a value of version 3 whose metadata is empty.
-_BARE_VALUE: Final = 24
-_HEAD = struct.Struct(">hqih")
+#: A value of version 3 whose metadata is empty: version, offset, leader epoch, length of the metadata, time.
+_VALUE = struct.Struct(">hqihq")
+_BARE_VALUE: Final = _VALUE.size
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
 
 _NOT_ASCII: Final = bytes(range(0x80, 0x100))
 
@@ -48,21 +47,17 @@ class OtherRecord(NamedTuple):
 
 
 class CommitValue(NamedTuple):
-    """What a plain commit's value says."""
+    """What a plain commit's value says; its metadata is empty."""
 
     offset: int
     leader_epoch: int
-    metadata: str
     commit_timestamp_ms: int
 
 
 def decode_commit_value(value: bytes) -> CommitValue:
     """The value of an :data:`EncodedCommit`."""
-    _, offset, leader_epoch, size = _HEAD.unpack_from(value)
-    end = _HEAD.size + size
-    return CommitValue(
-        offset, leader_epoch, value[_HEAD.size : end].decode(), _INT64.unpack_from(value, end)[0]
-    )
+    _, offset, leader_epoch, _, commit_timestamp_ms = _VALUE.unpack(value)
+    return CommitValue(offset, leader_epoch, commit_timestamp_ms)
 
 
 def decode_partition(encoded: bytes) -> TopicPartition:

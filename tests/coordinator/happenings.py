@@ -142,6 +142,13 @@ def comes_to_a_full_group(world: World) -> None:
     world.join()
 
 
+def comes_to_a_full_group_with_an_id(world: World) -> None:
+    world.stable()
+    member = world.join().reply.member_id
+    world.settings.group_max_size = 1
+    world.join("g", member)
+
+
 def comes_last(world: World) -> None:
     a, b = world.stable(2)
     world.settings.group_max_size = 1
@@ -235,6 +242,44 @@ def commits_as_nobody(world: World) -> None:
 def commit_cannot_be_written(world: World) -> None:
     world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
     world.commit("g", {("t", 0): 1})
+
+
+def deletion_cannot_be_written(world: World) -> None:
+    world.commit("g", {("t", 0): 1})
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.delete("g")
+
+
+def offset_deletion_cannot_be_written(world: World) -> None:
+    world.commit("g", {("t", 0): 1})
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.offset_delete("g", ("t", 0))
+
+
+def topic_deletion_cannot_be_written(world: World) -> None:
+    world.commit("g", {("t", 0): 1})
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.topics_deleted("t")
+
+
+def expiry_cannot_be_written(world: World) -> None:
+    world.commit("g", {("t", 0): 1})
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.advance(8 * 24 * 3_600_000)
+
+
+def end_cannot_be_written(world: World) -> None:
+    (a,) = world.stable()
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.leave("g", (a, None))
+
+
+def return_cannot_be_written(world: World) -> None:
+    world.join(instance="i")
+    world.advance(0)
+    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.join(instance="i")
 
 
 def is_deleted(world: World) -> None:

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from kohort.coordinator.admin import split_delete
+from kohort.coordinator.admin import split_delete, split_describe
+from kohort.coordinator.insight import append_refused
 from kohort.coordinator.replies import GROUP_OPERATIONS, DescribedMember
-from kohort.protocol import ErrorCode
+from kohort.protocol import ApiKey, ErrorCode
 from tests.coordinator.bodies import subscription
 from tests.coordinator.driver import World
 
@@ -20,17 +21,15 @@ class TestDescribe:
         assert (old.error_code, old.group_state, old.error_message) == (0, "Dead", None)
         assert (new.error_code, new.group_state) == (ErrorCode.GROUP_ID_NOT_FOUND, "Dead")
         assert new.error_message == "Group missing not found."
+        assert (old.group_id, new.group_id) == ("missing", "missing")
 
     @pytest.mark.row("3.10/states")
     def test_stable_shows_everything(self) -> None:
         world = World()
         (a,) = world.stable()
         group = world.describe()
-        assert (group.group_state, group.protocol_type, group.protocol_data) == (
-            "Stable",
-            "consumer",
-            "range",
-        )
+        assert (group.group_id, group.group_state) == ("g", "Stable")
+        assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
         assert group.members == [DescribedMember(a, None, "c", "/127.0.0.1", subscription("t"), a.encode())]
 
     @pytest.mark.row("3.10/states")
@@ -61,6 +60,27 @@ class TestDescribe:
         world.commit("s")
         assert world.describe(group, version).authorized_operations is None
         assert world.describe(group, version, operations=True).authorized_operations == expected
+
+    def test_a_group_that_is_not_looked_up_has_an_error_and_no_state(self) -> None:
+        world = World()
+        world.stable()
+        world.unload()
+        group = world.describe()
+        assert (group.error_code, group.group_id) == (ErrorCode.NOT_COORDINATOR, "g")
+        assert (group.group_state, group.members) == ("", [])
+
+    def test_a_group_that_is_asked_about_again_and_again_is_refused(self) -> None:
+        world = World()
+        world.stable()
+        body = SimpleNamespace(groups=["g"] * 13, include_authorized_operations=False)
+        asked = [world.send(ApiKey.DESCRIBE_GROUPS, 6, request).reply for request in split_describe(body)]
+        assert [group.error_code for group in asked] == [0] * 11 + [ErrorCode.INVALID_REQUEST] * 2
+        assert (asked[-1].group_id, asked[-1].members) == ("g", [])
+
+    def test_no_name_is_the_empty_name(self) -> None:
+        body = SimpleNamespace(groups=[None], groups_names=[None], include_authorized_operations=False)
+        assert [request.group_id for request in split_describe(body)] == [""]
+        assert [request.group_id for request in split_delete(body)] == [""]
 
 
 class TestList:
@@ -141,8 +161,15 @@ class TestDelete:
         world.commit("s")
         world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
         assert world.delete("s").error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert world.notes[-1] == append_refused("s", ErrorCode.NOT_ENOUGH_REPLICAS)
         assert world.fetch("s") == {("t", 0): 1}
-        assert world.delete("s").error == 0
+        world.hold_writes = True
+        world.commit("s", {("t", 1): 2})
+        assert world.join("s").error == ErrorCode.MEMBER_ID_REQUIRED, "nobody waits for its end any more"
+        world.write_all()
+        deleted = world.delete("s")
+        world.write_all()
+        assert deleted.error == 0
 
     @pytest.mark.row("3.12/pending")
     def test_ids_that_were_handed_out_do_not_protect_an_empty_group(self) -> None:

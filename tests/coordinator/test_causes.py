@@ -24,13 +24,16 @@ from kohort.coordinator import (
     RebalanceNote,
     RebalanceStarted,
 )
-from kohort.coordinator.insight import MAX_QUOTED, AppendRefused, quoted
+from kohort.coordinator.insight import MAX_QUOTED, AppendRefused, Refusal, quoted
+from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
 from tests.coordinator import happenings as do
 from tests.coordinator.driver import World
+from tests.coordinator.test_answers import answer
 from tests.coordinator.test_properties import STEP, take
 
 S = RebalanceStarted
+NOT_WRITTEN = "the log did not take records: NOT_ENOUGH_REPLICAS"
 CAUSES: list[tuple[Callable[[World], None], type[GroupEvent], str]] = [
     (do.joins, MemberJoined, "member c-1 joined"),
     (do.joins, S, "member c-1 joined"),
@@ -65,11 +68,12 @@ CAUSES: list[tuple[Callable[[World], None], type[GroupEvent], str]] = [
     (do.returns_changed, S, "rejoin of static i with other subscriptions"),
     (do.returns_too_soon, S, "rejoin of static i before the assignment was known"),
     (do.returns_too_soon, GenerationAbandoned, "rejoin of static i before the assignment was known"),
-    (do.cannot_be_written, AppendRefused, "the log did not take records: NOT_ENOUGH_REPLICAS"),
+    (do.cannot_be_written, AppendRefused, NOT_WRITTEN),
     (do.cannot_be_written, S, "the assignment could not be written: COORDINATOR_NOT_AVAILABLE"),
     (do.cannot_be_created, GroupRemoved, "its first record could not be written"),
     (do.too_many_are_loaded, S, "3 members loaded, group.max.size is 2"),
     (do.comes_to_a_full_group, JoinRefused, "the group is full: group.max.size is 1"),
+    (do.comes_to_a_full_group_with_an_id, MemberIdUnused, "the group is full: group.max.size is 1"),
     (do.comes_last, JoinRefused, "the group is full: group.max.size is 1"),
     (do.comes_last, MemberGone, "member c-2 came last and the group is full: group.max.size is 1"),
     (do.id_is_not_used, MemberIdUnused, "member id c-1 was given out and not used in time"),
@@ -89,7 +93,13 @@ CAUSES: list[tuple[Callable[[World], None], type[GroupEvent], str]] = [
     (do.commits_in_the_wrong_generation, CommitRefused, "member c-1 is in generation 7, the group is in 1"),
     (do.commits_before_it_synced, CommitRefused, "member c-1 has not synced in generation 1"),
     (do.commits_as_nobody, CommitRefused, "a sender without a member id is not in the group"),
-    (do.commit_cannot_be_written, AppendRefused, "the log did not take records: NOT_ENOUGH_REPLICAS"),
+    (do.commit_cannot_be_written, AppendRefused, NOT_WRITTEN),
+    (do.deletion_cannot_be_written, AppendRefused, NOT_WRITTEN),
+    (do.offset_deletion_cannot_be_written, AppendRefused, NOT_WRITTEN),
+    (do.topic_deletion_cannot_be_written, AppendRefused, NOT_WRITTEN),
+    (do.expiry_cannot_be_written, AppendRefused, NOT_WRITTEN),
+    (do.end_cannot_be_written, AppendRefused, NOT_WRITTEN),
+    (do.return_cannot_be_written, AppendRefused, NOT_WRITTEN),
     (do.is_deleted, GroupRemoved, "deleted by request"),
     (do.offsets_are_deleted, OffsetsRemoved, "deleted by request"),
     (do.offsets_expire, OffsetsRemoved, "its offsets expired"),
@@ -109,6 +119,29 @@ def test_the_cause_in_words(happens: Callable[[World], None], kind: type[GroupEv
     assert isinstance(event, GroupEvent)
     assert event.group == "g"
     assert event.cause == cause
+
+
+@pytest.mark.parametrize(
+    ("happens", "kind"),
+    [(happens, kind) for happens, kind, _ in CAUSES if issubclass(kind, Refusal)],
+    ids=lambda value: value.__name__,
+)
+def test_a_refusal_has_the_error_of_its_answer(happens: Callable[[World], None], kind: type[Refusal]) -> None:
+    world = World()
+    happens(world)
+    event = next(note for note in reversed(world.notes) if type(note) is kind)
+    assert isinstance(event, Refusal)
+    if kind is AppendRefused:
+        assert event.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    else:
+        assert event.error_code == answer(world.calls[-1])
+
+
+def test_how_many_offsets_were_removed_is_told() -> None:
+    world = World()
+    world.commit("g", {("t", 0): 1, ("t", 1): 2, ("u", 0): 3})
+    world.offset_delete("g", ("t", 0), ("t", 1))
+    assert world.notes[-1] == OffsetsRemoved("g", cause="deleted by request", count=2)
 
 
 def test_metadata_of_all_members_together_has_a_limit() -> None:

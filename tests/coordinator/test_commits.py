@@ -129,6 +129,8 @@ def test_an_error_of_the_group_is_told_on_every_other_partition() -> None:
         ("\U0001f600" * 5, 0),
         ("\U0001f600" * 6, 12),
         ("\U0001f600" * 5 + "x", 12),
+        ("\U0001f600" + "x" * 9, 12),
+        ("\uffff" * 10, 0),
     ],
 )
 def test_metadata_is_limited_in_utf_16_units(metadata: str | None, error: int) -> None:

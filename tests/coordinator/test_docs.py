@@ -1,8 +1,29 @@
-"""The tables of docs/events.md."""
+"""The tables that pages show of the coordinator."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
 from kohort.coordinator._docs import events_table, fields_table
+from kohort.coordinator.errors import append_errors_table, unready_table
+
+PAGES = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.mark.parametrize(
+    ("page", "table"),
+    [
+        ("events.md", events_table),
+        ("events.md", fields_table),
+        ("statemachine.md", unready_table),
+        ("statemachine.md", append_errors_table),
+    ],
+)
+def test_a_page_shows_the_table_as_it_is_made(page: str, table: Callable[[], str]) -> None:
+    assert f"\n\n{table().strip()}\n\n" in (PAGES / page).read_text()
 
 
 def rows(table: str) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator import GroupRemoved, OffsetsRemoved, expiry
+from kohort.coordinator import CommitRefused, GroupRemoved, OffsetsRemoved, expiry
 from kohort.offsets_topic import NONE, GroupDeleted, OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ErrorCode
 from tests.coordinator.bodies import protocols, subscription
@@ -121,6 +121,18 @@ class TestEmptyGroups:
         w.advance(CHECK)
         assert w.state() == "Dead"
 
+    def test_a_reload_does_not_forget_when_the_last_member_left(self) -> None:
+        w = world()
+        (a,) = w.stable()
+        w.commit("g", {("t", 0): 1}, a, 1)
+        keep_alive(w, RETENTION - CHECK, a)
+        w.leave("g", (a, None))
+        w.crash()
+        w.advance(2 * CHECK)
+        assert w.fetch() == {("t", 0): 1}
+        w.advance(RETENTION)
+        assert w.state() == "Dead"
+
     @pytest.mark.row("5.6/empty")
     def test_a_later_commit_of_an_administrator_counts_from_itself(self) -> None:
         w = world()
@@ -178,7 +190,12 @@ def test_a_failed_pass_is_made_up_for_by_the_next() -> None:
     w.fail_next_write = ErrorCode.KAFKA_STORAGE_ERROR
     w.advance(CHECK)
     assert w.fetch("s") == {("t", 0): 1}
-    assert w.commit_errors("s", {("t", 1): 2}) == [0], "the group is not blocked"
+    assert w.commit_errors("s", {("t", 1): 2}) == [0]
+    w.hold_writes = True
+    w.commit("s", {("t", 1): 2})
+    assert not w.join("s").parked, "nobody waits for its end any more"
+    w.hold_writes = False
+    w.write_all()
     w.advance(CHECK)
     assert w.fetch("s") == {("t", 1): 2}
 
@@ -235,12 +252,14 @@ class TestDeletedTopics:
         w.delete("s")
         mixed = w.commit("s", {("u", 0): 2, ("t", 0): 1}, version=version)
         alone = w.commit("s", {("t", 1): 1}, version=version)
+        stranger = w.commit("s", {("t", 1): 1}, "nobody", 3, version=version)
         w.topics_deleted("t")
         w.hold_writes = False
         w.write_all()
         answered = [(topic.name, p.error_code) for topic in mixed.reply.topics for p in topic.partitions]
         assert answered == [("t", error), ("u", 0)]
-        assert errors_of(alone) == [error]
+        assert errors_of(alone) == errors_of(stranger) == [error]
+        assert not [note for note in w.notes if isinstance(note, CommitRefused)], "nothing is left to refuse"
         assert w.fetch("s") == {("u", 0): 2}
 
     def test_what_could_not_be_removed_is_by_the_next_pass(self) -> None:
@@ -251,6 +270,17 @@ class TestDeletedTopics:
         w.commit("s", {("t", 1): 9})
         w.advance(CHECK)
         assert w.fetch("s") == {("t", 1): 9, ("u", 0): 2}
+
+    def test_when_neither_the_commit_nor_its_removal_is_written_nothing_is_left(self) -> None:
+        w = world()
+        w.hold_writes = True
+        committing = w.commit("s", {("t", 0): 1})
+        w.topics_deleted("t")
+        for _ in range(2):
+            w.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+            w.write()
+        assert errors_of(committing) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        assert (w.fetch("s"), w.shard.orphans) == ({}, {})
 
     def test_the_second_deletion_finds_what_the_first_forgot_the_names_of(self) -> None:
         w = world()

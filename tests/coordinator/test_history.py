@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kohort.coordinator import (
     CommitRefused,
     GroupEvent,
+    JoinRefused,
     MemberFenced,
     MemberGone,
     MemberJoined,
@@ -19,6 +20,7 @@ from kohort.coordinator import (
 )
 from kohort.coordinator import history as module
 from kohort.coordinator.history import History
+from kohort.coordinator.insight import size_of
 from kohort.protocol import ErrorCode
 
 
@@ -126,6 +128,34 @@ def test_a_flood_of_one_kind_leaves_the_rebalances_their_half(flood: Any) -> Non
     assert len(history.of("g")) == 20
 
 
+@pytest.mark.parametrize(
+    ("rebalances", "members", "refusals", "last", "goes"),
+    [
+        (1, 3, 4, MemberJoined, MemberFenced),
+        (1, 4, 3, fenced, MemberJoined),
+        (6, 0, 2, fenced, RebalanceNote),
+        (5, 3, 0, rebalance, MemberJoined),
+        (0, 0, 8, MemberJoined, MemberFenced),
+        (8, 0, 0, MemberJoined, RebalanceNote),
+    ],
+)
+def test_the_kind_that_is_over_its_share_makes_way_for_the_newest(
+    rebalances: int, members: int, refusals: int, last: Any, goes: type[GroupEvent]
+) -> None:
+    history = History(8)
+    for number in range(members):
+        history.add(MemberJoined("g", member=f"m{number}"))
+    for number in range(refusals):
+        history.add(fenced(f"m{number}"))
+    for number in range(rebalances):
+        history.add(rebalance(generation=number))
+    oldest = next(entry.event for entry in history.of("g") if type(entry.event) is goes)
+    kept = [entry.event for entry in history.of("g") if entry.event is not oldest]
+    event = MemberJoined("g", member="new") if last is MemberJoined else last()
+    history.add(event)
+    assert [entry.event for entry in history.of("g")] == [*kept, event]
+
+
 def test_what_one_kind_does_not_use_the_others_may() -> None:
     history = History(20)
     for generation in range(30):
@@ -183,6 +213,68 @@ def test_it_is_bounded_and_its_numbers_rise(size: int, events: list[GroupEvent],
     history.drop("h")
     assert repr(history) == "<History: 0 events of 0 groups>"
     assert history._weight == (0, 0)
+
+
+def heavy(group: str = "g") -> RebalanceNote:
+    """Six owners, and 72 bytes of their names and assignments."""
+    note = rebalance(group)
+    note.before, note.after = ({f"m{number}": bytes(10) for number in range(3)} for _ in range(2))
+    return note
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "kept"),
+    [("MAX_OWNERS", 6, True), ("MAX_OWNERS", 5, False), ("MAX_BYTES", 72, True), ("MAX_BYTES", 71, False)],
+)
+def test_a_group_may_reach_its_limits(
+    monkeypatch: pytest.MonkeyPatch, limit: str, size: int, kept: bool
+) -> None:
+    monkeypatch.setattr(module, limit, size)
+    history = History(10)
+    history.add(heavy())
+    (entry,) = history.of("g")
+    assert isinstance(entry.event, RebalanceNote)
+    assert (entry.event.after is not None) is kept
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "left"),
+    [
+        ("MAX_ALL_OWNERS", 12, 1),
+        ("MAX_ALL_OWNERS", 11, 0),
+        ("MAX_ALL_BYTES", 144, 1),
+        ("MAX_ALL_BYTES", 143, 0),
+    ],
+)
+def test_all_groups_together_may_reach_theirs(
+    monkeypatch: pytest.MonkeyPatch, limit: str, size: int, left: int
+) -> None:
+    monkeypatch.setattr(module, limit, size)
+    history = History(10)
+    history.add(heavy("h"))
+    history.add(heavy("g"))
+    assert [len(history.of(group)) for group in "hg"] == [left, 1]
+
+
+def test_refusals_of_two_kinds_are_two_entries() -> None:
+    history = History(10)
+    history.add(CommitRefused("g", member="m", error_code=25, claimed_generation=1))
+    history.add(JoinRefused("g", member="m", error_code=25))
+    assert kinds(history) == ["CommitRefused", "JoinRefused"]
+
+
+def test_equal_refusals_weigh_as_much_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ALL_BYTES", 4_000)
+    history = History(100)
+    history.add(fenced("quiet", "h"))
+    for _ in range(50):
+        history.add(fenced("m" * 1_000))
+    assert [len(history.of(group)) for group in "gh"] == [1, 1]
+
+
+@pytest.mark.parametrize(("text", "size"), [("", 0), ("abc", 3), ("äbc", 12)])
+def test_a_text_takes_a_byte_a_character_or_four_if_any_is_not_ascii(text: str, size: int) -> None:
+    assert size_of(text) == size
 
 
 def test_long_texts_and_large_assignments_make_way_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,25 @@ def test_in_the_first_generation_everything_moves() -> None:
     assert (last(world).partitions_moved, last(world).members_before) == (6, 0)
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, {}), ({}, None)])
+def test_without_both_assignments_it_is_not_known_what_moved(
+    before: dict[str, bytes] | None, after: dict[str, bytes] | None
+) -> None:
+    note = RebalanceNote(
+        "g",
+        members=0,
+        members_before=0,
+        protocol_type="consumer",
+        duration_ms=0,
+        join_ms=0,
+        sync_ms=0,
+        before=before,
+        after=after,
+    )
+    assert (note.partitions_moved, note.partitions_total) == (None, None)
+    assert (note.moves(), note.joined(), note.left()) == ([], [], [])
+
+
 def test_when_nothing_changes_hands_nothing_moves() -> None:
     world = World()
     a, b = two_members(world)
@@ -92,6 +111,7 @@ def test_for_other_protocol_types_no_bytes_are_looked_into() -> None:
     world.advance(0)
     world.sync("g", a, 1, shares({a: range(6)}), type_="connect")
     assert (last(world).partitions_moved, last(world).partitions_total) == (None, None)
+    assert last(world).moves() == []
 
 
 def test_an_assignment_that_cannot_be_read_counts_as_nothing() -> None:
@@ -124,7 +144,9 @@ def test_an_emptied_group_ends_its_rebalance_with_nobody() -> None:
     assert (last(world).members, last(world).cause) == (0, f"member {a} left")
 
 
-@pytest.mark.parametrize(("count", "shown"), [(1, "member c-2"), (2, "members c-2, c-3")])
+@pytest.mark.parametrize(
+    ("count", "shown"), [(1, "member c-2"), (2, "members c-2, c-3"), (3, "members c-2, c-3, c-4")]
+)
 def test_who_did_not_sync_is_named(count: int, shown: str) -> None:
     world = World()
     leader, _ = world.new_member(session_ms=100_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 
 import pytest
 
@@ -76,6 +77,21 @@ async def test_a_slow_reader_loses_the_oldest_and_is_told_how_many() -> None:
     assert (await anext(stream)).group == "f"
 
 
+@pytest.mark.parametrize(("group", "named"), [(None, ""), ("g", "g")])
+async def test_what_was_lost_stands_in_the_place_and_time_of_what_comes_next(
+    group: str | None, named: str
+) -> None:
+    clock = itertools.count(NOW_MS)
+    hub = Listeners(10, lambda: next(clock), None)
+    stream = hub.stream(group, 2)
+    for _ in range(3):
+        hub.tell(knows, MemberJoined("g"))
+    assert repr(stream) == f"<EventStream of {group or 'all groups'}: 2 events waiting>"
+    lost = await anext(stream)
+    assert (lost.group, lost.timestamp_ms) == (named, NOW_MS + 1)
+    assert [(await anext(stream)).timestamp_ms for _ in range(2)] == [NOW_MS + 1, NOW_MS + 2]
+
+
 async def test_a_stream_that_is_closed_or_forgotten_takes_no_more() -> None:
     hub = listeners()
     closed = hub.stream(None, 10)
@@ -123,20 +139,39 @@ async def test_a_coordinator_tells_what_was_and_what_comes() -> None:
     assert names == ["MemberJoined", "RebalanceStarted", "RebalanceNote"]
 
 
-async def error_of(group: str, *, start: bool = True) -> ErrorCode:
+@pytest.mark.parametrize(
+    ("group", "step", "code", "text"),
+    [
+        ("", "start", ErrorCode.INVALID_GROUP_ID, "the group id is empty: name a group"),
+        ("nobody", "start", ErrorCode.GROUP_ID_NOT_FOUND, "there is no group 'nobody'"),
+        ("g", "", ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running"),
+        ("g", "open", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "still being read from its log"),
+    ],
+)
+async def test_a_group_without_a_history(group: str, step: str, code: ErrorCode, text: str) -> None:
     c = coordinator(MemoryLog())
-    if start:
+    if step == "start":
         await c.start()
+    elif step:
+        c.open()
     with pytest.raises(KafkaError) as caught:
         c.history(group)
+    assert caught.value.code == code
+    assert str(caught.value).endswith(text)
     await c.stop()
-    return caught.value.code
 
 
-async def test_a_group_without_a_history() -> None:
-    assert await error_of("") == ErrorCode.INVALID_GROUP_ID
-    assert await error_of("nobody's") == ErrorCode.GROUP_ID_NOT_FOUND
-    assert await error_of("g", start=False) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+async def test_a_subscription_to_a_group_tells_of_no_other_and_holds_as_many_as_was_said() -> None:
+    c = coordinator(MemoryLog())
+    await c.start()
+    stream = c.events("g", limit=1)
+    await stable_member(c, "h")
+    await stable_member(c, "g")
+    await c.stop()
+    lost, last = [event async for event in stream]
+    assert isinstance(lost, EventsLost)
+    assert isinstance(last, RebalanceNote)
+    assert (lost.count, last.group) == (2, "g")
 
 
 async def test_a_partition_that_moves_away_takes_its_histories_along() -> None:

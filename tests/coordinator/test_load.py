@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.coordinator import Note, RecordSkipped, ShardLoading
-from kohort.coordinator.durable import Durable
+from kohort.coordinator.durable import Durable, OffsetEntry
 from kohort.coordinator.load import Loader
 from kohort.coordinator.settings import GroupSettings
 from kohort.coordinator.shard import Shard
-from kohort.offsets_topic import OffsetCommitted, OffsetDeleted, StoredBatch, encode
+from kohort.offsets_topic import NONE, OffsetCommitted, OffsetDeleted, StoredBatch, encode
 from kohort.protocol import TopicPartition, build_batch, parse_batch_header
 from tests.coordinator.bodies import START_MS
 from tests.coordinator.memory_log import MemoryLog, coordinator
@@ -130,6 +130,28 @@ def test_a_batch_whose_records_are_none_is_told_and_the_rest_is_loaded() -> None
     assert isinstance(note, RecordSkipped)
     assert (note.partition, note.offset) == (3, 1)
     assert "f.log" in note.reason
+
+
+def test_what_is_read_back_is_whole() -> None:
+    pair = encode(OffsetCommitted("g", "t", 0, 9, 4, "", START_MS))
+    shard, _, _ = load(stored([([pair], -1)]))
+    entry = OffsetEntry(9, 4, "", START_MS, NONE, -1)
+    assert list(shard.durable.committed("g")) == [(TopicPartition("t", 0), entry)]
+
+
+def test_long_runs_of_commits_are_read_back_each_with_its_partition() -> None:
+    pairs = [commit(group, partition, partition) for partition in range(1_000) for group in "gh"]
+    shard, _, _ = load(stored([(pairs, -1)]))
+    expected = {(group, partition): (partition, "") for partition in range(1_000) for group in "gh"}
+    assert offsets(shard.durable) == expected
+    assert all(one is other for one, other in zip(*shard.durable.offsets.values(), strict=True))
+
+
+def test_groups_that_read_the_same_partition_share_its_name() -> None:
+    """A broker remembers millions of offsets of a few thousand partitions."""
+    shard, _, _ = load(stored([([commit(group, 0, 1) for group in "gh"], -1)] * 2))
+    first, second = (key for entries in shard.durable.offsets.values() for key in entries)
+    assert first is second
 
 
 def test_an_encoded_offset_can_be_written_over_and_deleted() -> None:

@@ -58,11 +58,13 @@ async def unready_answers(c: GroupCoordinator) -> dict[str, int]:
 @pytest.mark.row("3.0/loading", "3.0/fetch-parks", "3.0/list")
 async def test_while_loading_each_api_says_what_its_clients_can_live_with() -> None:
     log = MemoryLog(partition_count=1)
-    log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))] * 3_000, START_MS)
+    for _ in range(5):
+        log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))] * 2_000, START_MS)
     c = coordinator(log)
     starting = asyncio.create_task(c.start())
     await asyncio.sleep(0)
     fetching = asyncio.create_task(fetch(c, "g"))
+    await asyncio.sleep(0)
     answers = await unready_answers(c)
     assert not fetching.done(), "it is parked, not refused"
     expected = dict.fromkeys(answers, 14) | {"Heartbeat": 0, "SyncGroup": 27}
@@ -80,6 +82,7 @@ async def test_a_topic_that_is_deleted_while_a_shard_loads_is_not_found_in_it_af
     starting = asyncio.create_task(c.start())
     await asyncio.sleep(0)
     c.topics_deleted(["t"])
+    c.topics_deleted(["nothing"])
     await starting
     assert [topic.name for topic in (await fetch(c, "g")).groups[0].topics] == ["u"]
     await c.stop()
@@ -141,7 +144,8 @@ async def test_a_bad_record_is_left_out_and_reported_and_the_rest_is_loaded() ->
     c = coordinator(log, notes)
     await c.start()
     skipped = [note for note in notes if isinstance(note, RecordSkipped)]
-    assert [(note.partition, note.offset) for note in skipped] == [(0, 1), (0, 2), (0, 4)]
+    assert [(note.group, note.partition, note.offset) for note in skipped] == [("", 0, n) for n in (1, 2, 4)]
+    assert skipped[-1].reason == "a control record without its type"
     assert "version 9 is not known" in skipped[0].reason
     assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 5
     await c.stop()
@@ -175,6 +179,37 @@ async def test_transactions_in_the_log_count_from_their_marker_on() -> None:
     await c.stop()
 
 
+async def test_an_idempotent_producers_plain_batch_counts_at_once_in_an_open_transaction() -> None:
+    log = MemoryLog(partition_count=1)
+    pending, plain = (encode(OffsetCommitted(group, "t", 0, 9, -1, "", START_MS)) for group in "gh")
+    log.batches[0] = [
+        Batch(0, [(0, 0, *pending)], producer_id=7, transactional=True),
+        Batch(1, [(1, 0, *plain)], producer_id=8),
+    ]
+    c = coordinator(log)
+    await c.start()
+    found = (await fetch(c, "g", "h")).groups
+    assert [[p.committed_offset for t in g.topics for p in t.partitions] for g in found] == [[], [9]]
+    await c.stop()
+
+
+async def test_a_marker_behind_a_control_record_that_cannot_be_read_still_counts() -> None:
+    log = MemoryLog(partition_count=1)
+    pending = encode(OffsetCommitted("g", "t", 0, 9, -1, "", START_MS))
+    value = bytes.fromhex("000000000009")
+    controls = [
+        (1, 0, key, value) for key in (None, b"\x00\x00\x00", b"\x00\x00\x00\x05", b"\x00\x00\x00\x01")
+    ]
+    log.batches[0] = [
+        Batch(0, [(0, 0, *pending)], producer_id=7, transactional=True),
+        Batch(1, list(controls), producer_id=7, transactional=True, control=True),
+    ]
+    c = coordinator(log)
+    await c.start()
+    assert (await fetch(c, "g")).groups[0].topics[0].partitions[0].committed_offset == 9
+    await c.stop()
+
+
 @pytest.mark.row("5.7/bad-batch")
 async def test_a_damaged_batch_is_left_out_and_reported_and_the_rest_is_loaded() -> None:
     log, notes = MemoryLog(partition_count=1), list[Note]()
@@ -192,14 +227,19 @@ async def test_a_damaged_batch_is_left_out_and_reported_and_the_rest_is_loaded()
 
 @pytest.mark.row("5.7/strict")
 async def test_when_told_to_be_strict_it_does_not_start_without_a_record() -> None:
-    log = MemoryLog(partition_count=2)
+    log = MemoryLog(partition_count=3)
     good = encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))
-    log.append(1, [good, (good[0], b"\x00\x09")], START_MS)
+    log.append(0, [(good[0], b"\x00\x09")] * 2, START_MS)
+    log.append(2, [good, (good[0], b"\x00\x09")], START_MS)
     c = coordinator(log)
     c._settings.kohort_offsets_load_strict = True
-    with pytest.raises(LoadError, match=r"1 in partition 1\. Restore the files from a copy") as caught:
+    with pytest.raises(LoadError) as caught:
         await c.start()
-    assert caught.value.skipped == {1: 1}
+    assert str(caught.value) == (
+        "what cannot be read of __consumer_offsets: 2 in partition 0, 1 in partition 2. Restore the files "
+        "from a copy, or set kohort.offsets.load.strict=false to leave it out"
+    )
+    assert caught.value.skipped == {0: 2, 2: 1}
     await c.stop()
 
 
@@ -242,9 +282,24 @@ async def test_open_transactions_are_told_with_their_age() -> None:
     ]
     c = coordinator(log, clock_ms=lambda: now[0])
     await c.start()
+    oldest = OpenTransaction("g", 7, 60_000, (TopicPartition("t", 0), TopicPartition("t", 1)))
+    youngest = OpenTransaction("h", 8, 59_500, (TopicPartition("t", 0),))
+    assert c.open_transactions() == [oldest._replace(age_ms=0), youngest._replace(age_ms=0)]
     now[0] += 60_000
-    assert c.open_transactions() == [
-        OpenTransaction("g", 7, 60_000, (TopicPartition("t", 0), TopicPartition("t", 1))),
-        OpenTransaction("h", 8, 59_500, (TopicPartition("t", 0),)),
-    ]
+    assert c.open_transactions() == [oldest, youngest]
+    await c.stop()
+
+
+async def test_the_oldest_open_transaction_is_told_first_wherever_its_group_is() -> None:
+    log, ages = MemoryLog(partition_count=4), {}
+    for number, group in enumerate(
+        next(f"g{n}" for n in range(99) if partition_for(f"g{n}", 4) == p) for p in range(4)
+    ):
+        ages[group] = number * 1_000
+        record = encode(OffsetCommitted(group, "t", 0, 9, -1, "", START_MS - ages[group]))
+        log.batches[number] = [Batch(0, [(0, 0, *record)], producer_id=number, transactional=True)]
+    c = coordinator(log, clock_ms=lambda: START_MS)
+    await c.start()
+    told = [(transaction.group_id, transaction.age_ms) for transaction in c.open_transactions()]
+    assert told == sorted(ages.items(), key=lambda item: -item[1])
     await c.stop()

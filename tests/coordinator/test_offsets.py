@@ -10,7 +10,7 @@ import pytest
 
 from kohort.coordinator import Request
 from kohort.coordinator.offsets import fetch_refusal, join_fetches, split_fetch
-from kohort.coordinator.replies import NO_TOPIC_ID, FetchedGroup, FetchedPartition, FetchedTopic
+from kohort.coordinator.replies import NO_TOPIC_ID, FetchedGroup, FetchedPartition, FetchedTopic, FetchReply
 from kohort.coordinator.runner import Call as Handle
 from kohort.offsets_topic import OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
@@ -119,18 +119,35 @@ class TestFetch:
         reply = join_fetches(10, [FetchedGroup("s", topics)], DIRECTORY)
         assert [(t.name, t.topic_id) for t in reply.groups[0].topics] == [("t", TOPIC_IDS["t"])]
 
+    def test_a_topic_that_was_asked_for_by_its_id_is_answered_by_it(self) -> None:
+        """A topic may have been made anew under its name meanwhile."""
+        topic = FetchedTopic("t", STRANGE_ID, [FetchedPartition(0)])
+        reply = join_fetches(10, [FetchedGroup("s", [topic])], DIRECTORY)
+        assert [t.topic_id for t in reply.groups[0].topics] == [STRANGE_ID]
+
+    def test_the_groups_are_below_the_answer_from_version_8_on(self) -> None:
+        group = FetchedGroup("a", [FetchedTopic("t", NO_TOPIC_ID, [FetchedPartition(0, 1)])], 14)
+        assert join_fetches(8, [group], DIRECTORY) == FetchReply([], [group])
+        assert join_fetches(7, [group], DIRECTORY) == FetchReply(group.topics, [], 14)
+
     @pytest.mark.row("3.8/v1")
     @pytest.mark.parametrize(("version", "partitions"), [(1, [14]), (2, []), (8, [])])
     def test_an_error_of_the_group_is_on_each_partition_in_version_1(
         self, version: int, partitions: list[int]
     ) -> None:
-        topics = [SimpleNamespace(name="t", partition_indexes=[0])]
+        topics = [SimpleNamespace(name="t", partition_indexes=[3])]
         group = SimpleNamespace(group_id="g", topics=topics, require_stable=False)
         body = SimpleNamespace(groups=[group], require_stable=False) if version >= 8 else group
         (request,) = split_fetch(version, body, DIRECTORY)
         refused = fetch_refusal(Request(9, version, request, RequestContext(), Handle()), 14)
         assert [p.error_code for topic in refused.topics for p in topic.partitions] == partitions
-        assert refused.error_code == 14
+        assert (refused.group_id, refused.error_code) == ("g", 14)
+        told = [
+            (topic.name, topic.topic_id, p.partition_index)
+            for topic in refused.topics
+            for p in topic.partitions
+        ]
+        assert told == ([("t", NO_TOPIC_ID, 3)] if version < 2 else [])
 
 
 class TestDelete:

@@ -1,17 +1,32 @@
-"""The coordinator as a broker runs it: batching, timers in real time, stopping, many groups at once."""
+"""The coordinator as a broker runs it: whole lives, stopping, many groups at once."""
 
 from __future__ import annotations
 
 import asyncio
 import tracemalloc
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kohort.coordinator import GroupCoordinator, MemberGone, Note, ShardLoaded, runtime
-from kohort.offsets_topic import GroupStored, StoredMember, encode, partition_for
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, encode_response
+from kohort.coordinator import (
+    GroupCoordinator,
+    MemberGone,
+    Note,
+    RebalanceNote,
+    Shard,
+    ShardLoaded,
+    runtime,
+)
+from kohort.coordinator.steering import end_session
+from kohort.offsets_topic import (
+    GroupStored,
+    StoredMember,
+    encode,
+    partition_for,
+)
+from kohort.protocol import ApiKey, ErrorCode, RequestContext, encode_response
 from tests.coordinator.bodies import DIRECTORY, START_MS, commit_body
 from tests.coordinator.memory_log import (
     CONTEXT,
@@ -39,96 +54,57 @@ async def test_a_member_lives_a_whole_life() -> None:
     await c.stop()
 
 
-async def test_requests_that_come_together_share_one_write() -> None:
-    log = MemoryLog(partition_count=1)
-    c = coordinator(log)
-    await c.start()
-    outcomes = await asyncio.gather(*(commit(c, f"s{number}") for number in range(50)))
-    assert outcomes == [[0]] * 50
-    assert [len(batch.records) for batch in log.batches[0]] == [50]
-    assert log.flushed == 0
-    await c.stop()
-
-
-async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
-    log = MemoryLog(partition_count=1)
-    c = coordinator(log)
-    c._settings.group_coordinator_append_linger_ms = 100
-    await c.start()
-    first = asyncio.create_task(commit(c, "a"))
-    await asyncio.sleep(0.01)
-    assert log.batches == {}
-    assert list(await asyncio.gather(first, commit(c, "b"))) == [[0], [0]]
-    assert [len(batch.records) for batch in log.batches[0]] == [2]
-    await c.stop()
-
-
-@pytest.mark.row("4/offsets.commit.timeout.ms")
-async def test_a_slow_write_is_answered_as_what_it_became() -> None:
-    class Slow(MemoryLog):
-        def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int, /) -> int:
-            now[0] += 60_000
-            return super().append(partition, records, now_ms)
-
-    now = [0]
-    c = coordinator(Slow(), clock_ms=lambda: now[0])
-    assert c._settings.offsets_commit_timeout_ms < 60_000
-    await c.start()
-    assert await commit(c, "s", 7) == [0]
-    assert (await fetch(c, "s")).groups[0].topics[0].partitions[0].committed_offset == 7
-    await c.stop()
-
-
-async def test_with_fsync_each_write_is_flushed_before_it_is_acknowledged() -> None:
-    log = MemoryLog(partition_count=1)
-    c = coordinator(log, fsync=True)
-    await c.start()
-    await asyncio.gather(commit(c, "a"), commit(c, "b"))
-    assert log.flushed == 1
-    await c.stop()
-
-
-async def test_a_batch_too_large_for_the_log_is_written_one_request_at_a_time() -> None:
-    log = MemoryLog(partition_count=1, limit=200)
-    c = coordinator(log)
-    await c.start()
-    sizes = [10, 10, 300, 10]
-    outcomes = await asyncio.gather(*(commit(c, f"s{i}", metadata="m" * n) for i, n in enumerate(sizes)))
-    assert outcomes == [[0], [0], [ErrorCode.UNKNOWN_SERVER_ERROR], [0]]
-    assert len(log.batches[0]) == 3
-    await c.stop()
-
-
-@pytest.mark.parametrize(
-    ("failure", "error"),
-    [
-        (KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (OSError(28, "No space left on device"), ErrorCode.NOT_COORDINATOR),
-    ],
-)
-async def test_a_log_that_fails_is_told_and_the_next_write_may_succeed(
-    failure: Exception, error: ErrorCode
-) -> None:
+async def test_groups_are_counted_by_their_state_and_members_together() -> None:
     log = MemoryLog()
-    c = coordinator(log)
-    await c.start()
-    log.fail = failure
-    assert await commit(c, "s") == [error]
-    log.fail = None
-    assert await commit(c, "s", 7) == [0]
-    assert (await fetch(c, "s")).groups[0].topics[0].partitions[0].committed_offset == 7
+    first = coordinator(log)
+    await first.start()
+    assert first.group_counts() == ({}, 0)
+    for group in ("g", "h"):
+        await stable_member(first, group)
+    joining = asyncio.create_task(first.handle(ApiKey.JOIN_GROUP, 3, join("g"), CONTEXT))
+    for group in ("s1", "s2", "s3"):
+        await commit(first, group)
+    assert first.group_counts() == ({"Stable": 1, "PreparingRebalance": 1, "Empty": 3}, 3)
+    await first.stop()
+    await joining
+    second = coordinator(log)
+    await second.start()
+    await fetch(second, "s1")
+    assert second.group_counts() == ({"Stable": 2, "Empty": 3}, 2), "whether somebody asked for them or not"
+    await second.stop()
+
+
+def test_the_clock_begins_with_the_wall_clock_and_follows_none_of_its_jumps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wall, ran = [1_700_000_000_123_456_789], [50_000_000]
+    clocks = SimpleNamespace(time_ns=lambda: wall[0], monotonic_ns=lambda: ran[0])
+    monkeypatch.setattr(runtime, "time", clocks)
+    clock_ms = runtime.steady_clock_ms()
+    assert clock_ms() == 1_700_000_000_123
+    wall[0] = 0
+    ran[0] += 5_999_999
+    assert clock_ms() == 1_700_000_000_129
+
+
+async def test_a_coordinator_says_how_far_it_is() -> None:
+    c = coordinator(MemoryLog())
+    c.open()
+    assert repr(c) == "<GroupCoordinator: 4 shards, 4 of them loading>"
+    await c.load_all()
+    assert repr(c) == "<GroupCoordinator: 4 shards, 0 of them loading>"
     await c.stop()
 
 
-async def test_what_the_record_format_cannot_hold_is_refused_alone() -> None:
-    log = MemoryLog(partition_count=1)
-    c = coordinator(log)
-    c._settings.offset_metadata_max_bytes = 40_000
+async def test_a_partition_that_is_taken_on_again_is_given_up_first() -> None:
+    c = coordinator(MemoryLog(partition_count=1))
     await c.start()
-    outcomes = await asyncio.gather(
-        commit(c, "a", metadata="m" * 35_000), commit(c, "n", 2**63), commit(c, "b")
-    )
-    assert list(outcomes) == [[ErrorCode.UNKNOWN_SERVER_ERROR], [ErrorCode.UNKNOWN_SERVER_ERROR], [0]]
+    await stable_member(c)
+    joining = asyncio.create_task(c.handle(ApiKey.JOIN_GROUP, 3, join(), CONTEXT))
+    await asyncio.sleep(0)
+    await c.load(0)
+    assert (await joining).error_code == ErrorCode.NOT_COORDINATOR
+    assert c.history("g") == []
     await c.stop()
 
 
@@ -149,18 +125,32 @@ async def test_everything_is_there_after_a_restart() -> None:
     await second.stop()
 
 
-async def test_a_session_ends_in_real_time_and_a_heartbeat_prolongs_it() -> None:
-    gone = asyncio.Event()
-    c = coordinator(MemoryLog(), on_note=lambda note: gone.set() if isinstance(note, MemberGone) else None)
+async def test_a_step_from_outside_is_carried_out_as_a_request_is() -> None:
+    now = [START_MS]
+    c = coordinator(MemoryLog(), clock_ms=lambda: now[0])
     await c.start()
-    member = await stable_member(c, session_ms=400)
-    for _ in range(5):
-        await asyncio.sleep(0.1)
-        assert (await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)).error_code == 0
-    assert not gone.is_set()
-    await asyncio.wait_for(gone.wait(), 10)
-    beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)
-    assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    members = {group: await stable_member(c, group) for group in ("g", "h", "i", "j", "k")}
+    for group, member in members.items():
+        assert c.steer(group, partial(_end_session, group, member)) == START_MS
+        assert [type(entry.event) for entry in c.history(group)][-2:] == [MemberGone, RebalanceNote]
+        beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat(group, member), CONTEXT)
+        assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    await c.stop()
+
+
+def _end_session(group: str, member: str, shard: Shard, now_ms: int) -> int:
+    end_session(shard, group, member, now_ms)
+    return now_ms
+
+
+async def test_a_question_for_offsets_does_not_wait_for_ever_for_a_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "_FETCH_PARK_SECONDS", 0.01)
+    c = coordinator(MemoryLog())
+    c.open()
+    answer = await asyncio.wait_for(fetch(c, "g", "h"), 60)
+    assert [group.error_code for group in answer.groups] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
     await c.stop()
 
 
@@ -191,21 +181,6 @@ async def test_offsets_of_a_deleted_topic_go() -> None:
     c.topics_deleted(["t"])
     assert (await fetch(c, "s")).groups[0].topics == []
     await c.stop()
-
-
-async def test_a_listener_that_fails_does_not_stop_the_coordinator() -> None:
-    failures: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
-
-    def broken(note: Note) -> None:
-        raise RuntimeError(f"cannot take {type(note).__name__}")
-
-    c = coordinator(MemoryLog(), on_note=broken)
-    await c.start()
-    await stable_member(c)
-    await c.stop()
-    assert failures
-    assert "on_note failed" in failures[0]["message"]
 
 
 async def test_a_caller_that_gives_up_leaves_the_others_alone() -> None:

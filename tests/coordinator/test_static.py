@@ -217,6 +217,20 @@ def test_an_absent_static_member_keeps_its_seat_and_is_not_waited_for_at_sync() 
     assert live.leader_id == follower, "the leader must be one that joined"
 
 
+def test_a_return_that_cannot_be_written_leaves_a_later_one_alone() -> None:
+    world = World()
+    group_with_static(world)
+    world.hold_writes = True
+    first, second = world.join(instance="i"), world.join(instance="i")
+    assert first.error == ErrorCode.FENCED_INSTANCE_ID
+    world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
+    world.write()
+    assert second.parked
+    world.write()
+    assert second.error == 0
+    assert world.shard.groups["g"].static_members["i"] == second.reply.member_id
+
+
 @pytest.mark.row("2.9/client")
 def test_who_came_back_from_where_is_noted() -> None:
     world = World()

@@ -46,6 +46,7 @@ def test_a_cancelled_timer_does_not_fire() -> None:
     timers.cancel(("a",))
     timers.cancel(("never started",))
     assert timers.next_deadline() is None
+    assert timers.deadline(("a",)) is None
     assert fire_all(timers, 100) == []
 
 

@@ -122,15 +122,35 @@ def test_a_value_is_decoded_as_the_careful_reader_does() -> None:
     careful = decode(key, value)
     assert isinstance(careful, OffsetCommitted)
     assert decode_partition(partition) == TopicPartition(careful.topic, careful.partition)
-    assert (group, decode_commit_value(kept).offset) == (b"g", careful.offset)
+    assert group == b"g"
+    assert decode_commit_value(kept) == (careful.offset, careful.leader_epoch, careful.commit_timestamp_ms)
 
 
 @pytest.mark.parametrize(
-    "encoded", [b"", b"\x00\x01t\x00\x00\x00", b"\xff\xff\x00\x00\x00\x00", b"\x00\x01\xff" + bytes(4)]
+    ("encoded", "said"),
+    [
+        (b"", "key: unpack_from requires"),
+        (b"\x00\x01t\x00\x00\x00", "key: a topic of 1 bytes in 6"),
+        (b"\x00\x01tu\x00\x00\x00\x00", "key: a topic of 1 bytes in 8"),
+        (b"\xff\xff\x00\x00\x00\x00", "key: a topic of -1 bytes in 6"),
+        (b"\xff\xff\x00\x00\x00", "key: a topic of -1 bytes in 5"),
+        (b"\x00\x01\xff" + bytes(4), "key: 'utf-8' codec can't decode"),
+    ],
 )
-def test_a_partition_that_is_none_is_refused(encoded: bytes) -> None:
-    with pytest.raises(CorruptRecordError):
+def test_a_partition_that_is_none_is_refused(encoded: bytes, said: str) -> None:
+    with pytest.raises(CorruptRecordError, match=said):
         decode_partition(encoded)
+
+
+def test_a_topic_may_have_no_name() -> None:
+    assert decode_partition(b"\x00\x00" + (7).to_bytes(4, "big")) == TopicPartition("", 7)
+
+
+@pytest.mark.parametrize(("count", "most"), [(60, 1), (100, 2), (8_000, 5)])
+def test_many_commits_that_are_alike_are_handed_out_together(count: int, most: int) -> None:
+    """Cut by one struct: that is what makes a load of millions quick."""
+    data = payload([commit("a group", "a topic", partition) for partition in range(count)])
+    assert len(list(split_records(data, count, {}))) <= most
 
 
 @settings(max_examples=300)

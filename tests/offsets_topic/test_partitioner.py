@@ -19,6 +19,9 @@ from kohort.offsets_topic import java_hash, partition_for
         ("polygenelubricants", -2147483648),
         ("Aa", 2112),
         ("BB", 2112),
+        ("\U0001f600", 0xD83D * 31 + 0xDE00),
+        # half of a character, which Java keeps as it is
+        ("\ud83d", 0xD83D),
     ],
 )
 def test_the_hash_is_javas(text: str, expected: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from kohort.offsets_topic import (
     UnknownRecord,
     decode,
     encode,
+    encode_all,
     records,
 )
 
@@ -73,6 +75,35 @@ GOLDEN: dict[str, tuple[Record, bytes, bytes | None]] = {
 def test_writes_the_bytes_that_kafka_writes(name: str) -> None:
     record, key, value = GOLDEN[name]
     assert encode(record) == (key, value)
+
+
+def test_members_without_bytes_have_none() -> None:
+    _, key, value = GOLDEN["a generation with one member"]
+    assert value is not None
+    for data in (SUBSCRIPTION, ASSIGNMENT):
+        value = value.replace(len(data).to_bytes(4, "big") + data, b"\xff\xff\xff\xff")
+    record = decode(key, value)
+    assert isinstance(record, GroupStored)
+    assert record.members == (MEMBER._replace(subscription=b"", assignment=b""),)
+
+
+@pytest.mark.parametrize("expiry", [NONE, 2_000])
+def test_the_longest_texts_are_written_and_longer_ones_refused(expiry: int) -> None:
+    longest = "x" * 32_767
+    record = OffsetCommitted(longest, longest, 3, 42, NONE, longest, 1_000, expiry)
+    assert decode(*encode(record)) == record
+    for name in ("group", "topic", "metadata"):
+        longer: dict[str, Any] = {name: longest + "x"}
+        with pytest.raises(ValueError, match="of 32768 bytes: shorten it below 32767"):
+            encode(record._replace(**longer))
+
+
+def test_many_are_written_as_each_is_and_measured() -> None:
+    plain = OffsetCommitted("g", "t", 3, 42, 7, "", 1000)
+    pairs = [encode(plain), *((key, value) for _, key, value in GOLDEN.values()), encode(plain)]
+    size = sum(len(key) + len(value or b"") for key, value in pairs)
+    assert encode_all([plain, *(record for record, _, _ in GOLDEN.values()), plain]) == (pairs, size)
+    assert encode_all([]) == ([], 0)
 
 
 @pytest.mark.row(

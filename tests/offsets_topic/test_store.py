@@ -7,7 +7,8 @@ import os
 import tarfile
 import uuid
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +49,8 @@ def test_an_append_is_one_batch_of_its_records(tmp_path: Path) -> None:
     assert store.append(1, [(b"k2", b"")], NOW_MS + 5) == 2
     first, second = store.load(1)
     assert (first.base_offset, first.producer_id, first.transactional, first.control) == (0, -1, False, False)
+    assert first.header is not None
+    assert (first.header.base_sequence, first.header.producer_epoch) == (-1, -1)
     assert first.records == [(0, NOW_MS, b"k0", b"v0"), (1, NOW_MS, b"k1", None)]
     assert (second.base_offset, second.record_count) == (2, 1)
     assert second.records == [(2, NOW_MS + 5, b"k2", b"")]
@@ -73,6 +76,8 @@ def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
     logs[0].append(bytes(marker), now_ms=NOW_MS, from_client=False)
     first, second, end = store.load(0)
     assert (first.producer_id, first.transactional, first.control) == (9, True, False)
+    assert first.header is not None
+    assert (first.header.base_sequence, first.header.producer_epoch) == (0, 2)
     assert second.base_offset == 1
     assert (end.records, end.producer_id) == ([(2, NOW_MS, key, value)], 9)
     assert (end.transactional, end.control) == (True, True)
@@ -135,8 +140,11 @@ def test_a_damaged_batch_is_told_with_file_and_position_and_the_rest_is_loaded(
         [(offset, NOW_MS, b"key", b"value %d" % offset)] for offset in (0, 2, 3)
     ]
     (damaged,) = [batch for batch in loaded if batch.damage]
-    assert damaged.base_offset == 1
-    assert f"{path}, position {size}: " in damaged.damage
+    assert damaged.damage.startswith(f"{path}, position {size}: ")
+    assert (damaged.records, damaged.record_count, list(damaged.pieces({}))) == ([], 0, [])
+    assert [(batch.base_offset, batch.file, batch.position) for batch in loaded] == [
+        (number, str(path), number * size) for number in range(4)
+    ]
 
 
 @pytest.mark.row("5.7/bad-batch")
@@ -157,6 +165,19 @@ def flip(path: Path, position: int) -> None:
     data = bytearray(path.read_bytes())
     data[position] ^= 0xFF
     path.write_bytes(data)
+
+
+def test_the_log_is_told_the_time_and_that_no_client_wrote_it() -> None:
+    class Told:
+        def append(self, *_: Any, **how: Any) -> Any:
+            told.append(how)
+            return SimpleNamespace(base_offset=7)
+
+    told: list[dict[str, Any]] = []
+    store = OffsetsStore({0: cast("Any", Told())})
+    assert store.append(0, [(b"k", b"v")], NOW_MS) == 7
+    assert told == [{"now_ms": NOW_MS, "from_client": False}]
+    assert repr(store) == "OffsetsStore(1 of 1 partitions open)"
 
 
 @pytest.mark.row("4/offsets.load.buffer.size")

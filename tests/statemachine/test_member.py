@@ -13,6 +13,7 @@ from kohort.statemachine import (
     MemberState,
     MemberTrigger,
     fire_member,
+    legal_member_triggers,
     member_diagram,
 )
 
@@ -55,7 +56,13 @@ def test_heartbeats_are_sent_only_with_a_generation() -> None:
 
 
 def test_failed_is_final() -> None:
-    assert not [row for row in MEMBER_TRANSITIONS if row.source is MemberState.FAILED]
+    assert legal_member_triggers(MemberState.FAILED) == ()
+
+
+def test_the_triggers_of_a_state_come_in_the_order_of_the_table() -> None:
+    for state in MemberState:
+        expected = [row.trigger for row in MEMBER_TRANSITIONS if row.source is state]
+        assert list(legal_member_triggers(state)) == expected
 
 
 def test_the_diagram_has_every_state_and_every_move_but_the_note() -> None:

@@ -1,0 +1,99 @@
+"""Records as a person reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kohort.offsets_topic import (
+    GroupDeleted,
+    GroupStored,
+    OffsetCommitted,
+    OffsetDeleted,
+    Record,
+    StoredMember,
+    UnknownRecord,
+    encode,
+)
+from kohort.offsets_topic.readable import readable
+from kohort.protocol import Subscription, TopicPartition, encode_assignment, encode_subscription
+
+SUBSCRIPTION = encode_subscription(Subscription(("u", "t")), version=0)
+ASSIGNMENT = encode_assignment([TopicPartition("t", 0), TopicPartition("u", 7)])
+
+
+def group(type_: str, subscription: bytes, assignment: bytes) -> GroupStored:
+    member = StoredMember("c-1", "i", "c", "/127.0.0.1", 300, 45, subscription, assignment)
+    return GroupStored("g", type_, 2, "range", "c-1", 1_000, (member,))
+
+
+def shown(type_: str, subscription: Any, assignment: Any) -> dict[str, Any]:
+    return {
+        "group": "g",
+        "protocol_type": type_,
+        "generation": 2,
+        "protocol": "range",
+        "leader": "c-1",
+        "state_timestamp_ms": 1_000,
+        "members": [
+            {
+                "member_id": "c-1",
+                "instance_id": "i",
+                "client_id": "c",
+                "client_host": "/127.0.0.1",
+                "rebalance_timeout_ms": 300,
+                "session_timeout_ms": 45,
+                "subscription": subscription,
+                "assignment": assignment,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "fields"),
+    [
+        (
+            OffsetCommitted("g", "t", 3, 42, 7, "m", 1_000),
+            "offset",
+            {
+                "group": "g",
+                "topic": "t",
+                "partition": 3,
+                "committed_offset": 42,
+                "leader_epoch": 7,
+                "metadata": "m",
+                "commit_timestamp_ms": 1_000,
+                "expire_timestamp_ms": -1,
+            },
+        ),
+        (
+            OffsetDeleted("g", "t", 3),
+            "offset tombstone",
+            {"group": "g", "topic": "t", "partition": 3},
+        ),
+        (GroupDeleted("g"), "group tombstone", {"group": "g"}),
+        (
+            group("consumer", SUBSCRIPTION, ASSIGNMENT),
+            "group",
+            shown("consumer", ["t", "u"], ["t-0", "u-7"]),
+        ),
+        (group("consumer", b"s?", b"a?"), "group", shown("consumer", b"s?", b"a?")),
+        (
+            group("connect", SUBSCRIPTION, ASSIGNMENT),
+            "group",
+            shown("connect", SUBSCRIPTION, ASSIGNMENT),
+        ),
+        (UnknownRecord(5, b"\x00\x05key", b"v"), "other", {"type": 5, "tombstone": False}),
+        (UnknownRecord(5, b"\x00\x05key", None), "other", {"type": 5, "tombstone": True}),
+    ],
+)
+def test_each_kind_is_shown_with_its_fields(record: Record, kind: str, fields: dict[str, Any]) -> None:
+    assert readable(*encode(record)) == (kind, fields)
+
+
+def test_what_is_no_record_is_shown_with_the_reason() -> None:
+    assert readable(None, b"") == ("unreadable", {"why": "a record without key in the offsets topic"})
+    kind, fields = readable(b"\x00\x02\x00\x01g", b"\x00\x09")
+    assert (kind, fields) == ("unreadable", {"why": "group: version 9 is not known here"})
