@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
@@ -64,10 +65,10 @@ def process_limit() -> int:
 
 
 class OpenFiles:
-    """Who has a descriptor, for any number of threads."""
+    """Who has a descriptor, for any number of threads. A file that nobody has any more is not kept for it."""
 
     def __init__(self) -> None:
-        self._holders: OrderedDict[Holder, None] = OrderedDict()
+        self._holders: OrderedDict[weakref.ref[Holder], None] = OrderedDict()
         self._lock = threading.Lock()
         self._told_s = -QUIET_S
 
@@ -98,7 +99,7 @@ class OpenFiles:
                     if not self._holders:
                         raise self._exhausted(error, path) from None
                     self._close_idle()
-            self._holders[holder] = None
+            self._holders[weakref.ref(holder, self._forget)] = None
             holder.used = False
             holder.descriptor = opened
             return opened
@@ -106,20 +107,27 @@ class OpenFiles:
     def close(self, holder: Holder) -> None:
         """Take a holder's descriptor back."""
         with self._lock:
-            self._holders.pop(holder, None)
+            self._holders.pop(weakref.ref(holder), None)
             holder.descriptor = None
+
+    def _forget(self, gone: weakref.ref[Holder]) -> None:
+        # without the lock: this comes in whatever thread the file goes, also in one that has it
+        self._holders.pop(gone, None)
 
     def _close_idle(self) -> None:
         """Close the file that was not used for longest; one that was used since it was last looked at stays
         for another round.
         """
-        while True:
-            holder, _ = self._holders.popitem(last=False)
+        while self._holders:
+            key, _ = self._holders.popitem(last=False)
+            holder = key()
+            if holder is None:
+                return
             if not holder.used:
-                break
+                holder.descriptor = None
+                return
             holder.used = False
-            self._holders[holder] = None
-        holder.descriptor = None
+            self._holders[key] = None
 
     def _exhausted(self, error: OSError, path: str) -> OSError:
         text = (

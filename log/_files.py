@@ -97,7 +97,7 @@ class OsFile:
     to another one.
     """
 
-    __slots__ = ("descriptor", "path", "used")
+    __slots__ = ("__weakref__", "descriptor", "path", "used")
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import uuid
@@ -70,6 +71,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the test of Kafka Connect too, whose jars scripts/apache-kafka fetches with Maven",
     )
+
+
+@pytest.fixture(autouse=True)
+def _log_level() -> Iterator[None]:
+    """Commands under test set the level of kohort's logger: the next test has the one that it had."""
+    logger = logging.getLogger("kohort")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

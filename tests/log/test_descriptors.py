@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import logging
 import os
 import threading
@@ -102,6 +103,16 @@ def test_one_that_is_in_use_stays_open_until_it_is_done(
     del others
 
 
+def test_a_file_that_nobody_has_any_more_gives_its_descriptor_back(
+    tmp_path: Path, shared: _descriptors.OpenFiles
+) -> None:
+    files = files_at(tmp_path, 3)
+    assert (len(shared), held(tmp_path)) == (3, {"0", "1", "2"})
+    del files[1]
+    gc.collect()
+    assert (len(shared), held(tmp_path)) == (2, {"0", "2"})
+
+
 def test_where_others_have_taken_the_rest_a_log_file_gives_its_own(
     tmp_path: Path, shared: _descriptors.OpenFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +126,8 @@ def test_where_others_have_taken_the_rest_a_log_file_gives_its_own(
         return whole(path, flags, mode)
 
     monkeypatch.setattr(os, "open", full)
-    assert OsFile(str(tmp_path / "0")).read(0, 1) == b"0"
+    another = OsFile(str(tmp_path / "0"))
+    assert another.read(0, 1) == b"0"
     assert len(shared) == 2
     assert [file.read(0, 1) for file in files] == [b"0", b"1", b"2"]
 
