@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,8 @@ def side(bootstrap: str) -> Iterator[Side]:
 def spark() -> Iterator[SparkSession]:
     from kohort.spark import spark_session
 
+    # py4j waits by select, which takes no descriptor from 1,024 on: those of tests before go now
+    gc.collect()
     session = spark_session(
         "kohort tests",
         master="local[2]",
