@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from ..protocol import KafkaError
 from ._cleaner import LogCleaner
-from ._descriptor_watch import DescriptorWatch
 from ._partition import Partition
+from ._process import DescriptorWatch
 from ._settings import BrokerSettings
 from ._topics import Topics
 

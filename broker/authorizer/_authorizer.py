@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
-from .._text import cut
-from ..security._seldom import Seldom
+from .._log_lines import RateLimitedLog, cut
 from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
 from ._rules import AclRules, Verdict
 
@@ -70,7 +69,7 @@ class Authorizer:
         self.remembered: dict[Subject, Verdicts] = {}
         self._bytes = 0
         self._told: set[tuple[Subject, str]] = set()
-        self._denials = Seldom(logging.INFO, logger=log)
+        self._denials = RateLimitedLog(logging.INFO, logger=log)
 
     def __repr__(self) -> str:
         return f"<Authorizer: {len(self._rules)} rules, {len(self._super_users)} super users>"

@@ -13,10 +13,10 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from .security._listener_security import ListenerSecurity
-from .security._listeners import Listener
-from .security._quotas import ConnectionQuotas, Seat
-from .security._seldom import Seldom
+from .._log_lines import RateLimitedLog
+from ..security._listener_security import ListenerSecurity
+from ..security._listeners import Listener
+from ..security._quotas import ConnectionQuotas, ConnectionSlot
 
 #: A TLS handshake must be complete this long after the connection came, in seconds.
 HANDSHAKE_S = 30.0
@@ -29,14 +29,14 @@ AT_ONCE = 32
 
 
 class Acceptor:
-    """Listens for one listener. ``connected`` makes the protocol of a connection that has its seat."""
+    """Listens for one listener. ``connected`` makes the protocol of a connection that has its slot."""
 
     def __init__(
         self,
         listener: Listener,
         security: ListenerSecurity,
         quotas: ConnectionQuotas,
-        connected: Callable[[Acceptor, Seat], asyncio.Protocol],
+        connected: Callable[[Acceptor, ConnectionSlot], asyncio.Protocol],
     ) -> None:
         self.listener = listener
         self.security = security
@@ -50,9 +50,9 @@ class Acceptor:
         self._welcomes: set[asyncio.Task[None]] = set()
         self._watching = False
         self._timer: asyncio.TimerHandle | None = None
-        self._refusals = Seldom()
-        self._failures = Seldom(logging.INFO)
-        self._no_room = Seldom(logging.ERROR)
+        self._refusals = RateLimitedLog()
+        self._failures = RateLimitedLog(logging.INFO)
+        self._no_room = RateLimitedLog(logging.ERROR)
         quotas.on_free.append(self._watch_again)
 
     def __repr__(self) -> str:
@@ -141,39 +141,39 @@ class Acceptor:
             self._take_in(client, str(address[0]))
 
     def _take_in(self, client: socket.socket, address: str) -> None:
-        seat = self._quotas.admit(self.listener, address)
-        if seat is None:
+        slot = self._quotas.admit(self.listener, address)
+        if slot is None:
             client.close()
             self._refusals.say(
                 "%s: connection from %s closed: too many connections", self.listener.name, address
             )
             return
         client.setblocking(False)
-        task = self._loop.create_task(self._welcome(client, seat))
+        task = self._loop.create_task(self._welcome(client, slot))
         self._welcomes.add(task)
         task.add_done_callback(self._welcomes.discard)
 
-    async def _welcome(self, client: socket.socket, seat: Seat) -> None:
+    async def _welcome(self, client: socket.socket, slot: ConnectionSlot) -> None:
         context = self.security.tls_context()
         try:
             await self._loop.connect_accepted_socket(
-                lambda: self._connected(self, seat),
+                lambda: self._connected(self, slot),
                 client,
                 ssl=context,
                 ssl_handshake_timeout=None if context is None else HANDSHAKE_S,
             )
         except (OSError, ssl.SSLError) as error:
-            seat.leave()
+            slot.leave()
             with contextlib.suppress(OSError):
                 client.close()
             self._failures.say(
                 "%s: connection from %s closed before it began: %s",
                 self.listener.name,
-                seat.address,
+                slot.address,
                 _reason(error),
             )
         except BaseException:
-            seat.leave()
+            slot.leave()
             raise
 
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from ._settings import BrokerSettings
-from ._turns import SMALL_BYTES
-
-if TYPE_CHECKING:
-    from ._connection import Connection
+from .._settings import BrokerSettings
+from ..security._listeners import Listener
+from ._flow import SMALL_BYTES
 
 #: Connections that read on in one turn of the loop, where many had to wait: each may bring a whole read.
 AT_ONCE = 32
@@ -31,10 +29,29 @@ _LARGE = 2
 _BEGINS = (0, 4, 6, 8)
 
 
+class Requester(Protocol):
+    """A connection that sends requests."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of its requests that wait, the incomplete one included."""
+
+    @property
+    def small_only(self) -> bool:
+        """Whether it has asked for something, and for nothing large."""
+
+    @property
+    def listener(self) -> Listener: ...
+
+    def regulate(self) -> None:
+        """Stop or resume reading: ask ``lets_read``."""
+
+
 class Backpressure:
-    """Over half of ``queued.max.request.bytes`` those that hold much wait, so that small requests still come
-    through; over three quarters all but the modest, and over all of it everybody. One may always go on, or a
-    broker full of incomplete requests would stand still.
+    """Over half of ``queued.max.request.bytes`` the connections that hold more than ``SMALL_BYTES`` stop being
+    read, except one, so that small requests still come through; over three quarters all but those that have
+    sent small requests only, and over all of it everybody. One may always go on, or a broker full of
+    incomplete requests would stand still.
     """
 
     def __init__(self, settings: BrokerSettings, loop: asyncio.AbstractEventLoop) -> None:
@@ -44,24 +61,24 @@ class Backpressure:
         self._loop = loop
         self._level = _LITTLE
         #: The one that goes on.
-        self._favourite: Connection | None = None
+        self._favourite: Requester | None = None
         #: Those in no line, and those that hold much, in line or not.
-        self._free: dict[Connection, None] = {}
-        self._large: dict[Connection, None] = {}
+        self._free: dict[Requester, None] = {}
+        self._large: dict[Requester, None] = {}
         self._turn_bytes = 0
-        #: Those that wait, as they came: modest ones, others that hold little, and those that hold much.
-        self._lines: tuple[dict[Connection, None], ...] = ({}, {}, {})
+        #: Those that wait, as they came: those with small requests only, others that hold little, and those that hold much.
+        self._lines: tuple[dict[Requester, None], ...] = ({}, {}, {})
         self._about_to_let_on = False
 
     def __repr__(self) -> str:
         waiting = sum(map(len, self._lines))
         return f"Backpressure({self.held_bytes} request bytes held, {waiting} connections wait)"
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: Requester) -> None:
         """A new connection."""
         self._free[connection] = None
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: Requester) -> None:
         """It is closed; what it held is no longer counted."""
         self._leave_line(connection)
         del self._free[connection]
@@ -70,7 +87,7 @@ class Backpressure:
             self._favourite = None
             self._let_on()
 
-    def hold(self, connection: Connection, change: int) -> None:
+    def hold(self, connection: Requester, change: int) -> None:
         """Count request bytes that arrived (or, negative, are done with)."""
         self.held_bytes += change
         if change > 0:
@@ -87,7 +104,7 @@ class Backpressure:
         self._turn_bytes = 0
         self._weigh()
 
-    def _weigh(self, changed: Connection | None = None) -> None:
+    def _weigh(self, changed: Requester | None = None) -> None:
         """See to it that those wait that have to now."""
         before, self._level = self._level, self._level_now()
         holding = changed if changed is not None and changed.held_bytes else None
@@ -101,7 +118,7 @@ class Backpressure:
             self._favourite = None
             self._let_on()
 
-    def lets_read(self, connection: Connection) -> bool:
+    def lets_read(self, connection: Requester) -> bool:
         """Whether this connection may read on; else it waits in line."""
         rank = _rank(connection)
         if rank < self._open or connection is self._favourite or connection.listener.control:
@@ -132,7 +149,7 @@ class Backpressure:
             level -= 1
         return max(level, _HALF) if self._turn_bytes > TURN_BYTES else level
 
-    def _leave_line(self, connection: Connection) -> None:
+    def _leave_line(self, connection: Requester) -> None:
         if connection not in self._free:
             for line in self._lines:
                 line.pop(connection, None)
@@ -161,8 +178,8 @@ class Backpressure:
             connection.regulate()
 
 
-def _rank(connection: Connection) -> int:
+def _rank(connection: Requester) -> int:
     """The place of its line."""
     if connection.held_bytes > SMALL_BYTES:
         return _LARGE
-    return 0 if connection.modest else 1
+    return 0 if connection.small_only else 1

@@ -14,39 +14,75 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, cast
 
-from ..protocol import FrameReader, Part, ProtocolError
-from ._outbox import Outbox
-from ._pause import Pause, wake
-from ._queue import RequestQueue
-from ._requests import CARRIED_OUT, MAY_PARK, ONLY_ANSWERED
-from ._sender import Sender
-from ._stopwatch import clock
-from ._text import printable
-from ._turns import LOOK, MAX_AHEAD, MAX_WAITING_BYTES, SMALL_BYTES, TURN_S
-from .security._errors import CertificateError
-from .security._login import Login, Pass
-
-if TYPE_CHECKING:
-    from ._acceptor import Acceptor
-    from ._hot_call import HotCall
-    from ._peer import Peer
-    from ._server import Server
-    from .security._listeners import Listener
-    from .security._quotas import Seat
+from ...protocol import FrameReader, Part, ProtocolError
+from .._hot_call import HotCall
+from .._log_lines import RateLimitedLog, printable
+from .._requests import CARRIED_OUT, MAY_PARK, ONLY_ANSWERED
+from .._stopwatch import clock
+from ..security._errors import CertificateError
+from ..security._listeners import Listener
+from ..security._login import Login, Pass
+from ..security._quotas import ConnectionSlot
+from ._acceptor import Acceptor
+from ._backpressure import Backpressure
+from ._flow import LOOK, MAX_AHEAD, MAX_WAITING_BYTES, SMALL_BYTES, TURN_S, Pause, RequestQueue, wake
+from ._peer import Peer
+from ._sender import Outbox, Sender
 
 log = logging.getLogger("kohort.broker")
 
 
-class Connection(asyncio.Protocol):
-    """asyncio's face of a connection, and the task that answers its requests."""
+class Responder(Protocol):
+    """Answers requests: the router."""
 
-    def __init__(self, server: Server, acceptor: Acceptor, seat: Seat) -> None:
+    @property
+    def metered(self) -> bool:
+        """Whether the time that is spent on requests is to be measured."""
+
+    def charge(self, peer: Peer, spent_s: float, now: float) -> None:
+        """Count time that was spent on a connection."""
+
+    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
+        """Hand a request to the coordinator; False for one that only ``answer`` can answer."""
+
+    async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
+        """The response frame, maybe in parts. Raises ProtocolError."""
+
+
+class Host(Protocol):
+    """What a connection needs of the server that has accepted it."""
+
+    loop: asyncio.AbstractEventLoop
+    #: The loop's clock.
+    now: Callable[[], float]
+    router: Responder
+    max_frame_bytes: int
+    unread_timeout_s: float
+    backpressure: Backpressure
+    #: Of connections that are closed.
+    complaints: RateLimitedLog
+    stopping: bool
+
+    def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
+        """Take a new connection in; gives its peer and the peer's name for logs."""
+
+    def forget(self, connection: Connection) -> None:
+        """It is closed."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run it until the server stops."""
+
+
+class Connection(asyncio.Protocol):
+    """asyncio's protocol of a connection, and the task that answers its requests."""
+
+    def __init__(self, server: Host, acceptor: Acceptor, slot: ConnectionSlot) -> None:
         self._server = server
         self._acceptor = acceptor
-        self._seat = seat
+        self._slot = slot
         sasl = acceptor.security.sasl
         self._reader = FrameReader(server.max_frame_bytes if sasl is None else sasl.max_frame_bytes)
         self._waiting = RequestQueue()
@@ -66,7 +102,7 @@ class Connection(asyncio.Protocol):
         #: Whether the socket is read.
         self.reading = True
         #: Whether it has asked for something, and for nothing large.
-        self.modest = False
+        self.small_only = False
         self._gone = False
         self.sender: Sender
         self.outbox: Outbox
@@ -79,7 +115,7 @@ class Connection(asyncio.Protocol):
         self.peer_name = "an unknown address"
         self._login: Login | None = None
         #: When it connected, if it has to say who it is and has not yet.
-        self.stranger_since: float | None = None
+        self.unauthenticated_since: float | None = None
         #: When the last byte arrived or the last answer left, on the loop's clock.
         self.last_active = server.now()
         #: When the first byte of the frame that is incomplete arrived; None if none is.
@@ -116,7 +152,7 @@ class Connection(asyncio.Protocol):
             return
         if (sasl := self._acceptor.security.sasl) is not None:
             self._login = Login(sasl, self.peer_name, self._let_in)
-            self.stranger_since = self._server.now()
+            self.unauthenticated_since = self._server.now()
         self._task = self._server.spawn(self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -152,9 +188,9 @@ class Connection(asyncio.Protocol):
             self._end_lap()
         held = self.held_bytes
         if held == before == 0 and self.reading and not waiting.frames:
-            self.modest = True
+            self.small_only = True
             return
-        self.modest = self.modest and held <= SMALL_BYTES
+        self.small_only = self.small_only and held <= SMALL_BYTES
         if self._reader.buffered and self.frame_since is None:
             self.frame_since = now
         self._server.backpressure.hold(self, held - before)
@@ -169,7 +205,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._leave()
-        self._seat.leave()
+        self._slot.leave()
         self.sender.close()
         self.resume_writing()
         self._server.forget(self)
@@ -261,7 +297,7 @@ class Connection(asyncio.Protocol):
     def _let_in(self, principal: str) -> None:
         """It has proved who it is."""
         self.peer.identify(principal)
-        self.stranger_since = None
+        self.unauthenticated_since = None
         self._reader.limit(self._server.max_frame_bytes)
 
     def _take(self, frame: bytes) -> bool:
@@ -387,7 +423,7 @@ class Connection(asyncio.Protocol):
 
     def _release(self, size: int) -> None:
         self._waiting.release(size)
-        self.modest = max(size, self.held_bytes) <= SMALL_BYTES if size else self.modest
+        self.small_only = max(size, self.held_bytes) <= SMALL_BYTES if size else self.small_only
         self._server.backpressure.hold(self, -size)
         if not self.reading:
             self.regulate()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..protocol import ANONYMOUS, HotCodec, RequestContext, hot_header
-from .metrics import ApiMeter
-from .metrics._traffic import Traffic
-from .quotas import Gauge
+from ...protocol import ANONYMOUS, HotCodec, RequestContext, hot_header
+from ..metrics import ApiMeter
+from ..metrics._traffic import Traffic
+from ..quotas import Gauge
 
 if TYPE_CHECKING:
-    from .authorizer._authorizer import Readable
+    from ..authorizer._authorizer import Readable
 
 _CLIENT_ID_AT = 10
 

@@ -1,4 +1,4 @@
-"""Sending answers that come in parts: bytes as they are, ranges of files from the page cache to the socket.
+"""Sending answers: small ones together, those in parts as bytes or from the page cache to the socket.
 
 A range goes by ``sendfile`` where the platform has it and the connection is plain, on asyncio's own loop and
 on uvloop; records of a Fetch then do not enter this process. Where it cannot go, it is read and written.
@@ -12,9 +12,10 @@ import logging
 import os
 import socket
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from ..log import FileRange
-from ..protocol import Part
+from ...log import FileRange
+from ...protocol import Part
 
 log = logging.getLogger("kohort.broker")
 
@@ -22,7 +23,45 @@ log = logging.getLogger("kohort.broker")
 #: client that reads slowly costs little memory, whatever it asked for.
 PIECE_BYTES = 262_144
 
+#: Bytes of small answers that leave together; more than that are written at once.
+MAX_JOINED_BYTES: Final = 65_536
+
 _NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK})
+
+
+class Outbox:
+    """Small answers of one connection, until they are handed to its transport in one piece: a write to a
+    socket costs as much as a request.
+    """
+
+    __slots__ = ("_due", "_loop", "_transport", "given", "unsent")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._due = False
+        #: Bytes that the transport was given, in all.
+        self.given = 0
+        #: To be added to.
+        self.unsent = bytearray()
+
+    def send(self, *, more: bool) -> None:
+        """Let them go, unless ``more`` will soon be with them."""
+        if not more or len(self.unsent) >= MAX_JOINED_BYTES:
+            self.flush()
+        elif not self._due:
+            # should the next request have to wait, this answer does not wait with it
+            self._due = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Let them go now."""
+        self._due = False
+        if self.unsent:
+            unsent, self.unsent = self.unsent, bytearray()
+            if not self._transport.is_closing():
+                self.given += len(unsent)
+                self._transport.write(unsent)
 
 
 class Sender:

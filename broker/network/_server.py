@@ -8,23 +8,23 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
+from .._log_lines import RateLimitedLog
+from .._settings import BrokerSettings
+from ..metrics._traffic import Clients
+from ..security._listener_security import ListenerSecurity
+from ..security._listeners import listeners_of
+from ..security._quotas import ConnectionQuotas, ConnectionSlot
+from ..security._scram_users import ScramUsers
 from ._acceptor import Acceptor
 from ._backpressure import Backpressure
-from ._connection import Connection
+from ._connection import Connection, Responder
 from ._peer import Peer
-from ._router import Router
-from ._settings import BrokerSettings
 from ._slow_readers import SlowReaders
-from .security._listener_security import ListenerSecurity
-from .security._listeners import listeners_of
-from .security._quotas import ConnectionQuotas, Seat
-from .security._scram_users import ScramUsers
-from .security._seldom import Seldom
 
 log = logging.getLogger("kohort.broker")
 
-#: A client that has to say who it is has said it this long after it connected, in seconds.
-STRANGER_S = 30.0
+#: A client that has to authenticate has done so this long after it connected, in seconds.
+UNAUTHENTICATED_S = 30.0
 
 #: Time between two looks for slow and idle connections, in seconds.
 SWEEP_S = 5.0
@@ -33,13 +33,19 @@ SWEEP_S = 5.0
 class Server:
     """The listeners' acceptors, and their connections, until stopped. Raises SettingsError.
 
-    ``host`` and ``port`` are where it listens if no listeners are set.
+    ``clients`` counts what connections did when they close. ``host`` and ``port`` are where it listens if no
+    listeners are set.
     """
 
-    router: Router
+    router: Responder
 
     def __init__(
-        self, settings: BrokerSettings, users: ScramUsers, host: str = "127.0.0.1", port: int = 0
+        self,
+        settings: BrokerSettings,
+        users: ScramUsers,
+        clients: Clients,
+        host: str = "127.0.0.1",
+        port: int = 0,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
@@ -47,13 +53,14 @@ class Server:
         self.unread_timeout_s = settings.kohort_response_unread_timeout_ms / 1000
         self.stopping = False
         self._settings = settings
+        self._clients = clients
         #: Of connections that are closed.
-        self.complaints = Seldom()
+        self.complaints = RateLimitedLog()
         self.backpressure = Backpressure(settings, self.loop)
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slow = SlowReaders(settings)
+        self._slow: SlowReaders[Connection] = SlowReaders(settings)
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
@@ -66,7 +73,7 @@ class Server:
     def __repr__(self) -> str:
         return f"Server({len(self._connections)} connections, {self.backpressure})"
 
-    async def start(self, router: Router) -> None:
+    async def start(self, router: Responder) -> None:
         """Listen everywhere. Raises OSError if an address cannot be had."""
         self.router = router
         for acceptor in self.acceptors:
@@ -99,8 +106,8 @@ class Server:
             for each in self.acceptors
         }
 
-    def _connected(self, acceptor: Acceptor, seat: Seat) -> Connection:
-        return Connection(self, acceptor, seat)
+    def _connected(self, acceptor: Acceptor, slot: ConnectionSlot) -> Connection:
+        return Connection(self, acceptor, slot)
 
     def peers(self) -> list[Peer]:
         """The other ends of all connections."""
@@ -126,7 +133,7 @@ class Server:
     def forget(self, connection: Connection) -> None:
         if connection in self._connections:
             self._connections.discard(connection)
-            self.router.metrics.clients.left(connection.peer)
+            self._clients.left(connection.peer)
         self._slow.forget(connection)
         self.backpressure.forget(connection)
 
@@ -174,9 +181,9 @@ class Server:
         self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
 
     def _look_at(self, connection: Connection, now: float) -> None:
-        stranger = connection.stranger_since
-        if stranger is not None and now - stranger > STRANGER_S:
-            connection.end(f"it did not say who it is within {STRANGER_S:.0f} s")
+        unauthenticated = connection.unauthenticated_since
+        if unauthenticated is not None and now - unauthenticated > UNAUTHENTICATED_S:
+            connection.end(f"it did not say who it is within {UNAUTHENTICATED_S:.0f} s")
             return
         since = connection.frame_since
         complete_ms = self._settings.kohort_request_complete_timeout_ms

@@ -6,17 +6,27 @@ whole until it has.
 
 from __future__ import annotations
 
+from asyncio import Transport
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
-from ._settings import BrokerSettings
-
-if TYPE_CHECKING:
-    from ._connection import Connection
+from .._settings import BrokerSettings
+from ._sender import Outbox, Sender
 
 #: Who leaves ``kohort.response.unread.max.bytes`` unread has to take at least this part of them in time.
 LEAST_PART = 16
+
+
+class Reader(Protocol):
+    """A connection that is sent answers. ``transport`` is asyncio's."""
+
+    transport: Transport
+    outbox: Outbox
+    sender: Sender
+
+
+ReaderT = TypeVar("ReaderT", bound=Reader)
 
 
 @dataclass(slots=True)
@@ -29,21 +39,21 @@ class _Progress:
     held: int
 
 
-class SlowReaders:
-    """Looks at all connections now and then."""
+class SlowReaders(Generic[ReaderT]):
+    """Tells which connections take too little of their answers; looks at all of them now and then."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
-        self._known: dict[Connection, _Progress] = {}
+        self._known: dict[ReaderT, _Progress] = {}
 
     def __repr__(self) -> str:
         return f"SlowReaders({len(self._known)} of them)"
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ReaderT) -> None:
         """It is closed."""
         self._known.pop(connection, None)
 
-    def look(self, connections: Iterable[Connection], now: float) -> list[tuple[Connection, int]]:
+    def look(self, connections: Iterable[ReaderT], now: float) -> list[tuple[ReaderT, int]]:
         """Those to be cut off, with what they have left unread, in bytes.
 
         They take next to nothing for ``kohort.response.unread.timeout.ms``; or all answers together need more
@@ -52,8 +62,8 @@ class SlowReaders:
         settings = self._settings
         most = settings.kohort_response_unread_max_bytes
         timeout_s = settings.kohort_response_unread_timeout_ms / 1000
-        cut: dict[Connection, int] = {}
-        lately: dict[Connection, int] = {}
+        cut: dict[ReaderT, int] = {}
+        lately: dict[ReaderT, int] = {}
         total = 0
         for connection in connections:
             held = connection.transport.get_write_buffer_size()

@@ -21,8 +21,8 @@ from ._settings import SecuritySettings
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
-    """One connection's place. ``leave`` frees it; safe to call again."""
+class ConnectionSlot:
+    """One connection's slot. ``leave`` frees it; safe to call again."""
 
     listener: Listener
     address: str
@@ -99,8 +99,8 @@ class ConnectionQuotas:
         """Connections of each listener."""
         return {listener.name: self._by_listener[listener.name] for listener in self._listeners}
 
-    def admit(self, listener: Listener, address: str) -> Seat | None:
-        """A place for a connection that has come; None if it is to be closed."""
+    def admit(self, listener: Listener, address: str) -> ConnectionSlot | None:
+        """The slot of a connection that has come; None if it is to be closed."""
         now = self._now()
         for pace in self._paces(listener):
             pace.spend(now)
@@ -118,16 +118,16 @@ class ConnectionQuotas:
         self._by_listener[listener.name] += 1
         self._by_address[address] += 1
         self._tell_excess()
-        return Seat(listener, address, self)
+        return ConnectionSlot(listener, address, self)
 
-    def left(self, seat: Seat) -> None:
-        """For seats: one is free."""
+    def left(self, slot: ConnectionSlot) -> None:
+        """Called by a slot that is free again."""
         self.total -= 1
-        self._counted -= not seat.listener.control
-        self._by_listener[seat.listener.name] -= 1
-        self._by_address[seat.address] -= 1
-        if not self._by_address[seat.address]:
-            del self._by_address[seat.address]
+        self._counted -= not slot.listener.control
+        self._by_listener[slot.listener.name] -= 1
+        self._by_address[slot.address] -= 1
+        if not self._by_address[slot.address]:
+            del self._by_address[slot.address]
         for tell in self.on_free:
             tell()
 

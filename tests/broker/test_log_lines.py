@@ -6,12 +6,12 @@ import logging
 
 import pytest
 
-from kohort.broker.security._seldom import LINES, Seldom
+from kohort.broker._log_lines import LINES, RateLimitedLog
 
 
 def test_so_many_lines_a_second_and_then_their_number(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
-    kind = Seldom(logging.WARNING, lambda: now)
+    kind = RateLimitedLog(logging.WARNING, lambda: now)
     with caplog.at_level(logging.WARNING, "kohort.broker"):
         for number in range(3 * LINES):
             kind.say("closed: %d", number)

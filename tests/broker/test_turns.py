@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kohort.broker import _long_work
-from kohort.broker._long_work import LongWork
+from kohort.broker import _turns
+from kohort.broker._turns import LongWork
 from kohort.log import Steps
 
 
@@ -27,7 +27,7 @@ async def test_short_work_is_done_before_anybody_else_has_a_turn() -> None:
 
 
 async def test_others_have_their_turn_between_two_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_long_work, "SLICE_S", 0.0)
+    monkeypatch.setattr(_turns, "WORK_SLICE_S", 0.0)
     turns: list[int] = []
 
     async def other() -> None:

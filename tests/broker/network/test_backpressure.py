@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kohort.broker import BrokerSettings
-from kohort.broker._backpressure import AT_ONCE, TURN_BYTES, Backpressure
-from kohort.broker._turns import SMALL_BYTES
+from kohort.broker.network._backpressure import AT_ONCE, TURN_BYTES, Backpressure
+from kohort.broker.network._flow import SMALL_BYTES
 from kohort.broker.security._listeners import Listener
 
 if TYPE_CHECKING:
-    from kohort.broker._connection import Connection
+    from kohort.broker.network._connection import Connection
 
 MOST = 800_000
 #: What one read of a socket brings at most, in bytes.
@@ -30,7 +30,7 @@ class Client:
     """A connection as far as backpressure knows it. ``full``: it has a reason of its own not to read."""
 
     backpressure: Backpressure
-    modest: bool = False
+    small_only: bool = False
     control: bool = False
     full: bool = False
     held_bytes: int = 0
@@ -46,7 +46,7 @@ class Client:
     def send(self, size: int) -> None:
         """Part of a request arrives."""
         self.held_bytes += size
-        self.modest = self.modest and self.held_bytes <= SMALL_BYTES
+        self.small_only = self.small_only and self.held_bytes <= SMALL_BYTES
         self.backpressure.hold(cast("Connection", self), size)
         self.regulate()
 
@@ -69,17 +69,17 @@ async def backpressure() -> Backpressure:
 
 
 @pytest.mark.parametrize(
-    ("eighths", "modest", "small", "large"),
+    ("eighths", "small_only", "small", "large"),
     [(4, True, True, True), (5, True, True, False), (7, True, False, False), (9, False, False, False)],
 )
 async def test_the_more_all_hold_the_more_have_to_wait(
-    backpressure: Backpressure, eighths: int, modest: bool, small: bool, large: bool
+    backpressure: Backpressure, eighths: int, small_only: bool, small: bool, large: bool
 ) -> None:
-    clients = Client(backpressure, modest=True), Client(backpressure), Client(backpressure)
+    clients = Client(backpressure, small_only=True), Client(backpressure), Client(backpressure)
     clients[2].send(SMALL_BYTES + 1)
     greedy, control = Client(backpressure), Client(backpressure, control=True)
     greedy.send(eighths * MOST // 8 - clients[2].held_bytes)
-    assert [client.reading for client in clients] == [modest, small, large]
+    assert [client.reading for client in clients] == [small_only, small, large]
     assert greedy.reading, "one always goes on"
     assert control.reading
 
@@ -97,17 +97,17 @@ async def test_a_level_is_left_an_eighth_below_where_it_begins(backpressure: Bac
     assert large.reading
 
 
-async def test_those_that_wait_read_on_32_in_a_turn_and_modest_ones_first(backpressure: Backpressure) -> None:
+async def test_those_that_wait_read_on_32_in_a_turn_and_small_only_ones_first(backpressure: Backpressure) -> None:
     greedy = Client(backpressure)
     crowd = [Client(backpressure) for _ in range(2 * AT_ONCE)]
-    modest = [Client(backpressure, modest=True) for _ in range(AT_ONCE)]
+    small_only = [Client(backpressure, small_only=True) for _ in range(AT_ONCE)]
     greedy.send(9 * MOST // 8)
     greedy.done()
-    assert not any(client.reading for client in [*crowd, *modest])
+    assert not any(client.reading for client in [*crowd, *small_only])
     turns = []
     for _ in range(3):
         await asyncio.sleep(0)
-        turns.append((sum(c.reading for c in modest), sum(c.reading for c in crowd)))
+        turns.append((sum(c.reading for c in small_only), sum(c.reading for c in crowd)))
     assert turns == [(AT_ONCE, 0), (AT_ONCE, AT_ONCE), (AT_ONCE, 2 * AT_ONCE)]
 
 
@@ -180,7 +180,7 @@ class Anybody(RuleBasedStateMachine):
     @rule(which=st.integers(0, 5))
     def answer(self, which: int) -> None:
         client = self.clients[which]
-        client.modest = client.held_bytes <= SMALL_BYTES
+        client.small_only = client.held_bytes <= SMALL_BYTES
         client.done()
 
     @rule(which=st.integers(0, 5), full=st.booleans())

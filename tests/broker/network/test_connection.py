@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from kohort.broker import _long_work
-from kohort.broker._outbox import MAX_JOINED_BYTES
-from kohort.broker._text import MAX_LOGGED_TEXT, printable
-from kohort.broker._turns import MAX_WAITING_REQUESTS
+from kohort.broker import _turns
+from kohort.broker.network._sender import MAX_JOINED_BYTES
+from kohort.broker._log_lines import MAX_LOGGED_TEXT, printable
+from kohort.broker.network._flow import MAX_WAITING_REQUESTS
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, offset_at, part, produce_fields
@@ -195,7 +195,7 @@ def test_a_large_batch_of_a_client_that_left_is_carried_out(
     broker: RunningBroker, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # its records are checked in many turns: it is on its way when the client leaves, or is only then begun
-    monkeypatch.setattr(_long_work, "SLICE_S", 0.0)
+    monkeypatch.setattr(_turns, "WORK_SLICE_S", 0.0)
     create_topic(wire, name)
     large = batch(5_000)
     with Wire(broker.bootstrap) as leaving:

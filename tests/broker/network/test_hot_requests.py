@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._turns import MAX_AHEAD
+from kohort.broker.network._flow import MAX_AHEAD
 from kohort.protocol import ApiKey, ErrorCode, encode_request, request_class
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, create_topic, part

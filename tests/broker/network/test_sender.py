@@ -12,8 +12,8 @@ from typing import cast
 
 import pytest
 
-from kohort.broker import _sender
-from kohort.broker._sender import Sender
+from kohort.broker.network import _sender
+from kohort.broker.network._sender import Sender
 from kohort.log import FileRange
 from kohort.log._descriptors import Descriptor
 

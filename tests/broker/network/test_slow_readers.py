@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kohort.broker import BrokerSettings
-from kohort.broker._slow_readers import LEAST_PART, SlowReaders
+from kohort.broker.network._slow_readers import LEAST_PART, SlowReaders
 
 MOST = 1 << 20
 SETTINGS = BrokerSettings(

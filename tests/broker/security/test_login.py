@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kohort.broker import SettingsError, _server
+from kohort.broker import SettingsError
+from kohort.broker.network import _server
 from kohort.broker._settings import broker_settings
 from kohort.broker.security import _login
 from kohort.broker.security._listeners import listeners_of
@@ -213,7 +214,7 @@ def test_frames_are_small_until_the_login(broker: RunningBroker) -> None:
 
 
 def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_server, "STRANGER_S", 0.2)
+    monkeypatch.setattr(_server, "UNAUTHENTICATED_S", 0.2)
     monkeypatch.setattr(_server, "SWEEP_S", 0.05)
     with (
         running_broker(**SETTINGS) as broker,
