@@ -1,4 +1,4 @@
-"""What a broker does by itself: retention, recovery points, compaction, a look at its descriptors."""
+"""Background work of a broker: retention, recovery points, compaction, a look at its descriptors."""
 
 from __future__ import annotations
 

@@ -95,18 +95,18 @@ class Broker:
         return self._running().coordinator
 
     def events(self, group: str | None = None) -> EventStream:
-        """What happens in a group (None: in all) from now on: ``async for event in broker.events(): ...``.
+        """Events of a group (None: of all) from now on: ``async for event in broker.events(): ...``.
 
         For the broker's own event loop, while it serves; ends when it stops.
         """
         return self._running().coordinator.events(group)
 
     def metrics(self) -> BrokerSnapshot:
-        """What the broker has done and does, as plain data; for its own event loop, while it serves."""
+        """Snapshot of the broker's figures; for its own event loop, while it serves."""
         return self._running().snapshot()
 
     def history(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
-        """What happened in a group, oldest first: entries with a higher sequence than ``after``, the newest
+        """History of a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all). Raises KafkaError (GROUP_ID_NOT_FOUND and others).
         """
         return self._running().coordinator.history(group, limit, after)

@@ -79,5 +79,6 @@ ONLY_ANSWERED = frozenset(
 #: with acks=0 sends and closes.
 CARRIED_OUT = frozenset({ApiKey.PRODUCE, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS})
 
-#: Answers a request with a response body, given the Node; None answers nothing (Produce with acks=0). May raise KafkaError.
+#: Answers a request with a response body, given the Node; None answers nothing (Produce with acks=0). May
+#: raise KafkaError.
 Handler = Callable[[Any, Request], Awaitable[Any]]

@@ -38,10 +38,10 @@ from .metrics import SAMPLED, ApiMeter, BrokerMetrics
 from .quotas import Gauge, told_ms
 
 if TYPE_CHECKING:
-    from .network._connection import Connection
     from ._node import Node
     from .authorizer import Authorizer
     from .authorizer._gate import Gate
+    from .network._connection import Connection
     from .network._peer import Peer
 
 log = logging.getLogger("kohort.broker")

@@ -24,8 +24,8 @@ from ..protocol import (
 )
 
 if TYPE_CHECKING:
-    from ..broker.network._connection import Connection
     from ..broker._hot_call import HotCall
+    from ..broker.network._connection import Connection
     from ..broker.network._peer import Peer
 
 #: What belongs to a coordinator: refused while it is stopped.

@@ -12,8 +12,9 @@ from ._requests import RequestMeters
 from ._sensors import WINDOW_S, Histogram
 from ._traffic import Clients
 
+
 class BrokerMetrics:
-    """What happens is counted here. ``on_note`` is told of the coordinator's events behind the counters."""
+    """Counters of one broker. ``on_note`` is told of the coordinator's events behind the counters."""
 
     def __init__(self, on_note: Callable[[Note], None] | None = None) -> None:
         self.requests = RequestMeters(clock())

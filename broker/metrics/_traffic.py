@@ -1,4 +1,4 @@
-"""Who does how much: counters of a connection, gathered by user and client id; counters of a topic."""
+"""Traffic counters: of a connection, gathered by user and client id, and of a topic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHERS: Final = "(others)"
 
 
 class Traffic:
-    """What one connection did; raised by the router."""
+    """Counters of one connection; raised by the router."""
 
     __slots__ = ("fetched_bytes", "produced_bytes", "requests")
 
@@ -35,7 +35,7 @@ class Traffic:
 
 
 class TopicTraffic:
-    """What clients wrote and read of one topic; raised by the handlers."""
+    """Counters of one topic; raised by the handlers."""
 
     __slots__ = ("bytes_in", "bytes_out", "fetch_requests", "messages_in", "produce_requests")
 
@@ -47,7 +47,7 @@ class TopicTraffic:
         self.fetch_requests = 0
 
     def figures(self) -> TopicFigures:
-        """As plain data."""
+        """The counters as plain data."""
         return TopicFigures(
             self.messages_in, self.bytes_in, self.bytes_out, self.produce_requests, self.fetch_requests
         )
@@ -63,7 +63,7 @@ class Client(Protocol):
 
     @property
     def client_id(self) -> str:
-        """As of its last request."""
+        """Client id of its last request."""
 
 
 class Clients:

@@ -19,7 +19,7 @@ AT_ONCE = 32
 #: More than this in one turn of the loop, and those that hold much wait for the next turn.
 TURN_BYTES = 8 << 20
 
-#: What all hold together: little, over a half of what they may, over three quarters, over all of it.
+#: Levels of what all connections hold: little, over half of the limit, over three quarters, over all of it.
 _LITTLE, _HALF, _MOST, _ALL = range(4)
 
 #: The line of those that hold much.
@@ -38,7 +38,7 @@ class Requester(Protocol):
 
     @property
     def small_only(self) -> bool:
-        """Whether it has asked for something, and for nothing large."""
+        """Return whether it has asked for something, and for nothing large."""
 
     @property
     def listener(self) -> Listener: ...
@@ -48,9 +48,9 @@ class Requester(Protocol):
 
 
 class Backpressure:
-    """Over half of ``queued.max.request.bytes`` the connections that hold more than ``SMALL_BYTES`` stop being
+    """Over half of ``queued.max.request.bytes`` connections that hold more than ``SMALL_BYTES`` stop being
     read, except one, so that small requests still come through; over three quarters all but those that have
-    sent small requests only, and over all of it everybody. One may always go on, or a broker full of
+    sent small requests only, and over all of it every connection. One may always go on, or a broker full of
     incomplete requests would stand still.
     """
 
@@ -62,11 +62,12 @@ class Backpressure:
         self._level = _LITTLE
         #: The one that goes on.
         self._favourite: Requester | None = None
-        #: Those in no line, and those that hold much, in line or not.
+        #: Connections in no line, and those that hold much, in line or not.
         self._free: dict[Requester, None] = {}
         self._large: dict[Requester, None] = {}
         self._turn_bytes = 0
-        #: Those that wait, as they came: those with small requests only, others that hold little, and those that hold much.
+        #: Connections that wait, as they came: those with small requests only, others that hold little, and
+        #: those that hold much.
         self._lines: tuple[dict[Requester, None], ...] = ({}, {}, {})
         self._about_to_let_on = False
 
@@ -79,7 +80,7 @@ class Backpressure:
         self._free[connection] = None
 
     def forget(self, connection: Requester) -> None:
-        """It is closed; what it held is no longer counted."""
+        """Called when the connection is closed; what it held is no longer counted."""
         self._leave_line(connection)
         del self._free[connection]
         self._large.pop(connection, None)
@@ -119,7 +120,7 @@ class Backpressure:
             self._let_on()
 
     def lets_read(self, connection: Requester) -> bool:
-        """Whether this connection may read on; else it waits in line."""
+        """Return whether this connection may read on; else it waits in line."""
         rank = _rank(connection)
         if rank < self._open or connection is self._favourite or connection.listener.control:
             self._leave_line(connection)
@@ -136,7 +137,7 @@ class Backpressure:
 
     @property
     def _open(self) -> int:
-        """How many of the lines are let on."""
+        """Number of lines that are let on."""
         return len(self._lines) - self._level
 
     def _level_now(self) -> int:

@@ -40,7 +40,7 @@ class Responder(Protocol):
 
     @property
     def metered(self) -> bool:
-        """Whether the time that is spent on requests is to be measured."""
+        """Return whether the time that is spent on requests is to be measured."""
 
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
         """Count time that was spent on a connection."""
@@ -53,7 +53,7 @@ class Responder(Protocol):
 
 
 class Host(Protocol):
-    """What a connection needs of the server that has accepted it."""
+    """The server that has accepted a connection, as far as the connection needs it."""
 
     loop: asyncio.AbstractEventLoop
     #: The loop's clock.
@@ -70,7 +70,7 @@ class Host(Protocol):
         """Take a new connection in; gives its peer and the peer's name for logs."""
 
     def forget(self, connection: Connection) -> None:
-        """It is closed."""
+        """Called when the connection is closed."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run it until the server stops."""
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Return whether nothing is under way."""
         return not (self._busy or self._waiting.frames or self._calls or self._pause)
 
     @property
@@ -295,7 +295,7 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
 
     def _let_in(self, principal: str) -> None:
-        """It has proved who it is."""
+        """Called when authentication succeeds."""
         self.peer.identify(principal)
         self.unauthenticated_since = None
         self._reader.limit(self._server.max_frame_bytes)

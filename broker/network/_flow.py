@@ -1,4 +1,4 @@
-"""Flow of one connection's requests: how many may wait or be under way, for how long, and what they wait in."""
+"""Flow of one connection's requests: their queue, how many may be under way, and pauses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RequestQueue:
 
     @property
     def full(self) -> bool:
-        """Whether no more should be read."""
+        """Return whether no more should be read."""
         return len(self.frames) >= MAX_WAITING_REQUESTS or self.held_bytes >= MAX_WAITING_BYTES
 
     def add(self, frame: bytes) -> None:
@@ -59,7 +59,7 @@ class RequestQueue:
         self.held_bytes += len(frame)
 
     def end(self, error: ProtocolError) -> None:
-        """What follows is no frame."""
+        """Nothing that follows is a frame."""
         self.frames.append(error)
         self.ended = True
 
@@ -69,7 +69,7 @@ class RequestQueue:
         return frame, clock() - self._arrivals.popleft() if self._arrivals else 0.0
 
     def release(self, size: int) -> None:
-        """So many bytes are held no longer."""
+        """Stop counting bytes that were taken."""
         self.held_bytes -= size
 
     def close(self) -> None:

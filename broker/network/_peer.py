@@ -29,7 +29,7 @@ class HotHeader(NamedTuple):
 
 @dataclass(slots=True)
 class Peer:
-    """Who it is and the listener it came by.
+    """Identity of a client, and the listener it came by.
 
     ``endpoint`` is the address of ours that it is to be told.
     """
@@ -70,7 +70,7 @@ class Peer:
         return self.header
 
     def take_delay_s(self) -> float:
-        """How long the connection has to wait for its last answer: told once."""
+        """Seconds that the connection has to wait for its last answer: told once."""
         delay_ms, self.delay_ms = self.delay_ms, 0
         return delay_ms / 1000
 
@@ -81,7 +81,7 @@ class Peer:
 
     @property
     def client_id(self) -> str:
-        """As of the last request."""
+        """Client id of the last request."""
         return next(iter(self._contexts), "")
 
     def context(self, client_id: str | None) -> RequestContext:

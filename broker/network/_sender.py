@@ -19,8 +19,8 @@ from ...protocol import Part
 
 log = logging.getLogger("kohort.broker")
 
-#: So much of an answer, in bytes, is read from files at once; the rest once the client has taken that. So a
-#: client that reads slowly costs little memory, whatever it asked for.
+#: Bytes of an answer that are read from files at once; the rest is read once the client has taken them. A
+#: client that reads slowly thus costs little memory, whatever it asked for.
 PIECE_BYTES = 262_144
 
 #: Bytes of small answers that leave together; more than that are written at once.
@@ -163,7 +163,7 @@ class Sender:
                     await self._send_bytes(link, _bytes(part), more=number < len(parts))
 
     async def _may_pass(self) -> bool:
-        """Whether bytes may, and should, go to the socket past the transport."""
+        """Return whether bytes may, and should, go to the socket past the transport."""
         transport = self._transport
         if (
             not hasattr(os, "sendfile")

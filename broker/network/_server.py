@@ -100,7 +100,7 @@ class Server:
         return first.listener.host or host, first.port
 
     def endpoints(self) -> dict[str, str]:
-        """What clients of each listener are told; of one on every address, this machine's own."""
+        """Address that clients of each listener are told; of one on every address, this machine's own."""
         return {
             each.listener.name: host_port(*(each.advertised or ("127.0.0.1", each.port)))
             for each in self.acceptors

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from .._settings import BrokerSettings
 from ._sender import Outbox, Sender
 
-#: Who leaves ``kohort.response.unread.max.bytes`` unread has to take at least this part of them in time.
+#: A client that leaves ``kohort.response.unread.max.bytes`` unread has to take at least this part in time.
 LEAST_PART = 16
 
 
@@ -50,14 +50,15 @@ class SlowReaders(Generic[ReaderT]):
         return f"SlowReaders({len(self._known)} of them)"
 
     def forget(self, connection: ReaderT) -> None:
-        """It is closed."""
+        """Called when the connection is closed."""
         self._known.pop(connection, None)
 
     def look(self, connections: Iterable[ReaderT], now: float) -> list[tuple[ReaderT, int]]:
-        """Those to be cut off, with what they have left unread, in bytes.
+        """Connections to be cut off, with the bytes they have left unread.
 
-        They take next to nothing for ``kohort.response.unread.timeout.ms``; or all answers together need more
-        memory than requests may: then those that have taken the least since the last look, until it is less.
+        A connection is cut off that takes next to nothing for ``kohort.response.unread.timeout.ms``. If all
+        answers together need more memory than requests may, those that have taken the least since the last
+        look are cut off too, until the rest needs less.
         """
         settings = self._settings
         most = settings.kohort_response_unread_max_bytes

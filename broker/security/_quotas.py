@@ -1,4 +1,4 @@
-"""How many connections there may be, and how fast they may come (KIP-308, KIP-402, KIP-612).
+"""Limits of connections: their number, and how fast they may come (KIP-308, KIP-402, KIP-612).
 
 At ``max.connections`` an acceptor waits until a place is free, as Apache Kafka's does, or closes what comes.
 For a connection of the listener of brokers one of another listener is closed; those of the control listener
@@ -85,11 +85,11 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """How many connections there are over ``max.connections``."""
+        """Number of connections over ``max.connections``."""
         return max(0, self._counted - self._settings.max_connections)
 
     def wait_s(self, listener: Listener) -> float:
-        """How long this listener's acceptor has to wait: infinite is until a connection ends."""
+        """Seconds that this listener's acceptor has to wait; infinite: until a connection ends."""
         if self._settings.kohort_connections_over_limit == "wait" and self._full(listener):
             return math.inf
         now = self._now()

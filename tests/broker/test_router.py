@@ -42,9 +42,7 @@ def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> by
 def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
     node = cast(
         Node,
-        SimpleNamespace(
-            authorizer=authorizer, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())
-        ),
+        SimpleNamespace(authorizer=authorizer, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())),
     )
     handlers = {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler}
     return Router(node, lambda: handlers)

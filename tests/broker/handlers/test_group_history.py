@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from kohort.broker._node import Node
-from kohort.broker.network._peer import Peer
 from kohort.broker._router import Router
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.handlers import HANDLERS
 from kohort.broker.metrics import BrokerMetrics
+from kohort.broker.network._peer import Peer
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.coordinator import HistoryEntry, MemberGone, RebalanceNote
 from kohort.coordinator.details import MAX_BYTES, details_json

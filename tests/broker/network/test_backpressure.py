@@ -97,7 +97,9 @@ async def test_a_level_is_left_an_eighth_below_where_it_begins(backpressure: Bac
     assert large.reading
 
 
-async def test_those_that_wait_read_on_32_in_a_turn_and_small_only_ones_first(backpressure: Backpressure) -> None:
+async def test_those_that_wait_read_on_32_in_a_turn_and_small_requests_first(
+    backpressure: Backpressure,
+) -> None:
     greedy = Client(backpressure)
     crowd = [Client(backpressure) for _ in range(2 * AT_ONCE)]
     small_only = [Client(backpressure, small_only=True) for _ in range(AT_ONCE)]

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 from kohort.broker import _turns
-from kohort.broker.network._sender import MAX_JOINED_BYTES
 from kohort.broker._log_lines import MAX_LOGGED_TEXT, printable
 from kohort.broker.network._flow import MAX_WAITING_REQUESTS
+from kohort.broker.network._sender import MAX_JOINED_BYTES
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, offset_at, part, produce_fields
