@@ -20,7 +20,7 @@ from kohort.coordinator import (
 )
 from kohort.coordinator import history as module
 from kohort.coordinator.history import History
-from kohort.coordinator.insight import size_of
+from kohort.coordinator.events import size_of
 from kohort.protocol import ErrorCode
 
 
