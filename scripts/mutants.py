@@ -40,7 +40,7 @@ ROOMS = {
     "statemachine": ("tests/statemachine",),
     "offsets_topic": (
         "tests/offsets_topic",
-        "tests/coordinator/offsets/test_state.py",
+        "tests/coordinator/test_durable.py",
         "tests/coordinator/test_kafka_log.py",
         "tests/coordinator/engine/test_loader.py",
         "tests/coordinator/engine/test_loading.py",

@@ -23,7 +23,7 @@ from ...statemachine import GroupTrigger
 from .. import admin
 from ..classic import heartbeat, join, leave, rebalance, sessions, sync
 from ..offsets import commit, expiry, fetch
-from ..offsets.state import Durable, OffsetEntry
+from ..durable import Durable, OffsetEntry
 from .effects import Append, Effect, Note, Reply, Request
 from .readiness import append_error
 from ..events import Cause

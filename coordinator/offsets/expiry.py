@@ -20,7 +20,7 @@ from ..classic.group import CONSUMER, Group
 from ..engine.timers import RETENTION
 
 if TYPE_CHECKING:
-    from .state import OffsetEntry
+    from ..durable import OffsetEntry
     from ..engine.shard import Shard
 
 # groups looked at in one go; the pass goes on a millisecond later

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...protocol import TopicPartition
 
 if TYPE_CHECKING:
-    from .state import Durable
+    from ..durable import Durable
 
 
 class OpenTransaction(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, Note
-from ...coordinator.offsets.state import Durable
+from ...coordinator.durable import Durable
 from ...coordinator.fanout import FAN_OUT
 from ...coordinator.engine.loader import Loader
 from ...coordinator.engine.runner import ShardRunner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ...coordinator import MemberGone, Note, RebalanceNote
-from ...coordinator.offsets.state import Durable
+from ...coordinator.durable import Durable
 from ...coordinator.classic.group import Group, Member
 from ...coordinator.engine.shard import Shard
 from ...coordinator.engine.timers import SESSION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from ...coordinator.offsets.state import Durable, OffsetEntry
+from ...coordinator.durable import Durable, OffsetEntry
 from ...offsets_topic import GroupDeleted, OffsetDeleted, decode
 from ...protocol import TopicPartition
 from ._violation import Violation

@@ -77,7 +77,7 @@ def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True
     return None
 
 
-_REPLY_FIRST = """from kohort.coordinator.expiry import AfterExpiry
+_REPLY_FIRST = """from kohort.coordinator.offsets.expiry import AfterExpiry
         shard.append(tuple(records), AfterExpiry(commit.group_id, 0, ""))
         shard.reply(request, commit_reply(commit))"""
 
@@ -132,7 +132,7 @@ BUGS = (
     ),
     Bug(
         "a load keeps the first commit of a partition",
-        "coordinator.offsets.state:Durable.apply_encoded",
+        "coordinator.durable:Durable.apply_encoded",
         "offsets[key] = value",
         "offsets.setdefault(key, value)",
     ),
@@ -158,7 +158,7 @@ BUGS = (
         "shares are handed out before they are written",
         "coordinator.classic.sync:_store",
         "shard.append((",
-        "from kohort.coordinator.rebalance import set_assignment\n"
+        "from kohort.coordinator.classic.rebalance import set_assignment\n"
         "    set_assignment(shard, group, chosen, group.state_timestamp_ms)\n"
         "    shard.append((",
     ),

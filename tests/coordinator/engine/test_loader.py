@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.coordinator import Note, RecordSkipped, ShardLoading
-from kohort.coordinator.offsets.state import Durable, OffsetEntry
+from kohort.coordinator.durable import Durable, OffsetEntry
 from kohort.coordinator.engine.loader import Loader
 from kohort.coordinator.settings import GroupSettings
 from kohort.coordinator.engine.shard import Shard

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from ...offsets_topic import (
+from ..offsets_topic import (
     NONE,
     EncodedCommit,
     GroupDeleted,
@@ -26,7 +26,7 @@ from ...offsets_topic import (
     decode_commit_value,
     decode_partition,
 )
-from ...protocol import TopicPartition
+from ..protocol import TopicPartition
 
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__

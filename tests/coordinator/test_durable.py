@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.offsets import state as module
-from kohort.coordinator.offsets.state import Durable
+from kohort.coordinator import durable as module
+from kohort.coordinator.durable import Durable
 from kohort.offsets_topic import (
     GroupDeleted,
     GroupStored,
