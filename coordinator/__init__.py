@@ -1,8 +1,11 @@
 """The group coordinator: ``Shard`` is its deterministic core without I/O, ``GroupCoordinator`` runs it."""
 
 from .engine.effects import Append, Effect, Note, Reply, Request
+from .engine.events import EventStream
+from .engine.loader import LoadError
 from .engine.readiness import Unready, append_error, unready_error
-from .history import HistoryEntry
+from .engine.runner import OffsetsLog
+from .engine.shard import Shard
 from .events import (
     AppendRefused,
     CommitRefused,
@@ -24,16 +27,13 @@ from .events import (
     ShardLoaded,
     ShardLoading,
 )
-from .engine.events import EventStream
-from .engine.loader import LoadError
-from .moves import Move
-from .repeats import Repeats
-from .engine.runner import OffsetsLog
 from .group_coordinator import GroupCoordinator
-from .settings import GroupSettings
-from .engine.shard import Shard
-from .topics import TopicDirectory
+from .history import HistoryEntry
+from .moves import Move
 from .offsets.transactions import OpenTransaction
+from .repeats import Repeats
+from .settings import GroupSettings
+from .topics import TopicDirectory
 
 __all__ = [
     "Append",

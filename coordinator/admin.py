@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..protocol import ErrorCode
 from ..statemachine import GroupState
 from .engine.readiness import append_error
-from .offsets.expiry import group_tombstones
 from .events import GroupRemoved, append_refused
+from .offsets.expiry import group_tombstones
 from .repeats import Repeats
 from .replies import GROUP_OPERATIONS, DeletedGroup, DescribedGroup, DescribedMember, ListedGroup
 

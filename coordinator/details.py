@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ..protocol import ErrorCode
 from .engine.effects import Note
-from .history import HistoryEntry
 from .events import RebalanceNote, Refusal
+from .history import HistoryEntry
 
 #: Fields that stand beside the details: of every event, and of the answer to DescribeGroupHistory.
 _EVERYWHERE: Final = frozenset({"group", "sequence", "timestamp_ms"})

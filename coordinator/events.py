@@ -15,8 +15,8 @@ from .engine.effects import Note
 from .moves import Move, count_moves, moves_between
 
 if TYPE_CHECKING:
-    from .engine.effects import Request
     from .classic.group import Group, Member
+    from .engine.effects import Request
 
 #: How a history divides its room, and what makes way for what.
 Share: TypeAlias = Literal["rebalances", "members", "refusals"]

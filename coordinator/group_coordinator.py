@@ -19,20 +19,20 @@ from ..offsets_topic import partition_for
 from ..protocol import ApiKey, ErrorCode, KafkaError, RequestContext
 from ..statemachine import GroupState
 from .admin import list_request
-from .offsets.commit import resolve_commit
 from .engine.effects import Note, Request
-from .engine.readiness import Unready, unready_error
-from .fanout import FAN_OUT
-from .history import HistoryEntry
 from .engine.events import MAX_WAITING, EventStream, Listeners
 from .engine.loader import LoadError
-from .offsets.fetch import resolve_offset_delete
-from .replies import GroupsReply
+from .engine.readiness import Unready, unready_error
 from .engine.runner import Call, Handle, OffsetsLog, ShardRunner
-from .settings import GroupSettings
 from .engine.shard import Shard, refuse
-from .topics import TopicDirectory
+from .fanout import FAN_OUT
+from .history import HistoryEntry
+from .offsets.commit import resolve_commit
+from .offsets.fetch import resolve_offset_delete
 from .offsets.transactions import OpenTransaction, open_transactions
+from .replies import GroupsReply
+from .settings import GroupSettings
+from .topics import TopicDirectory
 
 T = TypeVar("T")
 

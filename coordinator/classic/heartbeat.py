@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ...protocol import ErrorCode
 from ...statemachine import GroupState
-from .members import check_member, fence
-from ..replies import HeartbeatReply
 from ..engine.timers import SESSION
+from ..replies import HeartbeatReply
+from .members import check_member, fence
 
 if TYPE_CHECKING:
     from ..engine.effects import Request

@@ -16,6 +16,8 @@ from ...protocol import ErrorCode
 from ...statemachine import GroupState
 from ..engine.readiness import append_error
 from ..events import Cause, GroupRemoved, JoinRefused, append_refused, quoted
+from ..replies import JoinReply, join_failed
+from .group import Group, Member
 from .members import (
     add_member,
     add_pending,
@@ -30,9 +32,7 @@ from .members import (
     restart_session,
     update_member,
 )
-from .group import Group, Member
 from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
-from ..replies import JoinReply, join_failed
 from .static import replace_static_member
 
 if TYPE_CHECKING:

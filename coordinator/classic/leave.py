@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...protocol import ErrorCode
 from ..events import Cause, about, quoted
-from .members import check_member, fence, name_of, remove_member, remove_pending
-from .group import Group
-from .rebalance import maybe_complete_join, rebalance_or_complete
 from ..replies import LeaveReply, LeaveReplyMember
+from .group import Group
+from .members import check_member, fence, name_of, remove_member, remove_pending
+from .rebalance import maybe_complete_join, rebalance_or_complete
 
 if TYPE_CHECKING:
     from ..engine.effects import Request

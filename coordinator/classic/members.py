@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...protocol import ApiKey, ErrorCode
+from ..engine.timers import SESSION
 from ..events import MemberFenced, MemberGone, MemberIdUnused, MemberJoined, fenced, quoted
-from .group import Group, Member, Protocols
 from ..replies import JoinReply, SyncReply, join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
-from ..engine.timers import SESSION
+from .group import Group, Member, Protocols
 
 if TYPE_CHECKING:
     from ..engine.effects import Request

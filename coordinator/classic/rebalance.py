@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...protocol import ErrorCode
 from ...statemachine import GroupState, GroupTrigger, fire
+from ..engine.timers import JOIN, SYNC
 from ..events import (
     Cause,
     GenerationAbandoned,
@@ -25,10 +26,9 @@ from ..events import (
     append_refused,
     late,
 )
-from .members import answer_join, answer_sync, remove_member, restart_session
-from .group import CONSUMER, Group, Member
 from ..replies import JoinReply, JoinReplyMember, SyncReply, protocol_told
-from ..engine.timers import JOIN, SYNC
+from .group import CONSUMER, Group, Member
+from .members import answer_join, answer_sync, remove_member, restart_session
 
 if TYPE_CHECKING:
     from ..engine.shard import Shard

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..events import about, quoted
+from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .members import name_of, note_unused, remove_member
 from .rebalance import maybe_complete_join, rebalance_or_complete
-from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from ..engine.shard import Shard

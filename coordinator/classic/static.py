@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 from ...protocol import ErrorCode, subscribed_topics
 from ...statemachine import GroupState
 from ..engine.readiness import append_error
+from ..engine.timers import SESSION
 from ..events import Cause, MemberReplaced, about, append_refused, quoted
+from ..replies import JoinReply, SyncReply, protocol_told
+from .group import CONSUMER, Group, Member, Protocols
 from .members import (
     answer_join,
     answer_join_error,
@@ -23,10 +26,7 @@ from .members import (
     restart_session,
     update_member,
 )
-from .group import CONSUMER, Group, Member, Protocols
 from .rebalance import maybe_complete_join, member_list, prepare
-from ..replies import JoinReply, SyncReply, protocol_told
-from ..engine.timers import SESSION
 
 if TYPE_CHECKING:
     from ..engine.effects import Request

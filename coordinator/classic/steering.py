@@ -14,8 +14,8 @@ from .members import name_of, remove_member
 from .rebalance import prepare, rebalance_or_complete
 
 if TYPE_CHECKING:
-    from .group import Group, Member
     from ..engine.shard import Shard
+    from .group import Group, Member
 
 
 def members_of(shard: Shard, group_id: str) -> list[Member]:

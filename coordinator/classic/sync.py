@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from ...protocol import ErrorCode
 from ...statemachine import GroupState
 from ..engine.readiness import append_error
-from ..events import append_refused
-from .members import check_member, fence, park_sync, restart_session
-from .group import Group, Member
-from .rebalance import empty_assignment_for, fail_assignment, set_assignment
-from ..replies import SyncReply
 from ..engine.timers import SYNC
+from ..events import append_refused
+from ..replies import SyncReply
+from .group import Group, Member
+from .members import check_member, fence, park_sync, restart_session
+from .rebalance import empty_assignment_for, fail_assignment, set_assignment
 
 if TYPE_CHECKING:
     from ..engine.effects import Request

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from .effects import Note
-from ..history import History
 from ..events import EventsLost, GroupEvent, GroupRemoved, Refusal, shorten
+from ..history import History
+from .effects import Note
 
 #: Events that wait for the reader of a subscription; over it the oldest are lost.
 MAX_WAITING: Final = 1_000

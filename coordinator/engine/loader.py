@@ -12,8 +12,8 @@ from typing import Protocol, cast
 
 from ...offsets_topic import NONE, CorruptRecordError, EncodedCommit, OtherRecord, decode
 from ...protocol import CorruptBatchError, KohortError, TopicPartition
-from .effects import Note
 from ..events import RecordSkipped
+from .effects import Note
 from .shard import Shard
 
 _CONTROL_KEY = struct.Struct(">hh")

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from ...offsets_topic import encode_all
 from ...protocol import ErrorCode, KafkaError
-from .effects import Append, Note, Reply, Request
 from ..events import ShardLoaded, ShardLoading
+from .effects import Append, Note, Reply, Request
 from .loader import LoadedBatch, Loader
 from .shard import Shard
 from .timers import NEVER

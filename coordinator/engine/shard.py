@@ -22,15 +22,15 @@ from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...statemachine import GroupTrigger
 from .. import admin
 from ..classic import heartbeat, join, leave, rebalance, sessions, sync
-from ..offsets import commit, expiry, fetch
-from ..durable import Durable, OffsetEntry
-from .effects import Append, Effect, Note, Reply, Request
-from .readiness import append_error
-from ..events import Cause
-from ..classic.members import answer_join_error, answer_sync, restart_session
 from ..classic.group import Group, group_from_record
+from ..classic.members import answer_join_error, answer_sync, restart_session
+from ..durable import Durable, OffsetEntry
+from ..events import Cause
+from ..offsets import commit, expiry, fetch
 from ..replies import SyncReply
 from ..settings import GroupSettings
+from .effects import Append, Effect, Note, Reply, Request
+from .readiness import append_error
 from .timers import JOIN, RETENTION, SESSION, SYNC, TimerKey, Timers
 
 Handler: TypeAlias = Callable[["Shard", Request, int], None]

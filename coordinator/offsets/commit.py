@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...offsets_topic import NONE, OffsetCommitted
 from ...protocol import CommitBodyPartition, ErrorCode
 from ...statemachine import GroupState
+from ..classic.members import check_member, restart_session
 from ..engine.readiness import append_error
 from ..events import CommitRefused, append_refused, fenced
-from ..classic.members import check_member, restart_session
 from ..replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
 
 if TYPE_CHECKING:
-    from ..engine.effects import Request
     from ..classic.group import Group
+    from ..engine.effects import Request
     from ..engine.shard import Shard
     from ..topics import TopicDirectory
 

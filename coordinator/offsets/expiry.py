@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from ...offsets_topic import NONE, GroupDeleted, OffsetDeleted, Record
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ...statemachine import GroupState
-from .commit import refuse_topics
-from ..events import GroupRemoved, OffsetsRemoved, append_refused
 from ..classic.group import CONSUMER, Group
 from ..engine.timers import RETENTION
+from ..events import GroupRemoved, OffsetsRemoved, append_refused
+from .commit import refuse_topics
 
 if TYPE_CHECKING:
     from ..durable import OffsetEntry

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...offsets_topic import OffsetDeleted
 from ...protocol import ErrorCode, TopicPartition
 from ...statemachine import GroupState
+from ..classic.group import CONSUMER
 from ..engine.readiness import append_error
 from ..events import OffsetsRemoved, append_refused
-from ..classic.group import CONSUMER
 from ..repeats import Repeats
 from ..replies import (
     NO_TOPIC_ID,

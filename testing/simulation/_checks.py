@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ...coordinator import MemberGone, Note, RebalanceNote
-from ...coordinator.durable import Durable
 from ...coordinator.classic.group import Group, Member
+from ...coordinator.durable import Durable
 from ...coordinator.engine.shard import Shard
 from ...coordinator.engine.timers import SESSION
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics

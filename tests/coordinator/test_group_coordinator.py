@@ -17,8 +17,8 @@ from kohort.coordinator import (
     RebalanceNote,
     Shard,
     ShardLoaded,
-    runtime,
 )
+from kohort.coordinator import group_coordinator as runtime
 from kohort.coordinator.classic.steering import end_session
 from kohort.offsets_topic import (
     GroupStored,

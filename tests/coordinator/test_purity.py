@@ -27,7 +27,9 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.row("6.2/pure")
-@pytest.mark.parametrize("path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.relative_to(ROOM).as_posix())
+@pytest.mark.parametrize(
+    "path", sorted(ROOM.rglob("*.py")), ids=lambda path: path.relative_to(ROOM).as_posix()
+)
 def test_only_the_runner_knows_the_world(path: Path) -> None:
     if path.relative_to(ROOM).as_posix() not in OUTSIDE:
         assert not imported(path) & FORBIDDEN

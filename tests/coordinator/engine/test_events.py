@@ -18,8 +18,8 @@ from kohort.coordinator import (
     Note,
     RebalanceNote,
 )
-from kohort.coordinator.events import MAX_CAUSE, MAX_TEXT
 from kohort.coordinator.engine.events import Listeners
+from kohort.coordinator.events import MAX_CAUSE, MAX_TEXT
 from kohort.protocol import ErrorCode, KafkaError
 from tests.coordinator.memory_log import MemoryLog, commit, coordinator, stable_member
 

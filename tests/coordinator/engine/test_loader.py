@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kohort.coordinator import Note, RecordSkipped, ShardLoading
 from kohort.coordinator.durable import Durable, OffsetEntry
 from kohort.coordinator.engine.loader import Loader
-from kohort.coordinator.settings import GroupSettings
 from kohort.coordinator.engine.shard import Shard
+from kohort.coordinator.settings import GroupSettings
 from kohort.offsets_topic import NONE, OffsetCommitted, OffsetDeleted, StoredBatch, encode
 from kohort.protocol import TopicPartition, build_batch, parse_batch_header
 from tests.coordinator.bodies import START_MS

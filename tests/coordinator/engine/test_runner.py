@@ -11,8 +11,8 @@ from kohort.coordinator import (
     MemberGone,
     Note,
     RebalanceNote,
-    runner,
 )
+from kohort.coordinator.engine import runner
 from kohort.offsets_topic import (
     OffsetCommitted,
     encode_all,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kohort.coordinator import Request
+from kohort.coordinator.engine.runner import Call as Handle
 from kohort.coordinator.offsets.fetch import fetch_refusal, join_fetches, split_fetch
 from kohort.coordinator.replies import NO_TOPIC_ID, FetchedGroup, FetchedPartition, FetchedTopic, FetchReply
-from kohort.coordinator.engine.runner import Call as Handle
 from kohort.offsets_topic import OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from tests.coordinator.bodies import DIRECTORY, TOPIC_IDS, protocols, subscription
