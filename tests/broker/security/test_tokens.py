@@ -109,7 +109,11 @@ async def test_no_signature_and_a_signature_by_the_public_key_are_refused(issuer
     assert (await verifier.verified(issuer.token()))[0] == "alice"
 
 
-_CURVES = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512": ec.SECP521R1}
+_CURVES: dict[str, ec.EllipticCurve] = {
+    "ES256": ec.SECP256R1(),
+    "ES384": ec.SECP384R1(),
+    "ES512": ec.SECP521R1(),
+}
 
 
 def _key_for(algorithm: str) -> tuple[Any, dict[str, Any]]:
@@ -117,7 +121,7 @@ def _key_for(algorithm: str) -> tuple[Any, dict[str, Any]]:
     kind = jwt.get_algorithm_by_name(algorithm)
     key: Any
     if algorithm in _CURVES:
-        key = ec.generate_private_key(_CURVES[algorithm]())
+        key = ec.generate_private_key(_CURVES[algorithm])
     elif algorithm == "EdDSA":
         key = ed25519.Ed25519PrivateKey.generate()
     else:
