@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from .assembly import Parts
-from .errors import ConfigError
+from ..client.errors import ConfigError
 from .loading import off_the_loop
 
 if TYPE_CHECKING:

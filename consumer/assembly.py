@@ -8,14 +8,14 @@ from typing import Any
 
 from ..assignors import Assignor, load_assignor
 from ..protocol import KohortError
-from .backoff import Backoff
+from ..client.waiting import Backoff
 from .by_hand import ByHand
-from .cluster import Cluster
+from ..client.cluster import Cluster
 from .committer import Committer
 from .config import ConsumerConfig
 from .delivery import Delivery
 from .driver import Driver
-from .errors import ConfigError
+from ..client.errors import ConfigError
 from .events import Event, LoopBlocked
 from .fetcher import Fetcher, FetchSettings
 from .group_messages import MembershipSettings
@@ -23,9 +23,9 @@ from .handover import Callbacks, Handover, HandoverSettings
 from .membership import Membership
 from .pollwatch import PollWatch
 from .positions import Positions
-from .signal import Signal
+from ..client.waiting import Signal
 from .start_offsets import Reading
-from .surroundings import SURROUNDINGS
+from ..client.surroundings import SURROUNDINGS
 from .tracker import Tracker
 from .whereabouts import LoopWatch
 

@@ -18,10 +18,11 @@ from ..protocol import TopicPartition
 from .arrow_reading import ROWS_PER_BATCH
 from .closing import CLOSE_TIMEOUT_MS
 from .consumer import AsyncGroupConsumer, ConsumerStatus
-from .errors import ConsumerClosedError, ForkedError
+from ..client.errors import ConsumerClosedError
+from .errors import ForkedError
 from .events import EventLog
 from .handover import PartitionsCallback, in_callback
-from .offset_requests import CommittedOffset
+from ..client.offsets import CommittedOffset
 from .record import Record
 from .run import Run
 

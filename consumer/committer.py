@@ -15,15 +15,16 @@ from typing import NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from . import done_ahead
-from .backoff import Backoff
-from .cluster import Cluster
-from .errors import BrokerConnectionError, CommitFailedError, ConsumerClosedError
+from ..client.waiting import Backoff
+from ..client.cluster import Cluster
+from ..client.errors import BrokerConnectionError, ConsumerClosedError
+from .errors import CommitFailedError
 from .events import CommitFailed, CommitSucceeded, Event
 from .membership import Membership
-from .offset_requests import CommittedOffset, commit_once
+from ..client.offsets import CommittedOffset, commit_once
 from .partition_session import PartitionSession
 from .refusals import Reaction, reaction
-from .signal import Signal
+from ..client.waiting import Signal
 from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]

@@ -16,7 +16,8 @@ from .assembly import Parts, assemble
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import prepare
-from .errors import ConfigError, ConsumerClosedError, ForkedError
+from ..client.errors import ConfigError, ConsumerClosedError
+from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
@@ -27,8 +28,8 @@ from .record import Record
 from .run import Run
 from .seeking import Seeking
 from .selection import Selection
-from .signal import Signal
-from .surroundings import SURROUNDINGS
+from ..client.waiting import Signal
+from ..client.surroundings import SURROUNDINGS
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from .fetch_answers import AbortedTransaction
+from ..client.fetch_answers import AbortedTransaction
 from .lenient import read_records
 from .record import Record, RecordBatch, Rows
 

@@ -9,19 +9,19 @@ from typing import Any
 
 from ..assignors import TopicInfo
 from ..protocol import ErrorCode, KafkaError, KohortError
-from .backoff import Backoff
+from ..client.waiting import Backoff
 from .by_hand import ByHand
-from .cluster import Cluster
+from ..client.cluster import Cluster
 from .delivery import Delivery
 from .effects import Adopt, Doubt, Effect, Fail, ForgetCoordinator, NeedTopics, Release, Report, Send
-from .errors import ConsumerClosedError
+from ..client.errors import ConsumerClosedError
 from .events import BrokerUnavailable, Event, PatternMatched, PollIntervalExceeded, TopicMissing
 from .handover import Handover
 from .membership import Membership
-from .metadata import ClusterMetadata
+from ..client.metadata import ClusterMetadata
 from .pollwatch import PollWatch
 from .selection import Selection
-from .signal import Signal
+from ..client.waiting import Signal
 from .weights import tell_weights
 
 #: Missing topics are looked for at this interval, the others at ``metadata_max_age_ms``.

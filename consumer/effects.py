@@ -7,7 +7,7 @@ from typing import Any
 
 from ..protocol import ApiKey, TopicPartition
 from .events import Event
-from .pool import Channel
+from ..client.pool import Channel
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..protocol import KohortError, TopicPartition
+from ..client.errors import ClientError, ConsumerClosedError
+from ..protocol import TopicPartition
 
 
-class ConsumerError(KohortError):
-    """Root of this room's errors."""
-
-
-class ConfigError(ConsumerError, ValueError):
-    """A setting that is unknown, of the wrong type or out of range. Raised before any connection."""
-
-
-class BrokerConnectionError(ConsumerError):
-    """A broker cannot be reached or its connection broke; trying again may help. ``address``: host:port."""
-
-    def __init__(self, address: str, message: str) -> None:
-        super().__init__(f"{address}: {message}")
-        self.address = address
-
-
-class AuthenticationError(ConsumerError):
-    """A broker does not believe who this client is, or the other way round. Trying again cannot help."""
-
-    def __init__(self, address: str, message: str) -> None:
-        super().__init__(f"{address}: {message}")
-        self.address = address
-
-
-class BrokerTimeoutError(BrokerConnectionError):
-    """A broker did not answer in time; the connection has been closed, for what is behind would wait too."""
+#: Root of this room's errors: also of those of the cluster client that it reads with.
+ConsumerError = ClientError
 
 
 class NoOffsetError(ConsumerError):
@@ -85,10 +62,6 @@ class CommitFailedError(ConsumerError):
 
 class FatalGroupError(ConsumerError):
     """The group does not take this member and trying again cannot help; the text says what to change."""
-
-
-class ConsumerClosedError(ConsumerError):
-    """The consumer has been closed, or was not started: use it in ``async with`` (or ``with``)."""
 
 
 class ForkedError(ConsumerClosedError):

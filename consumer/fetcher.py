@@ -14,14 +14,14 @@ from typing import Any
 
 from ..protocol import MAX_DECOMPRESSED_BYTES, ErrorCode, KafkaError, KohortError, TopicPartition
 from .decode import ChunkReader, end_of_run
-from .errors import ConsumerClosedError
+from ..client.errors import ConsumerClosedError
 from .events import BrokerUnavailable, PartitionFailed
-from .fetch_answers import FetchedPartition
-from .fetch_requests import STALE_METADATA
-from .fetch_session import FetchFrom, FetchSession
-from .offset_requests import leader_or_raise
+from ..client.fetch_answers import FetchedPartition
+from ..client.fetch import STALE_METADATA
+from ..client.fetch_session import FetchFrom, FetchSession
+from ..client.offsets import leader_or_raise
 from .positions import Phase, Position
-from .signal import Signal
+from ..client.waiting import Signal
 from .start_offsets import Reading, StartOffsets
 
 #: While some partitions have enough buffered, a long poll for the others must not keep them from their turn.

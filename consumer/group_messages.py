@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ..protocol import ApiKey
 from .effects import Send
-from .pool import Channel
+from ..client.pool import Channel
 
 #: Protocol type of consumers.
 CONSUMER = "consumer"

@@ -30,7 +30,7 @@ from .events import (
     PartitionsRevoking,
 )
 from .positions import Positions
-from .signal import Signal
+from ..client.waiting import Signal
 from .tracker import Tracker
 
 #: Called with the partitions concerned, sorted. May be async; what it raises is reported and not fatal.

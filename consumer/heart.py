@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .backoff import Backoff
+from ..client.waiting import Backoff
 from .effects import Doubt, Effect, Report, Send
 from .events import SessionInDoubt, SessionResumed
 

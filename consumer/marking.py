@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from ..protocol import TopicPartition
 from .assembly import Parts
 from .config import ConsumerConfig
-from .errors import ConfigError
-from .offset_requests import CommittedOffset
+from ..client.errors import ConfigError
+from ..client.offsets import CommittedOffset
 from .partition_session import PartitionSession
 from .record import Record
 from .tracker import Tracker

@@ -9,7 +9,7 @@ from ..assignors import Assignor, RebalanceProtocol, TopicInfo
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..statemachine import MemberState, MemberTrigger, fire_member
 from . import group_messages
-from .backoff import Backoff
+from ..client.waiting import Backoff
 from .effects import Effect, Fail, ForgetCoordinator, Release, Report, Send
 from .errors import FatalGroupError
 from .events import Event, RebalanceRetried, StateChanged

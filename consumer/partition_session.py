@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ..protocol import TopicPartition
 from . import done_ahead
 from .done_ahead import Range
-from .offset_requests import CommittedOffset
+from ..client.offsets import CommittedOffset
 
 #: Bounds of ranges that are passed are removed once they are so many, and half of the list.
 _TRIM = 64

@@ -14,7 +14,7 @@ from enum import Enum
 
 from ..protocol import TopicPartition
 from .errors import NoOffsetError
-from .offset_requests import EARLIEST, LATEST, CommittedOffset
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 
 #: As ``auto_offset_reset``: earliest, latest, fail, or a time in milliseconds.
 ResetPolicy = str | int

@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 
 from ..protocol import TopicPartition
 from .assembly import Parts
-from .offset_requests import EARLIEST, LATEST
-from .signal import Signal
+from ..client.offsets import EARLIEST, LATEST
+from ..client.waiting import Signal
 
 #: What an int64 holds.
 _MOST = 2**63 - 1

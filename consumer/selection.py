@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from ..protocol import TopicPartition
-from .errors import ConfigError
+from ..client.errors import ConfigError
 
 _HOW = {
     "topics": "subscribes to topics",

@@ -9,12 +9,13 @@ from typing import TypeVar
 
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
 from . import done_ahead
-from .backoff import Backoff
-from .cluster import Cluster
+from ..client.waiting import Backoff
+from ..client.cluster import Cluster
 from .delivery import Delivery
-from .errors import ConsumerClosedError, LogTruncatedError
+from ..client.errors import ConsumerClosedError
+from .errors import LogTruncatedError
 from .events import BrokerUnavailable, Event, LogTruncated, OffsetReset, PartitionFailed
-from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, Errors
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, Errors
 from .positions import Phase, Position, Positions
 
 T = TypeVar("T")

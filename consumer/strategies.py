@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..assignors import Assignor, MeasuringAssignor, TopicInfo
 from ..protocol import Subscription, TopicPartition, encode_subscription
-from .errors import ConfigError
+from ..client.errors import ConfigError
 from .events import AssignmentRefused, AssignorFailed, Event
 from .leader import Led, WrongAssignmentError, assign, rebalance_protocol, with_leaving
 

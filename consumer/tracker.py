@@ -15,7 +15,7 @@ from operator import itemgetter
 from ..protocol import TopicPartition
 from . import done_ahead
 from .errors import StaleRecordError
-from .offset_requests import CommittedOffset
+from ..client.offsets import CommittedOffset
 from .partition_session import PartitionSession
 from .record import Record
 

@@ -12,7 +12,7 @@ import traceback
 
 from ...protocol import KohortError
 from ..error_text import short
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 from ._service import ConsumerService
 from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
 

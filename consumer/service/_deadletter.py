@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
-from ..cluster import Cluster
+from ...client.cluster import Cluster
 from ..error_text import message
-from ..errors import BrokerConnectionError, ConsumerError
-from ._produce import produce
+from ...client.errors import BrokerConnectionError
+from ..errors import ConsumerError
+from ...client.producer import produce
 
 if TYPE_CHECKING:
     from ..config import ConsumerConfig

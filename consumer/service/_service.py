@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ...protocol import KohortError
 from ..error_text import short
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 from ._dependencies import (
     Lifespan,
     SignatureError,

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...protocol import TopicPartition
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 
 TABLE = "kohort_offsets"
 _KEY = ("consumer_group", "topic", "topic_partition")

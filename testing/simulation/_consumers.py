@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ...consumer import done_ahead
-from ...consumer.offset_requests import CommittedOffset
+from ...client.offsets import CommittedOffset
 from ...consumer.record import Record
 from ...protocol import TopicPartition
 from ._member import Member

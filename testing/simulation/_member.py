@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...assignors import TopicInfo
 from ...consumer.effects import Adopt, Doubt, Effect, Fail, NeedTopics, Release, Report, Send
-from ...consumer.errors import BrokerConnectionError, StaleRecordError
+from ...client.errors import BrokerConnectionError
+from ...consumer.errors import StaleRecordError
 from ...consumer.events import AssignorFailed
 from ...consumer.group_messages import MembershipSettings
 from ...consumer.membership import Membership
-from ...consumer.offset_requests import CommittedOffset
+from ...client.offsets import CommittedOffset
 from ...consumer.partition_session import PartitionSession
-from ...consumer.pool import Channel
+from ...client.pool import Channel
 from ...consumer.record import Record
 from ...consumer.tracker import Tracker
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from kohort.assignors import CooperativeStickyAssignor
 from kohort.consumer import Cluster, CommittedOffset, Record
-from kohort.consumer.backoff import Backoff
+from kohort.client.waiting import Backoff
 from kohort.consumer.by_hand import ByHand
 from kohort.consumer.committer import Committer
 from kohort.consumer.events import Event
 from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import Membership
-from kohort.consumer.signal import Signal
+from kohort.client.waiting import Signal
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, response_class
 from kohort.statemachine import MemberState

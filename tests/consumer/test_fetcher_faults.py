@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer.backoff import Backoff
+from kohort.client.waiting import Backoff
 from kohort.consumer.delivery import DECODE_TRIES
 from kohort.consumer.events import OffsetReset, PartitionFailed
-from kohort.consumer.offset_requests import OffsetAndTimestamp
+from kohort.client.offsets import OffsetAndTimestamp
 from kohort.consumer.positions import Phase, Position
 from kohort.protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from tests.consumer.batches import batch

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from kohort.consumer import Cluster, CommittedOffset, EpochEnd, LogTruncatedError
-from kohort.consumer.backoff import Backoff
+from kohort.client.waiting import Backoff
 from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.done_ahead import encode

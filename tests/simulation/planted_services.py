@@ -78,7 +78,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a partition without a leader keeps the others from starting",
-        "consumer.offset_requests:_ask_once",
+        "client.offsets:_ask_once",
         "by_node[leader_or_raise(cluster, partition)][partition] = what",
         "pass",
     ),

@@ -12,8 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
-from ....consumer.address import Address
-from ....consumer.surroundings import SURROUNDINGS, Surroundings
+from ....client.address import Address
+from ....client.surroundings import SURROUNDINGS, Surroundings
 from ....protocol import KohortError
 from .._violation import Violation
 from ._connection import SimulatedConnection, open_connection

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .address import Address
-from .backoff import Backoff
+from .waiting import Backoff
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError
 
