@@ -1,4 +1,4 @@
-"""A client of a Kafka cluster on asyncio: connections, metadata, requests. Consumers and tools stand on it."""
+"""A client of a Kafka cluster on asyncio: connections, metadata, requests, a small producer."""
 
 from .cluster import Cluster
 from .errors import (

@@ -17,7 +17,6 @@ from . import fetch as fetch_requests
 from . import offsets as offset_requests
 from . import requests as topic_requests
 from .address import Address, parse_bootstrap
-from .waiting import Backoff
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
 from .fetch_answers import FetchedPartition
@@ -27,6 +26,7 @@ from .offsets import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
 from .sasl import Sasl
 from .surroundings import SURROUNDINGS
+from .waiting import Backoff
 
 T = TypeVar("T")
 

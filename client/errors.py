@@ -30,8 +30,8 @@ class AuthenticationError(ClientError):
 
 
 class BrokerTimeoutError(BrokerConnectionError):
-    """A broker did not answer in time. The connection has been closed: later requests on it would wait too."""
+    """A broker did not answer in time. The connection has been closed: later requests would wait too."""
 
 
 class ConsumerClosedError(ClientError):
-    """The consumer, or its cluster client, is closed or not started: use it in ``async with`` (or ``with``)."""
+    """The consumer or client is closed, or was not started: use it in ``async with`` (or ``with``)."""

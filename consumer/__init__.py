@@ -14,6 +14,12 @@ from ..client.errors import (
     ConfigError,
     ConsumerClosedError,
 )
+from ..client.fetch_answers import AbortedTransaction, FetchedPartition
+from ..client.fetch_session import FetchFrom, FetchSession
+from ..client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
+from ..client.pool import Channel
+from ..client.sasl import Sasl
 from .errors import (
     CommitFailedError,
     ConsumerError,
@@ -23,13 +29,7 @@ from .errors import (
     NoOffsetError,
     StaleRecordError,
 )
-from ..client.fetch_answers import AbortedTransaction, FetchedPartition
-from ..client.fetch_session import FetchFrom, FetchSession
-from ..client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
-from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
-from ..client.pool import Channel
 from .record import Headers, Record
-from ..client.sasl import Sasl
 
 if TYPE_CHECKING:
     from .blocking import GroupConsumer

@@ -13,18 +13,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
-from . import done_ahead
-from ..client.waiting import Backoff
 from ..client.cluster import Cluster
 from ..client.errors import BrokerConnectionError, ConsumerClosedError
+from ..client.offsets import CommittedOffset, commit_once
+from ..client.waiting import Backoff, Signal
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from . import done_ahead
 from .errors import CommitFailedError
 from .events import CommitFailed, CommitSucceeded, Event
+from .group_errors import Reaction, reaction
 from .membership import Membership
-from ..client.offsets import CommittedOffset, commit_once
 from .partition_session import PartitionSession
-from .refusals import Reaction, reaction
-from ..client.waiting import Signal
 from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]

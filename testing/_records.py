@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..client import LATEST, Cluster
-from ..consumer import AsyncGroupConsumer, Record
 from ..client.producer import produce as produce_batch
+from ..consumer import AsyncGroupConsumer, Record
 from ..protocol import TopicPartition, build_batch, kafka_module
 
 #: Records that go into one batch.

@@ -8,12 +8,11 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
 from ...client.cluster import Cluster
-from ..error_text import message
 from ...client.errors import BrokerConnectionError
-from ..errors import ConsumerError
 from ...client.producer import produce
+from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
+from ..errors import ConsumerError, message
 
 if TYPE_CHECKING:
     from ..config import ConsumerConfig

@@ -10,9 +10,9 @@ import pytest
 
 from kohort.client import BrokerConnectionError, Cluster, CommittedOffset, ConsumerClosedError
 from kohort.client.address import Address
-from kohort.client.waiting import Backoff
 from kohort.client.connection import Connection
 from kohort.client.pool import Channel, ConnectionPool
+from kohort.client.waiting import Backoff
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
 from tests.client.fake_broker import FakeBroker
 

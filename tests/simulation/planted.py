@@ -284,13 +284,13 @@ BUGS = (
     ),
     Bug(
         "a leader gives away what a member still reads that is about to leave",
-        "consumer.leader:_withheld",
+        "consumer.assignment:_withheld",
         "p not in still_read or",
         "True or",
     ),
     Bug(
         "a member that the group does not know goes on",
-        "consumer.membership_core:MembershipCore._lose",
+        "consumer.membership:Membership._lose",
         "self._release(lost, lost=True, reason=reason)",
         "pass",
     ),
