@@ -10,10 +10,10 @@ from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, Note
 from ...coordinator.durable import Durable
+from ...coordinator.engine.loader import Loader
+from ...coordinator.engine.runner import ShardRunner
+from ...coordinator.engine.shard import Shard
 from ...coordinator.fanout import FAN_OUT
-from ...coordinator.load import Loader
-from ...coordinator.runner import ShardRunner
-from ...coordinator.shard import Shard
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError

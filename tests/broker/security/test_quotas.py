@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
 from kohort.broker.security._listeners import listeners_of
-from kohort.broker.security._quotas import ConnectionQuotas, Seat
+from kohort.broker.security._quotas import ConnectionQuotas, ConnectionSlot
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, part
@@ -153,7 +153,7 @@ def test_a_listener_may_have_a_rate_of_its_own() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 20)), max_size=60))
 def test_counts_are_those_of_the_seats_that_are_taken(steps: list[tuple[bool, str, int]]) -> None:
     scene = Scene(max_connections=5, max_connections_per_ip=3, kohort_connections_over_limit="close")
-    seats: list[Seat] = []
+    seats: list[ConnectionSlot] = []
     for comes, address, which in steps:
         if comes:
             seat = scene.quotas.admit(scene.data, address)
