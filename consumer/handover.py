@@ -107,7 +107,7 @@ class _Giving:
 
 
 class Handover:
-    """Carries out Assign and Revoke, and calls ``revocation_done`` after each Revoke. Run ``run`` as a task."""
+    """Carries out Assign and Revoke; calls ``revocation_done`` after each Revoke. Run ``run`` as a task."""
 
     def __init__(
         self,
