@@ -291,7 +291,7 @@ BUGS = (
     Bug(
         "a member that the group does not know goes on",
         "consumer.membership:Membership._lose",
-        "self._release(lost, lost=True, reason=reason)",
+        "self._revoke(lost, lost=True, reason=reason)",
         "pass",
     ),
     Bug(
