@@ -185,10 +185,10 @@ class Broker:
         if not self.reachable:
             return
         self.crashes += 1
-        doubtful = self.log is None or self.log.offline or (power and self._cut_not_synced())
+        at_risk = self.log is None or self.log.offline or (power and self._cut_not_synced())
         self._go_down()
         self._fs = self._what_is_left(power=power)
-        world.checks.crashed(torn=doubtful)
+        world.checks.crashed(torn=at_risk)
         self._start_again()
 
     def crashed(self) -> None:

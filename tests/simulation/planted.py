@@ -284,14 +284,14 @@ BUGS = (
     ),
     Bug(
         "a leader gives away what a member still reads that is about to leave",
-        "consumer.leader:_withheld",
+        "consumer.assignment:_withheld",
         "p not in still_read or",
         "True or",
     ),
     Bug(
         "a member that the group does not know goes on",
-        "consumer.membership_core:MembershipCore._lose",
-        "self._release(lost, lost=True, reason=reason)",
+        "consumer.membership:Membership._lose",
+        "self._revoke(lost, lost=True, reason=reason)",
         "pass",
     ),
     Bug(

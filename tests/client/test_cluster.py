@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import BrokerConnectionError, Cluster, CommittedOffset, ConsumerClosedError
-from kohort.consumer.address import Address
-from kohort.consumer.backoff import Backoff
-from kohort.consumer.connection import Connection
-from kohort.consumer.pool import Channel, ConnectionPool
+from kohort.client import BrokerConnectionError, Cluster, CommittedOffset, ConsumerClosedError
+from kohort.client.address import Address
+from kohort.client.connection import Connection
+from kohort.client.pool import Channel, ConnectionPool
+from kohort.client.waiting import Backoff
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
-from tests.consumer.fake_broker import FakeBroker
+from tests.client.fake_broker import FakeBroker
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.consumer.decode import ChunkReader
-from kohort.consumer.held import HeldBytes
+from kohort.consumer.fetch_buffer import HeldBytes
 from kohort.protocol import TopicPartition
 from tests.consumer.batches import batch
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
 from .fetch_answers import FetchAnswer, FetchedPartition
 from .fetch_session import SESSION_ERRORS, FetchFrom, FetchSession, Plan
-from .offset_requests import leader_or_raise
+from .offsets import leader_or_raise
 from .pool import Channel
 
 if TYPE_CHECKING:

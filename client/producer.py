@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from .cluster import Cluster
 
 _ALL_IN_SYNC = -1
 #: Version 13 names topics by id (KIP-516); up to here they go by name.

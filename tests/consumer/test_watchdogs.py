@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from kohort.consumer.pollwatch import PollWatch
+from kohort.consumer.watchdogs import PollWatch
 
 
 def test_whoever_waits_for_records_is_alive_however_long() -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.consumer import FetchFrom, FetchSession
-from kohort.consumer.fetch_session import Plan
+from kohort.client import FetchFrom, FetchSession
+from kohort.client.fetch_session import Plan
 from kohort.protocol import ErrorCode, TopicPartition
 
 A, B, C = (TopicPartition("orders", number) for number in range(3))

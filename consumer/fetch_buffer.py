@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
+from ..protocol import TopicPartition
 from .decode import ChunkReader
+from .partition_session import PartitionSession
+from .positions import Position
+from .record import RecordBatch, Rows
+
+NOTHING = RecordBatch(TopicPartition("", -1), Rows((), (), (), (), None))
 
 #: Of the limit, what answers may hold beyond what is unread of them before the unread part is copied out.
 _WASTE_SHARE = 1 / 4
 #: An answer is let go by copying out what is unread once that is no more than this share of it.
 _UNREAD_SHARE = 1 / 2
+
+
+@dataclass(slots=True, eq=False)
+class FetchBuffer:
+    """What is fetched of a partition and not delivered: ``batch`` from ``index`` on, then ``readers``."""
+
+    position: Position
+    session: PartitionSession
+    readers: deque[ChunkReader] = field(default_factory=deque)
+    batch: RecordBatch = NOTHING
+    index: int = 0
+    full: bool = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        return sum(reader.size for reader in self.readers)
 
 
 @dataclass(slots=True, eq=False)

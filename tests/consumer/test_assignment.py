@@ -17,7 +17,7 @@ from kohort.assignors import (
     TopicInfo,
 )
 from kohort.consumer import ConfigError
-from kohort.consumer.effects import Adopt, Fail, NeedTopics, Release, Send
+from kohort.consumer.effects import Assign, Fail, NeedTopics, Revoke, Send
 from kohort.consumer.events import (
     AssignmentRefused,
     AssignorFailed,
@@ -63,8 +63,8 @@ def test_an_assignor_that_fails_is_reported_replaced_and_offered_no_more(broken:
     (failed,) = [event for event in talk.events if isinstance(event, AssignorFailed)]
     assert (failed.assignor, failed.used) == (broken.name, "range")
     talk.synced(sync, P0, P1)
-    talk.next(Adopt)
-    talk.next(Release)
+    talk.next(Assign)
+    talk.next(Revoke)
     talk.released()
     assert [row.name for row in talk.sent(ApiKey.JOIN_GROUP).body.protocols] == ["roundrobin"]
 
@@ -114,9 +114,9 @@ def test_what_failed_is_offered_last_when_the_others_have_nothing_else() -> None
         talk.next(NeedTopics)
         talk.topics(ORDERS)
         talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1, P2)
-        talk.next(Adopt)
+        talk.next(Assign)
         if generation == 1:
-            talk.next(Release)
+            talk.next(Revoke)
             talk.released()
             refused = talk.sent(ApiKey.JOIN_GROUP)
             assert [row.name for row in refused.body.protocols] == ["roundrobin"]
@@ -130,7 +130,7 @@ def test_what_failed_is_offered_last_when_the_others_have_nothing_else() -> None
 def test_a_group_without_a_common_assignor_is_still_refused() -> None:
     talk = Talk(RangeAssignor())
     talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    talk.next(Release)
+    talk.next(Revoke)
     assert "no assignor of this consumer is known to all members" in str(talk.next(Fail).error)
 
 
@@ -140,7 +140,7 @@ def test_the_only_assignor_is_kept_although_it_fails() -> None:
     talk.next(NeedTopics)
     talk.topics(ORDERS)
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1, P2)
-    assert talk.next(Adopt).added == (P0, P1, P2)
+    assert talk.next(Assign).added == (P0, P1, P2)
     assert talk.quiet()
 
 

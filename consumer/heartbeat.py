@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .backoff import Backoff
-from .effects import Doubt, Effect, Report, Send
+from ..client.waiting import Backoff
+from .effects import Effect, Report, Send, SessionAtRisk
 from .events import SessionInDoubt, SessionResumed
 
 #: When another round is about to follow, the first heartbeat comes so soon, and each pause is longer by half:
@@ -17,7 +17,7 @@ _GROWTH = 1.5
 
 
 @dataclass(slots=True)
-class Heart:
+class Heartbeats:
     """``under_way`` is the heartbeat that waits for its answer, sent with ``generation``."""
 
     interval_ms: float
@@ -26,7 +26,7 @@ class Heart:
     emit: Callable[[Effect], None]
     under_way: Send | None = None
     generation: int = -1
-    doubtful: bool = False
+    at_risk: bool = False
     _next: float = 0.0
     _pause_ms: float = math.inf
     _last_heard: float = 0.0
@@ -35,7 +35,7 @@ class Heart:
     def deadline(self) -> float | None:
         """When to look again, while the member's state has heartbeats."""
         times = [] if self.under_way is not None else [self._next]
-        if not self.doubtful:
+        if not self.at_risk:
             times.append(self._last_heard + self.session_timeout_ms)
         return min(times, default=None)
 
@@ -77,9 +77,9 @@ class Heart:
         The coordinator may have given our partitions to others; or it is down, and after its restart every
         member has its seat and a new session. So nothing is lost yet, but nothing more is delivered.
         """
-        if not self.doubtful and now >= self._last_heard + self.session_timeout_ms:
-            self.doubtful = True
-            self.emit(Doubt(True))
+        if not self.at_risk and now >= self._last_heard + self.session_timeout_ms:
+            self.at_risk = True
+            self.emit(SessionAtRisk(True))
             self.emit(Report(SessionInDoubt(now - self._last_heard)))
 
     def stop(self) -> None:
@@ -88,7 +88,7 @@ class Heart:
         self._end_doubt()
 
     def _end_doubt(self) -> None:
-        if self.doubtful:
-            self.doubtful = False
-            self.emit(Doubt(False))
+        if self.at_risk:
+            self.at_risk = False
+            self.emit(SessionAtRisk(False))
             self.emit(Report(SessionResumed()))

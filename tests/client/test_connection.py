@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import BrokerConnectionError, BrokerTimeoutError
-from kohort.consumer.address import Address
-from kohort.consumer.connection import Connection
+from kohort.client import BrokerConnectionError, BrokerTimeoutError
+from kohort.client.address import Address
+from kohort.client.connection import Connection
 from kohort.protocol import (
     APIS,
     ApiKey,
@@ -18,7 +18,7 @@ from kohort.protocol import (
     request_class,
     response_class,
 )
-from tests.consumer.fake_broker import FakeBroker
+from tests.client.fake_broker import FakeBroker
 
 _HEARTBEAT = {ApiKey.HEARTBEAT: (0, 4)}
 

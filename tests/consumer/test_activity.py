@@ -6,8 +6,7 @@ import asyncio
 import threading
 import time
 
-from kohort.consumer.pollwatch import PollWatch
-from kohort.consumer.whereabouts import LoopWatch, of_task, of_thread
+from kohort.consumer.watchdogs import LoopWatch, PollWatch, activity_of_task, activity_of_thread
 from tests.consumer.members import until
 
 
@@ -33,8 +32,8 @@ async def test_what_blocks_the_loop_is_named_with_its_line_once_it_is_over() -> 
     # a busy machine may have held the loop up besides
     ((late_ms, what),) = [row for row in told if "_bill" in row[1]]
     assert late_ms > 200
-    assert what.startswith("_bill (test_whereabouts.py:")
-    assert ", in _sums_for_ever (test_whereabouts.py:" in what
+    assert what.startswith("_bill (test_activity.py:")
+    assert ", in _sums_for_ever (test_activity.py:" in what
 
 
 async def test_a_loop_that_is_not_held_up_is_not_reported() -> None:
@@ -54,9 +53,9 @@ async def test_a_task_is_named_by_the_coroutine_that_waits() -> None:
 
     task = asyncio.create_task(service())
     await asyncio.sleep(0.01)
-    text = of_task(task)
-    assert "service (test_whereabouts.py:" in text
-    assert ", in _wait_patiently (test_whereabouts.py:" in text
+    text = activity_of_task(task)
+    assert "service (test_activity.py:" in text
+    assert ", in _wait_patiently (test_activity.py:" in text
     event.set()
     await task
 
@@ -77,8 +76,8 @@ def test_a_thread_is_named_by_what_it_runs() -> None:
     text = watch.busy_with()
     event.set()
     thread.join()
-    assert "handle_slowly (test_whereabouts.py:" in text
-    assert of_thread(thread.ident) == "", "it has ended"
+    assert "handle_slowly (test_activity.py:" in text
+    assert activity_of_thread(thread.ident) == "", "it has ended"
 
 
 async def test_whoever_polled_and_has_ended_does_nothing() -> None:

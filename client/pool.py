@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from .address import Address
-from .backoff import Backoff
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError
+from .waiting import Backoff
 
 #: Opens a connection or raises BrokerConnectionError, or AuthenticationError.
 Opener = Callable[[Address], Awaitable[Connection]]

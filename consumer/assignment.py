@@ -7,7 +7,7 @@ and the group takes another that all its members offer (see :mod:`.strategies`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from ..assignors import (
     Assignor,
     CooperativeStickyAssignor,
+    MeasuringAssignor,
     Member,
     Problem,
     RangeAssignor,
@@ -23,6 +24,7 @@ from ..assignors import (
     validate_assignment,
 )
 from ..assignors.user_data import cooperative_claim
+from ..client.errors import ConfigError
 from ..protocol import (
     KohortError,
     MalformedMessageError,
@@ -30,7 +32,9 @@ from ..protocol import (
     TopicPartition,
     decode_subscription,
     encode_assignment,
+    encode_subscription,
 )
+from .events import AssignmentRefused, AssignorFailed, Event
 
 #: User data of every member's share while partitions wait for their owners to give them up (KIP-429): another
 #: round begins as soon as they have, and those who know of it ask more often. Others do not read it.
@@ -46,7 +50,7 @@ _SHOWN_PROBLEMS = 5
 
 
 @dataclass(slots=True)
-class Led:
+class LedGroup:
     """The members of a generation as their leader was told of them, by id."""
 
     members: dict[str, Member] = field(default_factory=dict)
@@ -56,7 +60,7 @@ class Led:
     leaving: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, rows: Iterable[Any]) -> Led:
+    def of(cls, rows: Iterable[Any]) -> LedGroup:
         """From the member list of a JoinGroup answer."""
         led = cls()
         for row in rows:
@@ -127,7 +131,7 @@ class Assigned:
 
 
 def assign(
-    assignor: Assignor, protocol: RebalanceProtocol, led: Led, topics: Mapping[str, TopicInfo]
+    assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
 ) -> Assigned:
     """Every member's share as bytes. ``protocol`` is the one the group runs under."""
     try:
@@ -139,7 +143,7 @@ def assign(
 
 
 def _assigned(
-    assignor: Assignor, protocol: RebalanceProtocol, led: Led, topics: Mapping[str, TopicInfo]
+    assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
 ) -> Assigned:
     staying = led.staying if led.leaving else led.members
     given: Mapping[str, Sequence[TopicPartition]] = {}
@@ -158,7 +162,9 @@ def _assigned(
     return Assigned(shares, assignor.name)
 
 
-def _withheld(given: Mapping[str, Sequence[TopicPartition]], led: Led) -> dict[str, list[TopicPartition]]:
+def _withheld(
+    given: Mapping[str, Sequence[TopicPartition]], led: LedGroup
+) -> dict[str, list[TopicPartition]]:
     """Without what members read that are about to leave: it is given when they are gone (KIP-429).
 
     Whoever has it from a later generation keeps it.
@@ -181,3 +187,90 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
         names = ", ".join(assignor.name for assignor in assignors)
         raise ValueError(f"assignors {names} have no rebalance protocol in common: use those that have")
     return max(common)
+
+
+class MemberAssignors:
+    """``assignors`` in the order of preference. What they do wrong is reported, and gone around."""
+
+    def __init__(self, assignors: Sequence[Assignor], report: Callable[[Event], None]) -> None:
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        if len(self._assignors) < len(assignors):
+            raise ConfigError("two assignors have the same name: a group tells them apart by it")
+        try:
+            self.protocol = rebalance_protocol(assignors)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        self._broken: set[str] = set()
+        #: Whether the broken ones are offered all the same, behind the others.
+        self._needed = False
+        self._report = report
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._assignors
+
+    def offer(
+        self,
+        topics: Sequence[str],
+        owned: Iterable[TopicPartition],
+        generation: int,
+        rack: str | None,
+        *,
+        leaving: bool = False,
+    ) -> list[tuple[str, bytes]]:
+        """Name and subscription for JoinGroup; without the assignors that failed, if others are left."""
+        names = sorted(self._assignors, key=lambda name: name in self._broken)
+        whole = [name for name in names if name not in self._broken]
+        claims = tuple(sorted(owned))
+        offered = []
+        for name in names if self._needed else whole or names:
+            data = self._user_data(name, topics)
+            data = with_leaving(data) if leaving else data
+            offered.append(
+                (name, encode_subscription(Subscription(tuple(topics), data, claims, generation, rack)))
+            )
+        return offered
+
+    def take_back(self) -> bool:
+        """Offer also what failed: the other members have nothing else in common with this one.
+
+        False if that has been tried, or nothing was withdrawn: then there is no way to go on.
+        """
+        was_needed, self._needed = self._needed, bool(self._broken)
+        return self._needed and not was_needed
+
+    def worth_another_round(self, name: str) -> bool:
+        """Whether the group's assignor failed here and there is another to agree on."""
+        return name in self._broken and not self._needed and len(self._broken) < len(self._assignors)
+
+    def measuring(self, name: str) -> MeasuringAssignor | None:
+        """The assignor of this name, if it wants to be told weights."""
+        assignor = self._assignors[name]
+        return assignor if isinstance(assignor, MeasuringAssignor) else None
+
+    def assign(self, name: str, led: LedGroup, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
+        """As leader: everyone's share."""
+        done = assign(self._assignors[name], self.protocol, led, topics)
+        if done.failure is not None:
+            self._failed(name, done.failure, done.used)
+        for member, why in led.unreadable.items():
+            self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))
+        return done.assignments
+
+    def adopted(self, name: str, partitions: Iterable[TopicPartition], generation: int) -> None:
+        """Tell the group's assignor what this member got."""
+        try:
+            self._assignors[name].on_assignment(sorted(partitions), generation)
+        except Exception as error:
+            self._failed(name, error, name)
+
+    def _user_data(self, name: str, topics: Sequence[str]) -> bytes | None:
+        try:
+            return self._assignors[name].user_data(topics)
+        except Exception as error:
+            self._failed(name, error, name)
+            return None
+
+    def _failed(self, name: str, error: Exception, used: str) -> None:
+        self._broken.add(name)
+        partitions = error.partitions if isinstance(error, WrongAssignmentError) else ()
+        self._report(AssignorFailed(name, error, used, partitions))

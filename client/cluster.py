@@ -13,18 +13,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
-from . import fetch_requests, offset_requests, topic_requests
+from . import fetch as fetch_requests
+from . import offsets as offset_requests
+from . import requests as topic_requests
 from .address import Address, parse_bootstrap
-from .backoff import Backoff
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
 from .fetch_answers import FetchedPartition
 from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, TopicMetadata
-from .offset_requests import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
+from .offsets import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
 from .pool import Channel, ConnectionPool
 from .sasl import Sasl
 from .surroundings import SURROUNDINGS
+from .waiting import Backoff
 
 T = TypeVar("T")
 

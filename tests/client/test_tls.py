@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import trustme
 
-from kohort.consumer import AuthenticationError, BrokerConnectionError, Cluster
+from kohort.client import AuthenticationError, BrokerConnectionError, Cluster
 from kohort.consumer.config import consumer_config
-from tests.consumer.fake_broker import FakeBroker
+from tests.client.fake_broker import FakeBroker
 
 
 class _Certificates:

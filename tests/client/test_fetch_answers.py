@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer.fetch_answers import AbortedTransaction, FetchAnswer, FetchedPartition, read_fetch_answer
+from kohort.client.fetch_answers import (
+    AbortedTransaction,
+    FetchAnswer,
+    FetchedPartition,
+    read_fetch_answer,
+)
 from kohort.protocol import ApiKey, MalformedMessageError, encode_response, response_class
 
 NAME, ID = "orders", uuid.UUID(int=7)

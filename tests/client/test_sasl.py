@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import AuthenticationError, BrokerConnectionError, Cluster, Sasl
+from kohort.client import AuthenticationError, BrokerConnectionError, Cluster, Sasl
 from kohort.protocol import ApiKey
-from tests.consumer.fake_broker import FakeBroker
+from tests.client.fake_broker import FakeBroker
 
 _HASHES: dict[str, Callable[..., Any]] = {"SCRAM-SHA-256": hashlib.sha256, "SCRAM-SHA-512": hashlib.sha512}
 
