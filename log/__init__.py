@@ -6,7 +6,7 @@ partition in it.
 
 from ._checkpoints import encode_uuid
 from ._cleanable import DEDUPE_BUFFER_BYTES
-from ._cleaner import Cleaning, CleanReport
+from .cleaner._cleaning import Cleaning, CleanReport
 from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
 from ._descriptors import OPEN_FILES, OpenFiles, process_limit
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
@@ -15,10 +15,10 @@ from ._flush import Flush
 from ._folder import DataFolder
 from ._info import AppendInfo, ReadInfo
 from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
-from ._ranges import FileRange
+from ._files import FileRange
 from ._records import decode_records, record_at
 from ._recovery import Cut, RecoveryReport
-from ._salvage import Salvaged
+from ._scan import Salvaged
 from ._steps import Result, Steps, at_once
 from ._validation import CheckedBatch, RecordsError, check_batch
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ._clean_filter import LastBatch, Rules
-from ._clean_plan import Cleanable, SegmentInfo, find_cleanable, first_dirty_offset
-from ._clean_swap import Source
-from ._cleaner import Cleaning
+from .cleaner._filter import LastBatch, Rules
+from .cleaner._plan import Cleanable, SegmentInfo, find_cleanable, first_dirty_offset
+from .cleaner._swap import Source
+from .cleaner._cleaning import Cleaning
 from ._readable import ReadableLog
 from ._segment import Segment
 

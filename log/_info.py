@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ._ranges import FileRange
+from ._files import FileRange
 
 
 class AppendInfo(NamedTuple):

@@ -8,8 +8,8 @@ from ._records import record_at
 from ._segment import Segment
 from ._segments import Segments
 from ._steps import Steps
-from ._timeindex import NO_TIMESTAMP
-from ._unpack import unpacked
+from ._indexes import NO_TIMESTAMP
+from ._records import unpacked
 from ._walk import RecordWalk, UnreadableRecordError
 
 #: Batches and records that are looked at between two turns of others.

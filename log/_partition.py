@@ -10,17 +10,17 @@ from ..protocol import BatchHeader, ErrorCode, KafkaError
 from ._checkpoints import claim_folder
 from ._cleanable import CleanableLog
 from ._config import LogConfig
-from ._control import markers_of
+from ._records import markers_of
 from ._errors import DataFolderError, NoDescriptorsError, UndoError, storage_error
 from ._files import OS_FILES, FileSystem
 from ._flush import Flush
 from ._info import AppendInfo
-from ._lifetime import expired_segments, quiet_roll_is_due, roll_is_due
+from ._segments import expired_segments, quiet_roll_is_due, roll_is_due
 from ._names import parse_partition_folder
 from ._recovery import open_files
 from ._segment import Segment
-from ._snapshot import remove_snapshot, write_snapshot
-from ._stamp import stamp
+from ._producers import remove_snapshot, write_snapshot
+from ._validation import stamp
 from ._steps import Steps, at_once
 from ._tidy import remove_partition
 from ._validation import CheckedBatch, check_batch, check_own

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ..protocol import ErrorCode, KafkaError
 from ._config import LogConfig
-from ._epochs import UNDEFINED
+from ._checkpoints import UNDEFINED
 from ._errors import CorruptLogError, storage_error
 from ._files import FileSystem
 from ._flush import Flushing
@@ -16,7 +16,7 @@ from ._info import ReadInfo
 from ._lookup import find_newest, find_timestamp
 from ._names import parse_partition_folder
 from ._recovery import Opened, RecoveryReport
-from ._salvage import Salvaged, salvage
+from ._scan import Salvaged, salvage
 from ._segments import EMPTY_RUN, Segments
 from ._steps import Result, Steps, at_once
 

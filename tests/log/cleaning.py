@@ -43,7 +43,7 @@ def keyed(
 
 def packed(plain: bytes, codec: int) -> bytes:
     """The batch with its records compressed."""
-    from kohort.log._clean_batch import HEADER, _sealed
+    from kohort.log.cleaner._batch import HEADER, _sealed
 
     header = parse_batch_header(plain)
     assert HEADER.size == BATCH_OVERHEAD

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log import DataFolder, DataFolderError, LogConfig
-from kohort.log.verify import VerifiedFolder, verify_folder
+from kohort.log.tools.verify import VerifiedFolder, verify_folder
 from kohort.protocol import build_batch
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder" / "data.tar.gz"

@@ -4,13 +4,10 @@ Plain numbers in, plain numbers out.
 """
 
 from __future__ import annotations
-
+from .._config import LogConfig
+from .._segment import MAX_RELATIVE_OFFSET
 from collections.abc import Sequence
 from typing import NamedTuple
-
-from ._config import LogConfig
-from ._segment import MAX_RELATIVE_OFFSET
-
 
 class SegmentInfo(NamedTuple):
     """A segment as the planner sees it: offsets ``base_offset`` .. ``end_offset`` - 1, sizes in bytes, times
