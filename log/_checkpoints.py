@@ -1,15 +1,17 @@
 """Kafka's small text files: offset checkpoints, leader epochs, a partition's topic id, properties."""
 
 from __future__ import annotations
+
 import base64
 import os
 import uuid
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
 from ..protocol import TopicPartition
 from ._errors import DataFolderError
 from ._files import FileSystem, read_whole, write_whole
 from ._names import PARTITION_METADATA
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 
 _VERSION = "0"
 _MAX_INT = 2**31 - 1

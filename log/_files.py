@@ -5,14 +5,17 @@ the middle of one.
 """
 
 from __future__ import annotations
+
 import contextlib
 import errno
 import fcntl
 import os
 import shutil
-from ._descriptors import Descriptor, OPEN_FILES
-from ._errors import SyncError
 from typing import Protocol
+
+from ._descriptors import OPEN_FILES, Descriptor
+from ._errors import SyncError
+
 
 class FileRange:
     """``len`` bytes of a file from ``position`` on.

@@ -1,24 +1,28 @@
 """The indexes of a segment: offset to position, time to offset, aborted transactions.
 
-Offset index: where in its .log a segment's batches lie, an entry every ``index.interval.bytes``. An entry is 8
-bytes: int32 last offset of a batch less the segment's base offset, int32 position of that batch.
+Offset index: where in its .log a segment's batches lie, an entry every ``index.interval.bytes``. An entry
+is 8 bytes: int32 last offset of a batch less the segment's base offset, int32 position of that batch.
 
-Time index: the offset by which a segment had seen a time. An entry is 12 bytes: int64 largest timestamp so far,
-in milliseconds, int32 last offset of its batch less the segment's base offset. One is written with each entry of
-the offset index, and one at the roll and at the close, so that the last one is the segment's newest time.
+Time index: the offset by which a segment had seen a time. An entry is 12 bytes: int64 largest timestamp so
+far, in milliseconds, int32 last offset of its batch less the segment's base offset. One is written with
+each entry of the offset index, and one at the roll and at the close, so that the last one is the segment's
+newest time.
 
-Transaction index: the aborted transactions whose marker lies in the segment. An entry is 34 bytes: int16 version
-0, int64 producer id, int64 first offset, int64 last offset (the marker), int64 last stable offset once the marker
-was written.
+Transaction index: the aborted transactions whose marker lies in the segment. An entry is 34 bytes: int16
+version 0, int64 producer id, int64 first offset, int64 last offset (the marker), int64 last stable offset
+once the marker was written.
 
 Entries of the first two rise. Look-ups search the file itself, so an index takes no memory.
 """
 
 from __future__ import annotations
+
 import struct
-from ._files import File
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
+
+from ._files import File
+
 
 class EntryFile:
     """A file of fixed-size entries, appended one at a time; what offset and time index have in common.

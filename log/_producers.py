@@ -10,17 +10,19 @@ A snapshot is int16 version 1, uint32 CRC-32C of what follows, int32 count, then
 """
 
 from __future__ import annotations
+
 import os
 import struct
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
 from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError
 from ._files import FileSystem, read_whole, write_whole
 from ._indexes import AbortedTransaction
 from ._names import SNAPSHOT, file_name, offset_of
 from ._records import Marker
-from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 #: Batches remembered for each producer; clients keep at most five requests under way.
 REMEMBERED_BATCHES = 5

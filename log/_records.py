@@ -1,15 +1,27 @@
 """Records of a batch, without their headers, and the control records that end a transaction (KIP-98).
 
-Uncompressed batches are walked where they are; the others are decompressed first, once, within a limit, and in a
-thread where much comes out.
+Uncompressed batches are walked where they are; the others are decompressed first, once, within a limit, and
+in a thread where much comes out.
 """
 
 from __future__ import annotations
-from ..protocol import BATCH_OVERHEAD, BatchHeader, Codec, CorruptBatchError, ErrorCode, GrownTooLargeError, KafkaError, decompress, decompressed_limit
-from ._steps import Steps
+
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
+
+from ..protocol import (
+    BATCH_OVERHEAD,
+    BatchHeader,
+    Codec,
+    CorruptBatchError,
+    ErrorCode,
+    GrownTooLargeError,
+    KafkaError,
+    decompress,
+    decompressed_limit,
+)
+from ._steps import Steps
 
 #: Offset, timestamp in milliseconds, key, value; None is null.
 Record = tuple[int, int, bytes | None, bytes | None]

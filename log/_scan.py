@@ -1,14 +1,16 @@
-"""Reading a segment's bytes for damage: where the last whole batch ends, whether anything follows it, and every
-whole batch of a damaged log.
+"""Reading a segment's bytes for damage: where the last whole batch ends, whether anything follows it, and
+every whole batch of a damaged log.
 """
 
 from __future__ import annotations
+
 import re
-from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
-from ._checkpoints import LeaderEpochs, UNDEFINED
-from ._segment import DamagedRange, MAX_RELATIVE_OFFSET, Segment
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
+
+from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
+from ._checkpoints import UNDEFINED, LeaderEpochs
+from ._segment import MAX_RELATIVE_OFFSET, DamagedRange, Segment
 
 #: Bytes read at a time; a batch larger than that is read whole.
 SCAN_BYTES = 1 << 20

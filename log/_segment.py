@@ -1,16 +1,19 @@
 """One segment of a log: the .log file with its batches, and the indexes that find them."""
 
 from __future__ import annotations
+
 import os
 import struct
-from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
-from ._errors import CorruptLogError, UndoError
-from ._files import FileRange, FileSystem, OsFile
-from ._indexes import AbortedTransaction, NO_TIMESTAMP, OffsetIndex, TimeIndex, TxnIndex
-from ._names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
+
+from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
+from ._errors import CorruptLogError, UndoError
+from ._files import FileRange, FileSystem, OsFile
+from ._indexes import NO_TIMESTAMP, AbortedTransaction, OffsetIndex, TimeIndex, TxnIndex
+from ._names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
+
 
 class DamagedRange(NamedTuple):
     """Bytes of a segment that are no batch, up to the next whole one or the segment's end, and the offsets

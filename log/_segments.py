@@ -1,6 +1,13 @@
-"""The segments of a partition, in offset order, the last one being written to; when one ends, and when it goes."""
+"""The segments of a partition, in offset order, the last one being written to; when one ends, and when it
+goes.
+"""
 
 from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from ..protocol import BatchHeader
 from ._config import LogConfig
 from ._errors import CorruptLogError
@@ -8,9 +15,7 @@ from ._files import FileRange, FileSystem, sync_names
 from ._indexes import NO_TIMESTAMP
 from ._scan import Damage, damaged_range
 from ._segment import MAX_RELATIVE_OFFSET, Segment, Step
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from typing import NamedTuple
+
 
 class Run(NamedTuple):
     """Whole batches, the offset they end before, and where they lie."""

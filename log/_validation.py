@@ -1,18 +1,34 @@
-"""What a batch must be to enter the log, the wire errors for one that is not, and what the log writes into it.
+"""What a batch must be to enter the log, the wire errors for one that is not, and what the log writes into
+it.
 
 The errors are those that Apache Kafka 4.3 answers to the same bytes (``make test-kafka`` draws batches and
 compares), but for records that grow beyond the limits of decompression, which it does not have.
 """
 
 from __future__ import annotations
-from ..protocol import BATCH_OVERHEAD, BatchHeader, BrokenOffBatchError, Codec, CorruptBatchError, ErrorCode, GrownTooLargeError, KafkaError, iter_batches, parse_batch_header, stamp_batch, verify_batch
-from ._config import LogConfig
-from ._records import unpacked
-from ._steps import Steps
-from ._walk import RecordWalk, RecordsEndError
+
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
+
+from ..protocol import (
+    BATCH_OVERHEAD,
+    BatchHeader,
+    BrokenOffBatchError,
+    Codec,
+    CorruptBatchError,
+    ErrorCode,
+    GrownTooLargeError,
+    KafkaError,
+    iter_batches,
+    parse_batch_header,
+    stamp_batch,
+    verify_batch,
+)
+from ._config import LogConfig
+from ._records import unpacked
+from ._steps import Steps
+from ._walk import RecordsEndError, RecordWalk
 
 _MAGIC_AT: Final = 16
 _OLD_MAGICS: Final = (0, 1)

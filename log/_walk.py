@@ -10,9 +10,11 @@ with slices, a hundred records in the time of one.
 """
 
 from __future__ import annotations
-from ..protocol import ErrorCode, KafkaError
+
 from functools import cache
 from typing import Final
+
+from ..protocol import ErrorCode, KafkaError
 
 #: Bits of a varint's byte that others follow.
 _MORE: Final = 0x80

@@ -6,11 +6,21 @@ but for their timestamp deltas where a delete horizon takes the place of the bas
 """
 
 from __future__ import annotations
+
 import struct
-from ...protocol import BATCH_OVERHEAD, BatchHeader, Codec, CorruptBatchError, compress, decompress, write_varint
 from collections.abc import Callable, Container
 from functools import cache
 from typing import NamedTuple
+
+from ...protocol import (
+    BATCH_OVERHEAD,
+    BatchHeader,
+    Codec,
+    CorruptBatchError,
+    compress,
+    decompress,
+    write_varint,
+)
 
 #: The fields of BatchHeader.
 HEADER = struct.Struct(">qiibIhiqqqhii")

@@ -6,13 +6,16 @@ to there, one new segment at a time. What does not fit the memory is left to the
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
 from ._filter import BatchFilter, Rules
 from ._keys import KeyMap, TransactionState
 from ._plan import Cleanable
 from ._swap import Source, Stage, Swap, read_batches
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
+
 
 @dataclass(slots=True)
 class CleanReport:

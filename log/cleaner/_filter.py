@@ -6,15 +6,29 @@ dated, or lies in the clean part.
 """
 
 from __future__ import annotations
-from ...protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
-from .._indexes import AbortedTransaction
-from .._records import parse_marker
-from ._batch import CONTROL, DELETE_HORIZON, HEADER, LENGTH_END, NO_OFFSET, RawRecord, TRANSACTIONAL, emptied, plain_records, raw_records, rebuild
-from ._keys import KeyMap, TransactionState
+
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from ...protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
+from .._indexes import AbortedTransaction
+from .._records import parse_marker
+from ._batch import (
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER,
+    LENGTH_END,
+    NO_OFFSET,
+    TRANSACTIONAL,
+    RawRecord,
+    emptied,
+    plain_records,
+    raw_records,
+    rebuild,
+)
+from ._keys import KeyMap, TransactionState
 
 _NEVER_MS = 2**63 - 1
 

@@ -3,10 +3,25 @@ transactions were aborted.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
 from ...protocol import BATCH_OVERHEAD, CorruptBatchError
 from .._indexes import AbortedTransaction
-from ._batch import CODEC, CONTROL, CRC_END, HEADER, LENGTH_END, MAGIC, NO_OFFSET, TRANSACTIONAL, crc32c_function, plain_records, read_varint
-from collections.abc import Iterable
+from ._batch import (
+    CODEC,
+    CONTROL,
+    CRC_END,
+    HEADER,
+    LENGTH_END,
+    MAGIC,
+    NO_OFFSET,
+    TRANSACTIONAL,
+    crc32c_function,
+    plain_records,
+    read_varint,
+)
+
 
 class TransactionState:
     """Follows transactions through one walk over the log, batch by batch, from its start.

@@ -1,10 +1,13 @@
 """Files that are looked at and never changed: the file system of ``verify_folder`` and ``dump_file``."""
 
 from __future__ import annotations
+
 import errno
 import os
-from .._files import File, Lock, OsFileSystem
 from typing import NoReturn
+
+from .._files import File, Lock, OsFileSystem
+
 
 def _refuse(path: str) -> NoReturn:
     raise OSError(errno.EROFS, "this is only looked at", path)

@@ -1,19 +1,34 @@
 """The content of any one file of a data folder, an entry at a time, whatever bytes it holds."""
 
 from __future__ import annotations
+
 import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
 from ...protocol import BatchHeader, Codec, CorruptBatchError, parse_batch_header
 from .._checkpoints import read_epochs, read_offsets, read_properties
 from .._errors import DataFolderError
 from .._indexes import OffsetIndex, TimeIndex, TxnIndex
-from .._names import CLEANED, DELETED, INDEX, LEADER_EPOCHS, LOG, PARTITION_METADATA, SNAPSHOT, SWAP, TIME_INDEX, TXN_INDEX, offset_of
+from .._names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LEADER_EPOCHS,
+    LOG,
+    PARTITION_METADATA,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    offset_of,
+)
 from .._producers import decode_snapshot
 from .._records import decode_records, parse_marker
 from .._scan import salvage
 from .._segment import Segment
 from ._read_only import LOOKED_AT
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+
 
 class Dumped(NamedTuple):
     """One entry of a file: what kind of thing it is, and its fields. ``kind`` is "damage" for what cannot be

@@ -4,22 +4,38 @@ It may be in use, and Apache Kafka may have written it. What a running broker ha
 """
 
 from __future__ import annotations
+
 import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple, TypeAlias
+
 from ...protocol import BatchHeader, CorruptBatchError, TopicPartition, parse_batch_header
 from .._checkpoints import read_epochs, read_offsets, read_properties, read_topic_id
 from .._errors import DataFolderError
 from .._folder import CLEAN_SHUTDOWN, HIGH_WATERMARKS, LOCK_FILE, LOG_STARTS, META_PROPERTIES, RECOVERY_POINTS
-from .._indexes import AbortedTransaction, NO_TIMESTAMP, OffsetIndex, TimeIndex
-from .._names import CLEANED, DELETED, INDEX, LEADER_EPOCHS, LOG, SNAPSHOT, SWAP, TIME_INDEX, TXN_INDEX, file_name, is_deleted_folder, offset_of, parse_partition_folder
+from .._indexes import NO_TIMESTAMP, AbortedTransaction, OffsetIndex, TimeIndex
+from .._names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LEADER_EPOCHS,
+    LOG,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    file_name,
+    is_deleted_folder,
+    offset_of,
+    parse_partition_folder,
+)
 from .._producers import read_snapshot, snapshot_offsets
 from .._records import decode_records, parse_marker
 from .._scan import Damage, batch_follows, salvage
 from .._segment import Segment
 from ._read_only import LOOKED_AT, is_locked
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Final, Literal, NamedTuple, TypeAlias
 
 #: How bad it is: a person must act; the next start mends it; good to know.
 Level = Literal["damage", "mended", "note"]

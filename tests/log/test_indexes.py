@@ -10,19 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.log import OS_FILES
-from kohort.log._indexes import OffsetIndex
-from pathlib import Path
-
-import pytest
-
-from kohort.log import OS_FILES
-from kohort.log._indexes import NO_TIMESTAMP, TimeIndex
-from pathlib import Path
-
-import pytest
-
-from kohort.log import OS_FILES
-from kohort.log._indexes import AbortedTransaction, TxnIndex
+from kohort.log._indexes import NO_TIMESTAMP, AbortedTransaction, OffsetIndex, TimeIndex, TxnIndex
 
 #: From a data folder of Apache Kafka 4.3.1: batches of 8 records and 5,565 bytes from offset 1506 on.
 GOLDEN_OFFSETS = bytes.fromhex("0000000f000015bd 0000001700002b7a 0000001f00004137")
