@@ -62,7 +62,7 @@ def test_a_broker_of_this_machine_with_nothing_set() -> None:
     ]
     assert parts["limits"] == [
         "connections          10000; one more waits",
-        "  of one address     1000",
+        "  of one address     5000",
         "  new ones           not limited",
         "  silent             600000 ms",
         "a request            104857600 bytes",
@@ -228,9 +228,9 @@ def test_what_to_think_about_again_for_a_listener(
             {"connections.max.idle.ms": "-1"},
             ["connections.max.idle.ms=-1: connections of clients that hang are kept for ever"],
         ),
-        ({"max.connections": "1001"}, []),
+        ({"max.connections": "5001"}, []),
         (
-            {"max.connections": "1000"},
+            {"max.connections": "5000"},
             ["one address can take every connection: set max.connections.per.ip below max.connections"],
         ),
         ({"queued.max.request.bytes": "104857600"}, []),
