@@ -4,7 +4,7 @@
 """
 
 from ._balance import BalanceLimit, explain_balance
-from ._range import RangeAssignor
+from ._range_and_roundrobin import RangeAssignor
 from ._roundrobin import RoundRobinAssignor
 from ._sticky import CooperativeStickyAssignor, RackPreference, StickyAssignor
 from ._weighted import BalancedByWeightAssignor

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ._group import Group
-from ._levels import best_levels
+from ._balanced_loads import best_levels
 from .base import Member, TopicInfo
 
 _NAMED = 5

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ._book import Piece
+from ._ownership import Piece
 from ._group import Group
 from .base import Member, TopicInfo
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from ..protocol import Subscription, TopicPartition
-from ._book import collector_paused, open_book
-from ._claims import Claimed, ClaimReader, owned
+from ._ownership import collector_paused, open_book
+from ._owned_partitions import Claimed, ClaimReader, owned
 from ._group import Group
 from ._pools import Pools
 from ._target import target

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ._group import share_out
-from ._levels import best_levels
-from ._moves import Wishes, fewest_moves
+from ._balanced_loads import best_levels
+from ._min_cost_flow import Wishes, fewest_moves
 from ._pools import Pools
 
 Counts = list[list[int]]

@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import KohortError
-from ._range import RangeAssignor
+from ._range_and_roundrobin import RangeAssignor
 from ._roundrobin import RoundRobinAssignor
 from ._sticky import CooperativeStickyAssignor, StickyAssignor
 from ._weighted import BalancedByWeightAssignor

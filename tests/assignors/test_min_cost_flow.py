@@ -10,8 +10,8 @@ import pytest
 
 from kohort.assignors import Member, StickyAssignor, TopicInfo
 from kohort.assignors._group import Group
-from kohort.assignors._levels import best_levels
-from kohort.assignors._moves import fewest_moves
+from kohort.assignors._balanced_loads import best_levels
+from kohort.assignors._min_cost_flow import fewest_moves
 from kohort.assignors.user_data import encode_sticky
 from kohort.protocol import Subscription, TopicPartition
 

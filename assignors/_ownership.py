@@ -12,7 +12,7 @@ from itertools import chain, pairwise, repeat
 from typing import Protocol
 
 from ..protocol import TopicPartition
-from ._claims import Claimed
+from ._owned_partitions import Claimed
 from ._group import UNCLAIMED, Group, settle
 from .base import GroupAssignment
 
@@ -142,7 +142,7 @@ def _in_turn(short: Mapping[int, int]) -> Iterator[int]:
 def open_book(group: Group, claims: Sequence[Claimed]) -> Book:
     """In numpy where it is installed and there is much to count."""
     if sum(group.partition_counts) >= _MANY and find_spec("numpy"):
-        from ._arrays import ArrayBook
+        from ._ownership_arrays import ArrayBook
 
         return ArrayBook(group, claims)
     return ListBook(group, claims)

@@ -8,8 +8,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ._book import Piece, made
-from ._claims import Claimed, Layout
+from ._ownership import Piece, made
+from ._owned_partitions import Claimed, Layout
 from ._group import UNCLAIMED, Group, settle
 from .base import GroupAssignment
 
@@ -21,7 +21,7 @@ _NOBODY = 2
 
 
 class ArrayBook:
-    """A :class:`~._book.Book` of arrays."""
+    """A :class:`~._ownership.Book` of arrays."""
 
     def __init__(self, group: Group, claims: Sequence[Claimed]) -> None:
         self.group = group

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ._group import Group
-from ._levels import Block
+from ._balanced_loads import Block
 
 _UNBOUNDED = 1 << 60
 

@@ -14,11 +14,11 @@ from kohort.assignors import (
     RackPreference,
     StickyAssignor,
     TopicInfo,
-    _book,
+    _ownership,
 )
-from kohort.assignors._arrays import ArrayBook
-from kohort.assignors._book import ListBook, open_book
-from kohort.assignors._claims import Claimed, ClaimReader, owned
+from kohort.assignors._ownership_arrays import ArrayBook
+from kohort.assignors._ownership import ListBook, open_book
+from kohort.assignors._owned_partitions import Claimed, ClaimReader, owned
 from kohort.assignors._group import Group
 from kohort.assignors.user_data import Claim, decode_sticky, encode_sticky
 from kohort.protocol import Subscription, TopicPartition
@@ -131,7 +131,7 @@ def test_both_books_lead_to_the_same_answer(
         members = random_members(rnd, known)
         for kind in (StickyAssignor, CooperativeStickyAssignor):
             assignor = kind(racks=racks, slack=rnd.choice([0, 0, 1]))
-            monkeypatch.setattr(_book, "_MANY", 10**9)
+            monkeypatch.setattr(_ownership, "_MANY", 10**9)
             expected = assignor.assign(known, members)
-            monkeypatch.setattr(_book, "_MANY", 0)
+            monkeypatch.setattr(_ownership, "_MANY", 0)
             assert assignor.assign(known, members) == expected

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kohort.assignors import Member, TopicInfo
 from kohort.assignors._group import Group
-from kohort.assignors._levels import best_levels, bits, water_level
+from kohort.assignors._balanced_loads import best_levels, bits, water_level
 from kohort.protocol import Subscription
 
 
