@@ -122,7 +122,9 @@ class EquivalenceClasses:
         )
 
     @classmethod
-    def in_racks(cls, group: Group, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> EquivalenceClasses:
+    def in_racks(
+        cls, group: Group, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]
+    ) -> EquivalenceClasses:
         """Classes by subscribers and racks: a topic is cut where only some members share a replica's rack."""
         racks = [members[member_id].rack for member_id in group.member_ids]
         if not any(topics[topic].racks for topic in group.topics) or not any(racks):
@@ -130,7 +132,9 @@ class EquivalenceClasses:
         return cls._of(group, _slices_in_racks(group, topics, racks))
 
     @classmethod
-    def _of(cls, group: Group, cut: Iterator[tuple[int, frozenset[int], range | list[int]]]) -> EquivalenceClasses:
+    def _of(
+        cls, group: Group, cut: Iterator[tuple[int, frozenset[int], range | list[int]]]
+    ) -> EquivalenceClasses:
         found: dict[tuple[int, frozenset[int]], list[TopicSlice]] = {}
         for t, elsewhere, partitions in cut:
             # topics with the same subscribers share one list of them

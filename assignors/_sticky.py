@@ -65,7 +65,9 @@ class _Balanced:
             ownership = ownership_of(group, claims)
             by_rack = self.racks is not RackPreference.IGNORED
             classes = (
-                EquivalenceClasses.in_racks(group, topics, members) if by_rack else EquivalenceClasses.of(group)
+                EquivalenceClasses.in_racks(group, topics, members)
+                if by_rack
+                else EquivalenceClasses.of(group)
             )
             owned = [ownership.owned(slices) for slices in classes.slices]
             given = target_assignment(classes, owned, self.racks is RackPreference.BEFORE_MOVES, self.slack)
@@ -115,7 +117,9 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
     rebalance_protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        return self._assign(topics, members, lambda one: owned_partitions(cooperative_claim(one)), withhold=True)
+        return self._assign(
+            topics, members, lambda one: owned_partitions(cooperative_claim(one)), withhold=True
+        )
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
         del topics
@@ -126,7 +130,9 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
         self._generation = generation
 
 
-def target_assignment(classes: EquivalenceClasses, owned: Counts, racks_first: bool = True, slack: int = 0) -> Counts:
+def target_assignment(
+    classes: EquivalenceClasses, owned: Counts, racks_first: bool = True, slack: int = 0
+) -> Counts:
     """given[class][member]: best balance first, then racks and moves.
 
     ``owned`` has the same shape, and counts what members cannot keep too.

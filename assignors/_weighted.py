@@ -239,11 +239,18 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         for partition, weight in whole_weights(weights, partitions).items():
             owner = before.get(partition, -1)
             mine = owner >= 0 and partition.topic in wanted[owner]
-            items.append(_WeightedPartition(partition, weight, takers[partition.topic], owner if mine else -1))
+            items.append(
+                _WeightedPartition(partition, weight, takers[partition.topic], owner if mine else -1)
+            )
         return items
 
     def _share(
-        self, items: list[_WeightedPartition], wanted: Sequence[frozenset[str]], names: Sequence[str], *, finishing: bool
+        self,
+        items: list[_WeightedPartition],
+        wanted: Sequence[frozenset[str]],
+        names: Sequence[str],
+        *,
+        finishing: bool,
     ) -> None:
         active = sum(map(bool, wanted))
         mean = sum(item.weight for item in items) // max(1, active)

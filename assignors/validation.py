@@ -31,7 +31,7 @@ class ProblemKind(Enum):
 
     @property
     def unsafe(self) -> bool:
-        """Return whether sending the assignment could let two members read a partition, or send one into nowhere.
+        """Return whether sending it could let two members read a partition, or send one into nowhere.
 
         A partition that is merely missing stays unread, which is to be reported but harms nobody else.
         """

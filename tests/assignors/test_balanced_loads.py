@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.assignors import Member, TopicInfo
-from kohort.assignors._group import Group
 from kohort.assignors._balanced_loads import balanced_loads, bits, water_level
+from kohort.assignors._group import Group
 from kohort.protocol import Subscription
 
 

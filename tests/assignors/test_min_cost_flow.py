@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 
 from kohort.assignors import Member, StickyAssignor, TopicInfo
-from kohort.assignors._group import Group
 from kohort.assignors._balanced_loads import balanced_loads
+from kohort.assignors._group import Group
 from kohort.assignors._min_cost_flow import fewest_moves
 from kohort.assignors.user_data import encode_sticky
 from kohort.protocol import Subscription, TopicPartition

@@ -16,10 +16,10 @@ from kohort.assignors import (
     TopicInfo,
     _ownership,
 )
-from kohort.assignors._ownership_arrays import ArrayOwnership
-from kohort.assignors._ownership import ListOwnership, ownership_of
-from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
 from kohort.assignors._group import Group
+from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
+from kohort.assignors._ownership import ListOwnership, ownership_of
+from kohort.assignors._ownership_arrays import ArrayOwnership
 from kohort.assignors.user_data import Claim, decode_sticky, encode_sticky
 from kohort.protocol import Subscription, TopicPartition
 
@@ -35,7 +35,9 @@ GROUP = Group(["a", "b", "c"], ["t", "u"], [4, 3], [[0, 1], [0, 1, 2]], [[0, 1],
 
 
 @KINDS
-def test_owned_partitions_are_counted_and_distributed_by_class(kind: type[ListOwnership | ArrayOwnership]) -> None:
+def test_owned_partitions_are_counted_and_distributed_by_class(
+    kind: type[ListOwnership | ArrayOwnership],
+) -> None:
     ownership = kind(GROUP, [claim("t0 t1 t2 u0"), claim("u1 t9 x0"), claim("t3 u2")])
     t, u = [(0, range(4))], [(1, [4, 5, 6])]
     assert ownership.owned(t) == [3, 0, 1]
