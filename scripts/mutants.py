@@ -33,17 +33,21 @@ BESIDE = ("docs", "scripts", "examples", "README.md", "pyproject.toml", "Makefil
 #: A room, and the tests that are to notice its mutants; those with clients of other makes are left out.
 ROOMS = {
     "coordinator": ("tests/coordinator",),
+    "coordinator/engine": ("tests/coordinator",),
+    "coordinator/offsets": ("tests/coordinator",),
+    "coordinator/classic": ("tests/coordinator",),
     # what works at import counts for the test that is first by name: in test_answers.py, which sees all of it
     "statemachine": ("tests/statemachine",),
     "offsets_topic": (
         "tests/offsets_topic",
         "tests/coordinator/test_durable.py",
         "tests/coordinator/test_kafka_log.py",
-        "tests/coordinator/test_load.py",
-        "tests/coordinator/test_loading.py",
+        "tests/coordinator/engine/test_loader.py",
+        "tests/coordinator/engine/test_loading.py",
     ),
     "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
-    "consumer": ("tests/consumer",),
+    "client": ("tests/client", "tests/consumer"),
+    "consumer": ("tests/consumer", "tests/client"),
     "broker/security": ("tests/broker/security",),
     "broker/authorizer": ("tests/broker/authorizer",),
 }
@@ -51,7 +55,7 @@ ROOMS = {
 #: imported nothing, which takes seconds.
 IMPORTED_ANEW = ("statemachine",)
 #: The ones that CI draws from: their tests need no sockets and take seconds.
-QUICK = ("coordinator", "offsets_topic")
+QUICK = ("coordinator", "coordinator/engine", "coordinator/offsets", "coordinator/classic", "offsets_topic")
 
 NOTICED = {1, 3, 24, 36, 152, 255, -9, -11, -24}
 NO_TEST = {5, 33}

@@ -10,10 +10,10 @@ from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, Note
 from ...coordinator.durable import Durable
+from ...coordinator.engine.loader import Loader
+from ...coordinator.engine.runner import ShardRunner
+from ...coordinator.engine.shard import Shard
 from ...coordinator.fanout import FAN_OUT
-from ...coordinator.load import Loader
-from ...coordinator.runner import ShardRunner
-from ...coordinator.shard import Shard
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
@@ -185,10 +185,10 @@ class Broker:
         if not self.reachable:
             return
         self.crashes += 1
-        doubtful = self.log is None or self.log.offline or (power and self._cut_not_synced())
+        at_risk = self.log is None or self.log.offline or (power and self._cut_not_synced())
         self._go_down()
         self._fs = self._what_is_left(power=power)
-        world.checks.crashed(torn=doubtful)
+        world.checks.crashed(torn=at_risk)
         self._start_again()
 
     def crashed(self) -> None:

@@ -20,9 +20,9 @@ from kohort.broker.security import _tls
 from kohort.broker.security._tls import TlsContexts
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker, running_broker
+from tests.broker.network.test_hot_requests import join
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.principals import principals_of
-from tests.broker.test_hot_requests import join
 from tests.broker.wire import Wire, part
 
 
@@ -225,7 +225,7 @@ def test_a_client_of_the_other_kind_is_closed_and_others_are_served(
 def test_half_a_handshake_holds_up_nobody_and_ends(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kohort.broker import _acceptor
+    from kohort.broker.network import _acceptor
 
     monkeypatch.setattr(_acceptor, "HANDSHAKE_S", 0.5)
     with running_broker(**settings(certificates.server())) as broker:
