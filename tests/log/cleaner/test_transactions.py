@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kohort.log._clean_txn import TransactionState
-from kohort.log._txnindex import AbortedTransaction
+from kohort.log._indexes import AbortedTransaction
+from kohort.log.cleaner._keys import TransactionState
 
 
 def aborted(producer_id: int, first: int, last: int) -> AbortedTransaction:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from kohort.log import decode_records
-from kohort.log._clean_filter import BatchFilter, LastBatch, Rules
-from kohort.log._clean_keys import KeyMap
-from kohort.log._clean_txn import TransactionState
-from kohort.log._txnindex import AbortedTransaction
+from kohort.log._indexes import AbortedTransaction
+from kohort.log.cleaner._filter import BatchFilter, LastBatch, Rules
+from kohort.log.cleaner._keys import KeyMap, TransactionState
 from kohort.protocol import CorruptBatchError, build_batch, iter_batches, stamp_batch
 from tests.log.batches import NOW_MS, marker
+from tests.log.cleaner.test_keys import in_a_row
 from tests.log.cleaning import keyed
-from tests.log.test_clean_keys import in_a_row
 
 DAY_MS = 86_400_000
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.log._clean_keys import KEY_OVERHEAD_BYTES, KeyMap
-from kohort.log._clean_txn import TransactionState
-from kohort.log._txnindex import AbortedTransaction
+from kohort.log._indexes import AbortedTransaction
+from kohort.log.cleaner._keys import KEY_OVERHEAD_BYTES, KeyMap, TransactionState
 from kohort.protocol import CorruptBatchError, build_batch, stamp_batch
 from tests.log.batches import batch, marker
 from tests.log.cleaning import keyed

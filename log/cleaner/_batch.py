@@ -12,7 +12,7 @@ from collections.abc import Callable, Container
 from functools import cache
 from typing import NamedTuple
 
-from ..protocol import (
+from ...protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
     Codec,

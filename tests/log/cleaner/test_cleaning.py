@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.log import DataFolder, LogConfig, PartitionLog
-from kohort.log._clean_keys import KEY_OVERHEAD_BYTES
+from kohort.log.cleaner._keys import KEY_OVERHEAD_BYTES
 from kohort.protocol._batch import _write_crc
 from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, TOPIC_ID, batch, marker, offsets_of, open_log

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.log import decode_records
-from kohort.log._clean_batch import (
+from kohort.log.cleaner._batch import (
     DELETE_HORIZON,
     emptied,
     plain_records,

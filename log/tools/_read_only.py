@@ -6,7 +6,7 @@ import errno
 import os
 from typing import NoReturn
 
-from ._files import File, Lock, OsFileSystem
+from .._files import File, Lock, OsFileSystem
 
 
 def _refuse(path: str) -> NoReturn:

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
-from ._clean_batch import (
+from ...protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header, verify_batch
+from .._indexes import AbortedTransaction
+from .._records import parse_marker
+from ._batch import (
     CONTROL,
     DELETE_HORIZON,
     HEADER,
@@ -26,10 +28,7 @@ from ._clean_batch import (
     raw_records,
     rebuild,
 )
-from ._clean_keys import KeyMap
-from ._clean_txn import TransactionState
-from ._control import parse_marker
-from ._txnindex import AbortedTransaction
+from ._keys import KeyMap, TransactionState
 
 _NEVER_MS = 2**63 - 1
 

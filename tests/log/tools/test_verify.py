@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from kohort.log import DataFolder, DataFolderError, LogConfig
-from kohort.log.verify import VerifiedFolder, verify_folder
+from kohort.log.tools.verify import VerifiedFolder, verify_folder
 from kohort.protocol import build_batch
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "kafka-data-folder" / "data.tar.gz"
+DATA = Path(__file__).resolve().parents[2] / "data" / "kafka-data-folder" / "data.tar.gz"
 NOW_MS = 1_800_000_000_000
 FIRST = "t-0/00000000000000000000"
 LAST = "t-0/00000000000000000060"

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ._clean_filter import BatchFilter, Rules
-from ._clean_keys import KeyMap
-from ._clean_plan import Cleanable
-from ._clean_swap import Source, Stage, Swap, read_batches
-from ._clean_txn import TransactionState
+from ._filter import BatchFilter, Rules
+from ._keys import KeyMap, TransactionState
+from ._plan import Cleanable
+from ._swap import Source, Stage, Swap, read_batches
 
 
 @dataclass(slots=True)

@@ -6,13 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from ..protocol import BatchHeader, Codec, CorruptBatchError, parse_batch_header
-from ._checkpoints import read_epochs, read_offsets, read_properties
-from ._control import parse_marker
-from ._errors import DataFolderError
-from ._index import OffsetIndex
-from ._look import LOOKED_AT
-from ._names import (
+from ...protocol import BatchHeader, Codec, CorruptBatchError, parse_batch_header
+from .._checkpoints import read_epochs, read_offsets, read_properties
+from .._errors import DataFolderError
+from .._indexes import OffsetIndex, TimeIndex, TxnIndex
+from .._names import (
     CLEANED,
     DELETED,
     INDEX,
@@ -25,12 +23,11 @@ from ._names import (
     TXN_INDEX,
     offset_of,
 )
-from ._records import decode_records
-from ._salvage import salvage
-from ._segment import Segment
-from ._snapshot import decode_snapshot
-from ._timeindex import TimeIndex
-from ._txnindex import TxnIndex
+from .._producers import decode_snapshot
+from .._records import decode_records, parse_marker
+from .._scan import salvage
+from .._segment import Segment
+from ._read_only import LOOKED_AT
 
 
 class Dumped(NamedTuple):

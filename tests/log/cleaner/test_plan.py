@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kohort.log import LogConfig
-from kohort.log._clean_plan import (
+from kohort.log.cleaner._plan import (
     Cleanable,
     SegmentInfo,
     find_cleanable,

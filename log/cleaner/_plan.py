@@ -1,6 +1,6 @@
 """What of a log can be compacted, whether it is worth it, and which segments become one.
 
-Plain numbers in, plain numbers out.
+Beside ``segment_infos`` plain numbers in, plain numbers out.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ._config import LogConfig
-from ._segment import MAX_RELATIVE_OFFSET
+from .._config import LogConfig
+from .._segment import MAX_RELATIVE_OFFSET, Segment
+
+_NEVER_MS = 2**63 - 1
 
 
 class SegmentInfo(NamedTuple):
@@ -46,6 +48,25 @@ class Cleanable(NamedTuple):
 
     def is_due(self, min_ratio: float) -> bool:
         return self.dirty_bytes > 0 and (self.forced or self.ratio > min_ratio)
+
+
+def segment_infos(segments: Sequence[Segment], log_end_offset: int, config: LogConfig) -> list[SegmentInfo]:
+    """The segments as the planner sees them. Raises OSError and CorruptLogError."""
+    ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]
+    # the first time is read from the file: only where it matters
+    lagging = config.max_compaction_lag_ms < _NEVER_MS
+    return [
+        SegmentInfo(
+            segment.base_offset,
+            end_offset,
+            segment.size,
+            segment.index.count * segment.index.ENTRY.size,
+            segment.time_index.count * segment.time_index.ENTRY.size,
+            segment.first_timestamp_ms if lagging and segment.size else -1,
+            segment.max_timestamp[0],
+        )
+        for segment, end_offset in zip(segments, ends, strict=True)
+    ]
 
 
 def first_dirty_offset(checkpoint: int, log_start_offset: int, log_end_offset: int) -> int:

@@ -14,17 +14,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
-from ._clean_filter import BatchFilter
-from ._clean_plan import SegmentInfo, may_join
-from ._config import LogConfig
-from ._errors import CorruptLogError
-from ._files import FileSystem
-from ._names import CLEANED, DELETED, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, file_name
-from ._segment import Segment
-from ._segments import Segments
-from ._timeindex import NO_TIMESTAMP
-from ._txnindex import AbortedTransaction
+from ...protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
+from .._config import LogConfig
+from .._errors import CorruptLogError
+from .._files import FileSystem
+from .._indexes import NO_TIMESTAMP, AbortedTransaction
+from .._names import CLEANED, DELETED, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, file_name
+from .._segment import Segment
+from .._segments import Segments
+from ._filter import BatchFilter
+from ._plan import SegmentInfo, may_join
 
 #: Bytes read at a time: about a millisecond of work, after which others get their turn.
 CHUNK_BYTES = 64 << 10
