@@ -46,7 +46,8 @@ ROOMS = {
         "tests/coordinator/engine/test_loading.py",
     ),
     "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
-    "consumer": ("tests/consumer",),
+    "client": ("tests/client", "tests/consumer"),
+    "consumer": ("tests/consumer", "tests/client"),
     "broker/security": ("tests/broker/security",),
     "broker/authorizer": ("tests/broker/authorizer",),
 }

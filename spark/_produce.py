@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from ..consumer import Cluster
-from ..consumer.service._produce import produce
+from ..client import Cluster
+from ..client.producer import produce
 from ..protocol import (
     BATCH_OVERHEAD,
     ApiKey,

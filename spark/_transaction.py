@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..consumer import Cluster
+from ..client import Cluster
 from ..protocol import (
     ApiKey,
     ErrorCode,

@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..consumer import LATEST, AsyncGroupConsumer, Cluster, Record
-from ..consumer.service._produce import produce as produce_batch
+from ..client import LATEST, Cluster
+from ..client.producer import produce as produce_batch
+from ..consumer import AsyncGroupConsumer, Record
 from ..protocol import TopicPartition, build_batch, kafka_module
 
 #: Records that go into one batch.

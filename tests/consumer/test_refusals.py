@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from kohort.client.address import Address
+from kohort.client.connection import Connection
+from kohort.client.metadata import ClusterMetadata
+from kohort.client.surroundings import SURROUNDINGS, Surroundings
 from kohort.consumer import AsyncGroupConsumer, AuthenticationError, Cluster, FatalGroupError
-from kohort.consumer.address import Address
-from kohort.consumer.connection import Connection
 from kohort.consumer.event_lines import EventLines, line_of
 from kohort.consumer.events import (
     BrokerUnavailable,
@@ -22,11 +24,9 @@ from kohort.consumer.events import (
     PartitionsLost,
     TopicMissing,
 )
-from kohort.consumer.metadata import ClusterMetadata
-from kohort.consumer.surroundings import SURROUNDINGS, Surroundings
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
 from kohort.testing import RunningBroker
-from tests.consumer.fake_broker import FakeBroker
+from tests.client.fake_broker import FakeBroker
 from tests.consumer.members import read, until
 
 ORDERS = TopicPartition("orders", 0)

@@ -126,7 +126,7 @@ BUGS = (
     ),
     Bug(
         "compaction keeps the oldest record of a key",
-        "log._clean_keys:KeyMap._take",
+        "log.cleaner._keys:KeyMap._take",
         "newest[records[position:key_end]] = base_offset + delta",
         "newest.setdefault(records[position:key_end], base_offset + delta)",
     ),
@@ -284,14 +284,14 @@ BUGS = (
     ),
     Bug(
         "a leader gives away what a member still reads that is about to leave",
-        "consumer.leader:_withheld",
+        "consumer.assignment:_withheld",
         "p not in still_read or",
         "True or",
     ),
     Bug(
         "a member that the group does not know goes on",
-        "consumer.membership_core:MembershipCore._lose",
-        "self._release(lost, lost=True, reason=reason)",
+        "consumer.membership:Membership._lose",
+        "self._revoke(lost, lost=True, reason=reason)",
         "pass",
     ),
     Bug(
