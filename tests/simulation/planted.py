@@ -266,7 +266,7 @@ BUGS = (
     ),
     Bug(
         "a cooperative leader gives away what another still reads",
-        "assignors._book:ListBook.withhold",
+        "assignors._ownership:ListOwnership.withhold",
         "if claimant not in (UNCLAIMED, m):",
         "if False:",
     ),

@@ -1,4 +1,4 @@
-"""The book of who has which partition, in numpy: the same answers as ``ListBook`` for large groups."""
+"""Ownership of partitions in numpy: the same results as ``ListOwnership``, for large groups."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ._book import Piece, made
-from ._claims import Claimed, Layout
-from ._group import UNCLAIMED, Group, settle
+from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
+from ._owned_partitions import Layout, OwnedPartitions
 from .base import GroupAssignment
 
 Numbers = NDArray[np.int64]
 
 _INT16_MAX = 0x7FFF
-#: Behind the members' places in a row that is looked into by owner: those of UNCLAIMED and CONTESTED.
-_NOBODY = 2
+#: Entries behind the members' in an array indexed by owner: for UNCLAIMED and CONTESTED.
+_NO_OWNER = 2
 
 
-class ArrayBook:
-    """A :class:`~._book.Book` of arrays."""
+class ArrayOwnership:
+    """An :class:`~._ownership.Ownership` of arrays."""
 
-    def __init__(self, group: Group, claims: Sequence[Claimed]) -> None:
+    def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None:
         self.group = group
         self.starts = group.starts
         self.numbers: Numbers = np.concatenate([np.arange(count) for count in (0, *group.partition_counts)])
@@ -39,10 +38,10 @@ class ArrayBook:
             self.newest[rivals] = list(settled.values())
         self.owner = self.newest.copy()
 
-    def _claimed(self, claims: Sequence[Claimed]) -> tuple[Numbers, Numbers]:
-        """Partitions that exist, and next to each the member that claims it."""
+    def _claimed(self, claims: Sequence[OwnedPartitions]) -> tuple[Numbers, Numbers]:
+        """Claimed partitions that exist, and for each the member that claims it."""
         places = {topic: t for t, topic in enumerate(self.group.topics)}
-        alike: dict[int, list[int]] = {}  # members, by the layout they share
+        alike: dict[int, list[int]] = {}  # members by the layout they share
         for m, claim in enumerate(claims):
             if claim.layout:
                 alike.setdefault(id(claim.layout), []).append(m)
@@ -58,22 +57,22 @@ class ArrayBook:
         return np.concatenate(partitions), np.concatenate(claimants)
 
     def _bounds(self, layout: Layout, places: Mapping[str, int]) -> tuple[Numbers, Numbers]:
-        """Where the topic of each number starts and ends; nowhere if there is no such topic."""
+        """Start and end of the topic of each number; 0 and 0 if there is no such topic."""
         topics = [places.get(topic, -1) for topic, _ in layout]
         starts = np.array([self.starts[t] if t >= 0 else 0 for t in topics])
         ends = np.array([self.starts[t + 1] if t >= 0 else 0 for t in topics])
         units = [count for _, count in layout]
         return np.repeat(starts, units), np.repeat(ends, units)
 
-    def owned(self, pieces: Sequence[Piece]) -> list[int]:
-        owner = self.owner[_partitions(pieces)]
+    def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
+        owner = self.owner[_partitions(slices)]
         found: list[int] = np.bincount(owner[owner >= 0], minlength=len(self.group.member_ids)).tolist()
         return found
 
-    def deal(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> None:
-        partitions = _partitions(pieces)
+    def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
+        partitions = _partitions(slices)
         owner = self.owner[partitions]
-        places = len(self.group.member_ids) + _NOBODY
+        places = len(self.group.member_ids) + _NO_OWNER
         may_keep = np.zeros(places, bool)
         may_keep[list(given)] = True
         rest = ~may_keep[owner]
@@ -103,16 +102,16 @@ class ArrayBook:
         # names and numbers are the same objects wherever they stand
         names = np.array([*self.group.topics, ""], object)[:-1].repeat(self.group.partition_counts)
         numbers = np.arange(max(self.group.partition_counts, default=0)).astype(object)[self.numbers]
-        given = list(made(names[by_owner].tolist(), numbers[by_owner].tolist()))
+        given = list(topic_partitions(names[by_owner].tolist(), numbers[by_owner].tolist()))
         ends = pairwise(accumulate(units[1:], initial=0))
         return {member_id: given[start:end] for member_id, (start, end) in zip(member_ids, ends, strict=True)}
 
 
-def _partitions(pieces: Sequence[Piece]) -> Numbers:
+def _partitions(slices: Sequence[TopicSlice]) -> Numbers:
     """As they are numbered through, ascending."""
     each = (
         np.arange(found.start, found.stop) if isinstance(found, range) else np.array(found)
-        for _, found in pieces
+        for _, found in slices
     )
     return np.concatenate(list(each))
 

@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from kohort.assignors import Member, StickyAssignor, TopicInfo
+from kohort.assignors._balanced_loads import balanced_loads
 from kohort.assignors._group import Group
-from kohort.assignors._levels import best_levels
-from kohort.assignors._moves import fewest_moves
+from kohort.assignors._min_cost_flow import fewest_moves
 from kohort.assignors.user_data import encode_sticky
 from kohort.protocol import Subscription, TopicPartition
 
@@ -69,7 +69,7 @@ def test_small_groups_against_brute_force(seed: int) -> None:
     rnd = random.Random(seed)
     for _ in range(100):
         group, own = random_group(rnd, members=4, topics=3, partitions=4)
-        given = fewest_moves(group, own, best_levels(group).blocks)
+        given = fewest_moves(group, own, balanced_loads(group).blocks)
         assert score(group, own, given) == brute_force(group, own), (group, own)
 
 
@@ -83,10 +83,10 @@ def test_no_exchange_makes_fewer_moves_in_larger_groups(
     rnd = random.Random(members)
     for _ in range(60):
         group, own = random_group(rnd, members, topics, partitions, wants)
-        levels = best_levels(group)
-        given = fewest_moves(group, own, levels.blocks)
+        best = balanced_loads(group)
+        given = fewest_moves(group, own, best.blocks)
         assert [sum(row) for row in given] == group.partition_counts
-        assert score(group, own, given)[0] == score(group, own, levels.given)[0]
+        assert score(group, own, given)[0] == score(group, own, best.given)[0]
         assert not has_better_cycle(group, own, given), (group, own)
 
 

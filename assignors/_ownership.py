@@ -1,60 +1,56 @@
-"""The book of who has which partition: reads claims, counts, deals, and writes the answer."""
+"""Ownership of partitions while an assignment is made: counted by class, changed, and listed by member."""
 
 from __future__ import annotations
 
 import gc
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import chain, pairwise, repeat
 from typing import Protocol
 
 from ..protocol import TopicPartition
-from ._claims import Claimed
-from ._group import UNCLAIMED, Group, settle
+from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
+from ._owned_partitions import OwnedPartitions
 from .base import GroupAssignment
 
-#: Some partitions of one topic: topic index, and partitions as they are numbered through, ascending.
-Piece = tuple[int, Sequence[int]]
+#: Partitions from which on numpy is faster, calls included.
+_NUMPY_FROM_PARTITIONS = 10_000
 
 
-#: From so many partitions on, numpy pays for its calls.
-_MANY = 10_000
+class Ownership(Protocol):
+    """Begins with the newest claimants as owners; then the partitions are distributed class by class."""
 
+    def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
+        """Number of these partitions that each member owns, whether it may keep them or not."""
 
-class Book(Protocol):
-    """Opened with the claims settled; then some of the partitions after the other are dealt."""
+    def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
+        """Give each member ``given`` of these partitions: first those that it owns.
 
-    def owned(self, pieces: Sequence[Piece]) -> list[int]:
-        """How many of these partitions each member owns, whether it may keep them or not."""
-
-    def deal(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> None:
-        """Give each member as many of these partitions as ``given`` says: first what it owns.
-
-        Who owns more than it is given keeps the lowest numbers, so that it gives up some of each topic. The
-        rest goes round among those short of some, by topic and number.
+        A member that owns more keeps the lowest numbers, so that it gives up some of each topic. The rest
+        goes round robin to the members that own fewer, by topic and number.
         """
 
     def withhold(self) -> None:
-        """Leave out what someone else than its new owner may still be reading (of two rivals: either)."""
+        """Leave out partitions that another member than the new owner may still be reading."""
 
     def assignment(self) -> GroupAssignment:
-        """Partitions of each member, sorted."""
+        """Partitions by member id, sorted."""
 
 
-class ListBook:
-    """The reference. ``newest``: claimants, settled; ``owner``: the same at first, then what is dealt."""
+class ListOwnership:
+    """Reference form, of lists. ``newest``: newest claimants; ``owner``: the same, until distributed."""
 
-    def __init__(self, group: Group, claims: Sequence[Claimed]) -> None:
+    def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None:
         self.group = group
         self.starts = group.starts
         self.newest = [UNCLAIMED] * self.starts[-1]
         settle(self.newest, self._partitions_of(claims), [claim.generation for claim in claims])
         self.owner = self.newest[:]
 
-    def _partitions_of(self, claims: Sequence[Claimed]) -> Iterator[tuple[int, int]]:
+    def _partitions_of(self, claims: Sequence[OwnedPartitions]) -> Iterator[tuple[int, int]]:
         counts = self.group.partition_counts
         bounds = {topic: (self.starts[t], counts[t]) for t, topic in enumerate(self.group.topics)}
         for m, claim in enumerate(claims):
@@ -67,9 +63,9 @@ class ListBook:
                         yield m, start + number
                 position += units
 
-    def owned(self, pieces: Sequence[Piece]) -> list[int]:
+    def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
         units = Counter[int]()
-        for _, partitions in pieces:
+        for _, partitions in slices:
             if isinstance(partitions, range):
                 units.update(self.owner[partitions.start : partitions.stop])
             else:
@@ -80,20 +76,20 @@ class ListBook:
                 found[m] = count
         return found
 
-    def deal(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> None:
+    def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
         if any(own[m] for m in given):
-            rest = self._rest(pieces, own, given)
+            rest = self._rest(slices, own, given)
         else:
-            rest = list(chain.from_iterable(partitions for _, partitions in pieces))
+            rest = list(chain.from_iterable(partitions for _, partitions in slices))
         short = {m: units - own[m] for m, units in given.items() if units > own[m]}
         for partition, m in zip(rest, _in_turn(short), strict=True):
             self.owner[partition] = m
 
-    def _rest(self, pieces: Sequence[Piece], own: Sequence[int], given: Mapping[int, int]) -> list[int]:
-        """What has no owner, no longer a subscriber for one, or one with more than it is given."""
+    def _rest(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> list[int]:
+        """Partitions without owner or subscribing owner, and those beyond what the owner is given."""
         lowest: dict[int, list[tuple[int, int]]] = {m: [] for m, units in given.items() if units < own[m]}
         rest: list[int] = []
-        for t, partitions in pieces:
+        for t, partitions in slices:
             start = self.starts[t]
             for partition in partitions:
                 m = self.owner[partition]
@@ -115,22 +111,17 @@ class ListBook:
     def assignment(self) -> GroupAssignment:
         lists: list[list[TopicPartition]] = [[] for _ in self.group.member_ids]
         nobodys: list[TopicPartition] = []
-        put = [*(mine.append for mine in lists), nobodys.append]  # the last is that of UNCLAIMED
+        put = [*(mine.append for mine in lists), nobodys.append]  # index -1 is UNCLAIMED
         for topic, (start, end) in zip(self.group.topics, pairwise(self.starts), strict=True):
             for m, partition in zip(
-                self.owner[start:end], made(repeat(topic), range(end - start)), strict=True
+                self.owner[start:end], topic_partitions(repeat(topic), range(end - start)), strict=True
             ):
                 put[m](partition)
         return dict(zip(self.group.member_ids, lists, strict=True))
 
 
-def made(topics: Iterable[str], numbers: Iterable[int]) -> Iterator[TopicPartition]:
-    """Partitions, as calling their class makes them, but without the Python in it."""
-    return map(tuple.__new__, repeat(TopicPartition), zip(topics, numbers, strict=False))
-
-
 def _in_turn(short: Mapping[int, int]) -> Iterator[int]:
-    """Each member as often as it is short, round and round."""
+    """Members round robin, each as often as it is short of a partition."""
     waiting, turn = list(short), 0
     while waiting:
         turns = min(short[m] for m in waiting) - turn
@@ -139,20 +130,20 @@ def _in_turn(short: Mapping[int, int]) -> Iterator[int]:
         waiting = [m for m in waiting if short[m] > turn]
 
 
-def open_book(group: Group, claims: Sequence[Claimed]) -> Book:
-    """In numpy where it is installed and there is much to count."""
-    if sum(group.partition_counts) >= _MANY and find_spec("numpy"):
-        from ._arrays import ArrayBook
+def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
+    """Ownership in numpy where it is installed and the group is large, else in lists."""
+    if sum(group.partition_counts) >= _NUMPY_FROM_PARTITIONS and find_spec("numpy"):
+        from ._ownership_arrays import ArrayOwnership
 
-        return ArrayBook(group, claims)
-    return ListBook(group, claims)
+        return ArrayOwnership(group, claims)
+    return ListOwnership(group, claims)
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the garbage collector: a great many partitions are made, and none of them is garbage.
+    """Pause the garbage collector: very many partitions are made, and none of them is garbage.
 
-    Afterwards they count as old, so that it does not look at all of them the moment it is back.
+    Afterwards they count as old, so that the next collection does not look at all of them.
     """
     running = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Best balance: pouring, blocks, and the proof that no path leads from a high load to one lower by two."""
+"""Balanced loads: water level, blocks, and proof that no path leads from a load to one lower by two."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.assignors import Member, TopicInfo
+from kohort.assignors._balanced_loads import balanced_loads, bits, water_level
 from kohort.assignors._group import Group
-from kohort.assignors._levels import best_levels, bits, water_level
 from kohort.protocol import Subscription
 
 
@@ -62,10 +62,10 @@ def test_bits_come_lowest_first() -> None:
 
 def test_members_that_cannot_share_form_blocks() -> None:
     group = group_of({"big": 9, "small": 3}, {"a": "big", "b": "big", "c": "big small", "d": "small"})
-    blocks = [(block.members, block.low, block.high, block.total) for block in best_levels(group).blocks]
+    blocks = [(block.members, block.low, block.high, block.total) for block in balanced_loads(group).blocks]
     assert blocks == [([0, 1, 2, 3], 3, 3, 12)]
     group = group_of({"big": 9, "small": 3}, {"a": "big", "b": "big", "c": "small", "d": "small", "idle": ""})
-    blocks = [(block.members, block.low, block.high, block.total) for block in best_levels(group).blocks]
+    blocks = [(block.members, block.low, block.high, block.total) for block in balanced_loads(group).blocks]
     assert blocks == [([0, 1], 4, 5, 9), ([2, 3], 1, 2, 3)]
 
 
@@ -73,8 +73,8 @@ def test_units_travel_along_chains_of_members() -> None:
     # pouring each topic by itself cannot see that b has to make room for a by way of c
     counts = {"ab": 6, "bc": 6, "cd": 6, "de": 0}
     group = group_of(counts, {"a": "ab", "b": "ab bc", "c": "bc cd", "d": "cd", "e": "ab"})
-    levels = best_levels(group)
-    assert sorted(loads_of(group, levels.given)) == [3, 3, 4, 4, 4]
+    best = balanced_loads(group)
+    assert sorted(loads_of(group, best.given)) == [3, 3, 4, 4, 4]
 
 
 def test_a_long_chain_of_members_is_levelled_all_along() -> None:
@@ -82,7 +82,7 @@ def test_a_long_chain_of_members_is_levelled_all_along() -> None:
     names = [f"m{i:02}" for i in range(11)]
     wanted = {name: " ".join(f"t{t}" for t in (i - 1, i) if 0 <= t < 10) for i, name in enumerate(names)}
     group = group_of({f"t{t}": 10 for t in range(10)}, wanted)
-    assert sorted(loads_of(group, best_levels(group).given)) == [9] * 10 + [10]
+    assert sorted(loads_of(group, balanced_loads(group).given)) == [9] * 10 + [10]
 
 
 def test_what_a_member_has_been_passed_can_be_passed_on() -> None:
@@ -91,7 +91,7 @@ def test_what_a_member_has_been_passed_can_be_passed_on() -> None:
     group = group_of(
         {"a": 2, "b": 3, "c": 1, "d": 2, "e": 2}, {f"m{i}": topics for i, topics in enumerate(wanted)}
     )
-    assert not improving_path_exists(group, best_levels(group).given)
+    assert not improving_path_exists(group, balanced_loads(group).given)
 
 
 def test_many_sparse_groups_are_levelled() -> None:
@@ -100,7 +100,7 @@ def test_many_sparse_groups_are_levelled() -> None:
         counts = {f"t{i:02}": rnd.randint(0, 8) for i in range(20)}
         wanted = {f"m{i:02}": " ".join(t for t in counts if rnd.random() < 0.15) for i in range(20)}
         group = group_of(counts, wanted)
-        assert not improving_path_exists(group, best_levels(group).given)
+        assert not improving_path_exists(group, balanced_loads(group).given)
 
 
 @st.composite
@@ -113,7 +113,7 @@ def groups(draw: st.DrawFn) -> Group:
 
 @given(groups())
 def test_no_improving_path_is_left(group: Group) -> None:
-    given = best_levels(group).given
+    given = balanced_loads(group).given
     assert [sum(row) for row in given] == group.partition_counts
     for t, row in enumerate(given):
         assert all(m in group.subscribers[t] for m, units in enumerate(row) if units)
@@ -122,9 +122,9 @@ def test_no_improving_path_is_left(group: Group) -> None:
 
 @given(groups())
 def test_blocks_hold_every_active_member_once_at_their_loads(group: Group) -> None:
-    levels = best_levels(group)
-    loads = loads_of(group, levels.given)
-    assert sorted(m for block in levels.blocks for m in block.members) == group.active
-    for block in levels.blocks:
+    best = balanced_loads(group)
+    loads = loads_of(group, best.given)
+    assert sorted(m for block in best.blocks for m in block.members) == group.active
+    for block in best.blocks:
         assert {loads[m] for m in block.members} <= {block.low, block.high}
         assert sum(loads[m] for m in block.members) == block.total

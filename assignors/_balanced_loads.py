@@ -1,4 +1,4 @@
-"""The best balance that subscriptions allow: the sorted loads that are lexicographically smallest.
+"""Balanced loads: the best that subscriptions allow, their sorted list lexicographically smallest.
 
 Members fall into ordered blocks. Within a block every load is ``high`` or ``high - 1`` and their sum is
 fixed; an assignment is best exactly when no path m0 -> m1 -> ... -> mk, where each member holds a topic the
@@ -9,12 +9,15 @@ x topics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ._group import Group
+from .base import Member, TopicInfo
 
-#: Pourings of every topic before the exact search; each later one finds less to do.
+#: Members or topics that a sentence names.
+_NAMED = 5
+#: Times that every topic is distributed anew before the exact search; each time changes less.
 _SWEEPS = 2
 
 
@@ -32,20 +35,20 @@ class Block:
 
 
 @dataclass(slots=True)
-class Levels:
-    """``given[topic][member]``: counts of one best assignment. ``blocks``: highest loads first."""
+class BalancedLoads:
+    """``given[topic][member]``: counts of one assignment of best balance. ``blocks``: highest loads first."""
 
     given: list[list[int]]
     blocks: list[Block]
 
 
-def best_levels(group: Group) -> Levels:
+def balanced_loads(group: Group) -> BalancedLoads:
     """One assignment of best balance, and the blocks that all such assignments have in common."""
-    return _Balancing(group).run()
+    return _Search(group).run()
 
 
 @dataclass(slots=True)
-class _Balancing:
+class _Search:
     group: Group
     given: list[list[int]] = field(init=False)
     loads: list[int] = field(init=False)
@@ -59,8 +62,8 @@ class _Balancing:
         self.holds = [0] * size
         self.readers = [sum(1 << m for m in members) for members in self.group.subscribers]
 
-    def run(self) -> Levels:
-        self._pour()
+    def run(self) -> BalancedLoads:
+        self._fill()
         for t, row in enumerate(self.given):
             for m in self.group.subscribers[t]:
                 if row[m]:
@@ -75,10 +78,10 @@ class _Balancing:
                 Block(members, max(self.loads[m] for m in members), sum(self.loads[m] for m in members))
             )
             active &= ~seen
-        return Levels(self.given, blocks)
+        return BalancedLoads(self.given, blocks)
 
-    def _pour(self) -> None:
-        """Take each topic out and let it find its level among its subscribers, over and over."""
+    def _fill(self) -> None:
+        """Take each topic out and distribute it anew over its subscribers, lowest loads first."""
         group = self.group
         rarest_first = sorted(range(len(group.topics)), key=lambda t: len(group.subscribers[t]))
         loads = self.loads
@@ -97,7 +100,7 @@ class _Balancing:
                 break
 
     def _lower(self, active: int, high: int) -> int:
-        """Bring as many loads as possible below ``high``; answers the block that remains as a bit set."""
+        """Bring as many loads as possible below ``high``; return the block that remains, as a bit set."""
         while True:
             top = [m for m in bits(active) if self.loads[m] == high]
             if not top:
@@ -161,33 +164,87 @@ def _walk_back(member: int, giver: dict[int, int], through: dict[int, int]) -> l
 
 
 def water_level(loads: list[int], members: list[int], units: int) -> list[tuple[int, int]]:
-    """Pour ``units`` over ``members``: what each of those they reach gets, for level loads."""
+    """Give ``units`` to the lowest of ``members`` until loads are level: (member, units) for each reached."""
     heights = [loads[m] for m in members]
     level, extras = divmod(units + sum(heights), len(heights))
     if max(heights) > level:
         level, extras = _level_below(sorted(heights), units)
-    poured = []
+    given = []
     for m, height in zip(members, heights, strict=True):
         if height <= level:
-            poured.append((m, level - height + (extras > 0)))
+            given.append((m, level - height + (extras > 0)))
             extras -= 1
-    return poured
+    return given
 
 
 def _level_below(heights: list[int], units: int) -> tuple[int, int]:
-    """Where the water stands when not all heights are wet, and how many of those that are get one more."""
-    below, wet = 0, 0
+    """Level where only the lowest heights are reached, and how many of those get one more."""
+    below, reached = 0, 0
     for height in heights:
-        if height * wet - below >= units:
+        if height * reached - below >= units:
             break
         below += height
-        wet += 1
-    return divmod(units + below, wet) if wet else (-1, 0)
+        reached += 1
+    return divmod(units + below, reached) if reached else (-1, 0)
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Numbers of the bits that are set, ascending."""
+    """Positions of the bits that are set, ascending."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
         mask ^= lowest
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceLimit:
+    """Members that share topics with no less loaded member: at best they have ``high`` or ``low`` each.
+
+    ``topics`` are wanted by these members, and otherwise only by members who have at least as many
+    already; they have ``partitions`` altogether, which these members divide. ``high`` is what the fullest of
+    them cannot get below, ``low`` what the emptiest cannot get above. ``str()`` tells it in a sentence.
+    """
+
+    members: tuple[str, ...]
+    topics: tuple[str, ...]
+    partitions: int
+    high: int
+    low: int
+
+    def __str__(self) -> str:
+        loads = f"{self.high}" if self.high == self.low else f"{self.low} or {self.high}"
+        verb, each = ("has", "") if len(self.members) == 1 else ("share", " each")
+        return (
+            f"{_some(self.members, 'member')} {verb} the {self.partitions} partitions of "
+            f"{_some(self.topics, 'topic')}, to which no member with fewer subscribes: {loads}{each}"
+        )
+
+
+def explain_balance(topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> list[BalanceLimit]:
+    """The limits that subscriptions put to balance, fullest members first; one limit for a perfect balance.
+
+    Every member that wants a topic with partitions is in exactly one of them. Claims and racks play no part.
+    """
+    group = Group.of(topics, members)
+    best = balanced_loads(group)
+    limits: list[BalanceLimit] = []
+    for block in best.blocks:
+        # every subscriber of a topic that is held in a block is in it or in one before
+        mine = sorted({t for m in block.members for t in group.wanted[m] if best.given[t][m]})
+        limits.append(
+            BalanceLimit(
+                tuple(group.member_ids[m] for m in block.members),
+                tuple(group.topics[t] for t in mine),
+                block.total,
+                block.high,
+                block.low,
+            )
+        )
+    return limits
+
+
+def _some(names: tuple[str, ...], what: str) -> str:
+    if len(names) == 1:
+        return f"{what} {names[0]}"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{len(names)} {what}s ({', '.join(names[:_NAMED])}{more})"

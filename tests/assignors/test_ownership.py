@@ -1,4 +1,4 @@
-"""The book of lists and that of numpy: what they do, and that both do the same."""
+"""Ownership in lists and in numpy: both do the same; and owned partitions as they are read."""
 
 from __future__ import annotations
 
@@ -14,54 +14,56 @@ from kohort.assignors import (
     RackPreference,
     StickyAssignor,
     TopicInfo,
-    _book,
+    _ownership,
 )
-from kohort.assignors._arrays import ArrayBook
-from kohort.assignors._book import ListBook, open_book
-from kohort.assignors._claims import Claimed, ClaimReader, owned
 from kohort.assignors._group import Group
+from kohort.assignors._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
+from kohort.assignors._ownership import ListOwnership, ownership_of
+from kohort.assignors._ownership_arrays import ArrayOwnership
 from kohort.assignors.user_data import Claim, decode_sticky, encode_sticky
 from kohort.protocol import Subscription, TopicPartition
 
-BOOKS = pytest.mark.parametrize("kind", [ListBook, ArrayBook])
+KINDS = pytest.mark.parametrize("kind", [ListOwnership, ArrayOwnership])
 
 
-def claim(text: str, generation: int = 1) -> Claimed:
+def claim(text: str, generation: int = 1) -> OwnedPartitions:
     partitions = [TopicPartition(one[0], int(one[1:])) for one in text.split()]
-    return ClaimReader().sticky(encode_sticky(partitions, generation))
+    return OwnedPartitionsReader().sticky(encode_sticky(partitions, generation))
 
 
 GROUP = Group(["a", "b", "c"], ["t", "u"], [4, 3], [[0, 1], [0, 1, 2]], [[0, 1], [0, 1], [1]])
 
 
-@BOOKS
-def test_owned_partitions_are_counted_and_dealt_by_pool(kind: type[ListBook | ArrayBook]) -> None:
-    book = kind(GROUP, [claim("t0 t1 t2 u0"), claim("u1 t9 x0"), claim("t3 u2")])
+@KINDS
+def test_owned_partitions_are_counted_and_distributed_by_class(
+    kind: type[ListOwnership | ArrayOwnership],
+) -> None:
+    ownership = kind(GROUP, [claim("t0 t1 t2 u0"), claim("u1 t9 x0"), claim("t3 u2")])
     t, u = [(0, range(4))], [(1, [4, 5, 6])]
-    assert book.owned(t) == [3, 0, 1]
-    assert book.owned(u) == [1, 1, 1]
-    book.deal(t, [3, 0, 1], {0: 2, 1: 2})
-    book.deal(u, [1, 1, 1], {0: 1, 1: 1, 2: 1})
-    assert book.assignment() == {
+    assert ownership.owned(t) == [3, 0, 1]
+    assert ownership.owned(u) == [1, 1, 1]
+    ownership.distribute(t, [3, 0, 1], {0: 2, 1: 2})
+    ownership.distribute(u, [1, 1, 1], {0: 1, 1: 1, 2: 1})
+    assert ownership.assignment() == {
         "a": [("t", 0), ("t", 1), ("u", 0)],
         "b": [("t", 2), ("t", 3), ("u", 1)],
         "c": [("u", 2)],
     }
-    book.withhold()
-    assert book.assignment()["b"] == [("u", 1)]
+    ownership.withhold()
+    assert ownership.assignment()["b"] == [("u", 1)]
 
 
-@BOOKS
-def test_what_is_given_up_comes_from_all_topics(kind: type[ListBook | ArrayBook]) -> None:
-    book = kind(GROUP, [claim("t0 t1 t2 t3 u0 u1 u2"), claim(""), claim("")])
-    book.deal([(0, range(4)), (1, range(4, 7))], [7, 0, 0], {0: 4, 1: 3})
-    assert book.assignment()["b"] == [("t", 2), ("t", 3), ("u", 2)]
+@KINDS
+def test_what_is_given_up_comes_from_all_topics(kind: type[ListOwnership | ArrayOwnership]) -> None:
+    ownership = kind(GROUP, [claim("t0 t1 t2 t3 u0 u1 u2"), claim(""), claim("")])
+    ownership.distribute([(0, range(4)), (1, range(4, 7))], [7, 0, 0], {0: 4, 1: 3})
+    assert ownership.assignment()["b"] == [("t", 2), ("t", 3), ("u", 2)]
 
 
 def test_numpy_is_used_for_large_groups_only() -> None:
-    assert isinstance(open_book(GROUP, [claim("")] * 3), ListBook)
+    assert isinstance(ownership_of(GROUP, [claim("")] * 3), ListOwnership)
     large = Group(["a"], ["t"], [10_000], [[0]], [[0]])
-    assert isinstance(open_book(large, [claim("")]), ArrayBook)
+    assert isinstance(ownership_of(large, [claim("")]), ArrayOwnership)
 
 
 _NUMBERS = st.lists(st.integers(-1, 9), max_size=9)
@@ -72,28 +74,28 @@ _CLAIMS = st.dictionaries(st.sampled_from(["t", "u", "vv", "w\u00e4"]), _NUMBERS
 def test_claims_are_read_as_the_plain_decoder_reads_them(
     members: list[tuple[dict[str, list[int]], int, bool]],
 ) -> None:
-    reader = ClaimReader()
+    reader = OwnedPartitionsReader()
     for claims, generation, generation_missing in members:
         partitions = [TopicPartition(topic, n) for topic, numbers in claims.items() for n in numbers]
         data = encode_sticky(partitions, generation)
         data = data[:-4] if generation_missing else data
         for each in (data, b"\x00\x01" + data, data[:-1], data + b"\x00"):
-            assert flat(reader.sticky(each)) == flat(owned(decode_sticky(each)))
+            assert flat(reader.sticky(each)) == flat(owned_partitions(decode_sticky(each)))
 
 
 @given(st.lists(st.binary(max_size=40), max_size=5))
 def test_no_bytes_make_the_reader_fail(members: list[bytes]) -> None:
-    reader = ClaimReader()
+    reader = OwnedPartitionsReader()
     for data in members:
-        assert flat(reader.sticky(data)) == flat(owned(decode_sticky(data)))
+        assert flat(reader.sticky(data)) == flat(owned_partitions(decode_sticky(data)))
 
 
 def test_partition_numbers_that_are_no_int32_are_no_partitions() -> None:
-    claimed = owned(Claim([TopicPartition("t", 2**40), TopicPartition("t", 3)], 1))
+    claimed = owned_partitions(Claim([TopicPartition("t", 2**40), TopicPartition("t", 3)], 1))
     assert flat(claimed) == ([("t", -1), ("t", 3)], 1)
 
 
-def flat(claimed: Claimed) -> tuple[list[tuple[str, int]], int]:
+def flat(claimed: OwnedPartitions) -> tuple[list[tuple[str, int]], int]:
     topics = [topic for topic, units in claimed.layout for _ in range(units)]
     numbers = memoryview(claimed.numbers)
     found = [int.from_bytes(numbers[i : i + 4], "big", signed=True) for i in range(0, len(numbers), 4)]
@@ -118,7 +120,7 @@ def random_members(rnd: random.Random, known: dict[str, TopicInfo]) -> dict[str,
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("racks", list(RackPreference))
-def test_both_books_lead_to_the_same_answer(
+def test_lists_and_arrays_lead_to_the_same_answer(
     seed: int, racks: RackPreference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rnd = random.Random(seed)
@@ -131,7 +133,7 @@ def test_both_books_lead_to_the_same_answer(
         members = random_members(rnd, known)
         for kind in (StickyAssignor, CooperativeStickyAssignor):
             assignor = kind(racks=racks, slack=rnd.choice([0, 0, 1]))
-            monkeypatch.setattr(_book, "_MANY", 10**9)
+            monkeypatch.setattr(_ownership, "_NUMPY_FROM_PARTITIONS", 10**9)
             expected = assignor.assign(known, members)
-            monkeypatch.setattr(_book, "_MANY", 0)
+            monkeypatch.setattr(_ownership, "_NUMPY_FROM_PARTITIONS", 0)
             assert assignor.assign(known, members) == expected

@@ -1,7 +1,8 @@
-"""Kafka's range assignor: consecutive partitions of each topic, in racks where they matter (KIP-881)."""
+"""Kafka's assignors that keep no state: ``range``, with racks (KIP-881), and ``roundrobin``."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -133,3 +134,30 @@ def _match_racks(group: Sequence[_Share]) -> None:
 
 def _all_match(group: Sequence[_Share], member: Member, number: int) -> bool:
     return all(share.in_rack_of(member, number) and share.room(member) for share in group)
+
+
+class RoundRobinAssignor(Assignor):
+    """``roundrobin``: partitions by topic and number, members in a ring; the same answer as Apache Kafka's.
+
+    The ring's position is carried from topic to topic and moves on behind the member that took a partition;
+    members that do not subscribe to the topic are passed over. Racks play no part.
+    """
+
+    name = "roundrobin"
+
+    def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
+        ring = in_member_order(members.values())
+        assignment: GroupAssignment = {member.member_id: [] for member in ring}
+        takers_of: dict[str, list[int]] = {}  # by topic, places in the ring
+        for place, member in enumerate(ring):
+            for topic in set(member.topics):
+                takers_of.setdefault(topic, []).append(place)
+        position = 0
+        for topic in sorted(takers_of.keys() & topics.keys()):
+            takers = takers_of[topic]
+            turn = bisect_left(takers, position)
+            for number in range(topics[topic].partition_count):
+                place = takers[(turn + number) % len(takers)]
+                assignment[ring[place].member_id].append(TopicPartition(topic, number))
+                position = (place + 1) % len(ring)
+        return assignment

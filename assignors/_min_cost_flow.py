@@ -1,8 +1,8 @@
 """Fewest moves among all assignments of best balance: a min-cost flow that starts from "everyone keeps all".
 
-Flow runs pool -> member -> sink. Taking a unit from its owner costs a move and giving it back earns that
-again, so the start costs nothing and cannot be improved upon; it only breaks the bounds on loads. What is too
-much (at members above their block's high, at unowned partitions) is pushed to what is too little along
+Flow runs equivalence class -> member -> sink. Taking a unit from its owner costs a move and giving it back
+earns that again, so the start costs nothing and cannot be improved upon; it only breaks the bounds on loads.
+Excess (at members above their block's high, at unowned partitions) is pushed to where units are missing along
 cheapest paths (successive shortest paths with potentials; on each distance, blocking flows over the tight
 arcs). Each block of the best balance has a sink of its own, which keeps its total.
 
@@ -17,19 +17,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ._balanced_loads import Block
 from ._group import Group
-from ._levels import Block
 
 _UNBOUNDED = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What else than balance counts.
+class Preferences:
+    """Goals besides balance.
 
-    ``elsewhere``: by pool, members in other racks than its partitions; ``racks_first``: a mismatch outweighs
-    all moves, and not the other way round. ``slack``: loads may be so far outside the bounds of best balance
-    where that saves moves.
+    ``elsewhere``: by class, members in other racks than its partitions. ``racks_first``: a mismatch outweighs
+    all moves, else a move outweighs all mismatches. ``slack``: how far loads may be outside the bounds of
+    best balance where that saves moves.
     """
 
     elsewhere: Sequence[frozenset[int]] = ()
@@ -38,28 +38,28 @@ class Wishes:
 
 
 def fewest_moves(
-    group: Group, own: list[list[int]], blocks: list[Block], wishes: Wishes | None = None
+    group: Group, own: list[list[int]], blocks: list[Block], preferences: Preferences | None = None
 ) -> list[list[int]]:
-    """given[pool][member] of best balance that takes as few units as possible from their owners.
+    """given[class][member] of best balance that takes as few units as possible from their owners.
 
-    ``group`` has pools (or topics) and members. ``own`` has counts of the same shape, zero where a member
-    does not subscribe.
+    ``group`` has classes (or topics) and members. ``own``: counts of the same shape, 0 where a member does
+    not subscribe. ``blocks``: the bounds of best balance.
     """
-    return _Flow(group, own, blocks, wishes or Wishes()).run()
+    return _Flow(group, own, blocks, preferences or Preferences()).run()
 
 
 @dataclass(slots=True)
 class _Flow:
-    """Nodes are numbered: members, then pools, then sinks."""
+    """Nodes are numbered: members, then classes, then sinks."""
 
     group: Group
     own: list[list[int]]
     blocks: list[Block]
-    wishes: Wishes
+    preferences: Preferences
     given: list[list[int]] = field(init=False)
-    keep: list[list[int]] = field(init=False)  # by pool and member: cost of a unit that it owns,
+    keep: list[list[int]] = field(init=False)  # by class and member: cost of a unit that it owns,
     gain: list[list[int]] = field(init=False)  # and of one that it does not
-    first_pool: int = field(init=False)
+    first_class: int = field(init=False)
     first_sink: int = field(init=False)
     sinks: list[list[int]] = field(init=False)  # members of each
     nodes: int = field(init=False)
@@ -72,14 +72,14 @@ class _Flow:
     potential: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        group, slack = self.group, self.wishes.slack
-        self.first_pool = len(group.member_ids)
-        self.first_sink = self.first_pool + len(group.topics)
+        group, slack = self.group, self.preferences.slack
+        self.first_class = len(group.member_ids)
+        self.first_sink = self.first_class + len(group.topics)
         # with slack, a block may take more than its total from one below it
         self.sinks = [group.active] if slack else [block.members for block in self.blocks]
         self.nodes = self.first_sink + len(self.sinks)
         self.slope = 1 if slack else 0
-        self.sink_of, self.low, self.high = ([0] * self.first_pool for _ in range(3))
+        self.sink_of, self.low, self.high = ([0] * self.first_class for _ in range(3))
         for b, block in enumerate(self.blocks):
             for m in block.members:
                 self.sink_of[m] = self.first_sink + (0 if slack else b)
@@ -90,31 +90,31 @@ class _Flow:
     def _price(self) -> None:
         later = max(self.high, default=0) * self.slope + 1
         first = later * (self.nodes + 1)
-        elsewhere = self.wishes.elsewhere
+        elsewhere = self.preferences.elsewhere
         if not any(elsewhere):
             rack, move = 0, later
         else:
-            rack, move = (first, later) if self.wishes.racks_first else (later, first)
-        self.gain = [[0] * self.first_pool] * len(self.group.topics)
-        self.keep = [[-move] * self.first_pool] * len(self.group.topics)
+            rack, move = (first, later) if self.preferences.racks_first else (later, first)
+        self.gain = [[0] * self.first_class] * len(self.group.topics)
+        self.keep = [[-move] * self.first_class] * len(self.group.topics)
         for p, members in enumerate(elsewhere):
             if members:
-                self.gain[p] = [rack if m in members else 0 for m in range(self.first_pool)]
+                self.gain[p] = [rack if m in members else 0 for m in range(self.first_class)]
                 self.keep[p] = [cost - move for cost in self.gain[p]]
 
     def _start(self) -> None:
-        """Everyone keeps what is worth keeping; loads are counted within their bounds."""
+        """Start with what is worth keeping at its owner; loads are counted within their bounds."""
         group = self.group
         self.given = [row[:] for row in self.own]
-        for p, away in enumerate(self.wishes.elsewhere):
+        for p, away in enumerate(self.preferences.elsewhere):
             for m in away:
                 if self.keep[p][m] > 0:
                     self.given[p][m] = 0
         self.excess = [0] * self.nodes
         self.potential = [0] * self.nodes
-        self.counted = [0] * self.first_pool
+        self.counted = [0] * self.first_class
         for p, (count, row) in enumerate(zip(group.partition_counts, self.given, strict=True)):
-            self.excess[self.first_pool + p] = count - sum(row)
+            self.excess[self.first_class + p] = count - sum(row)
         level = sum(group.partition_counts) // max(1, len(group.active)) if self.slope else 0
         for s, members in enumerate(self.sinks):
             self.potential[self.first_sink + s] = level
@@ -134,28 +134,28 @@ class _Flow:
         return self.given
 
     def _heads(self, node: int) -> Iterator[int]:
-        """Where flow from ``node`` may go."""
-        if node < self.first_pool:
+        """Nodes that flow from ``node`` may go to."""
+        if node < self.first_class:
             for p in self.group.wanted[node]:
                 if self.given[p][node]:
-                    yield self.first_pool + p
+                    yield self.first_class + p
             yield self.sink_of[node]
         elif node < self.first_sink:
-            yield from self.group.subscribers[node - self.first_pool]
+            yield from self.group.subscribers[node - self.first_class]
         else:
             yield from self.sinks[node - self.first_sink]
 
     def _arc(self, tail: int, head: int) -> tuple[int, int]:
-        """Cost of the next unit, and how many units go at that cost."""
+        """Cost of the next unit, and number of units at that cost."""
         if tail >= self.first_sink:
             return self._bounded(-self.slope * self.counted[head], self.counted[head] - self.low[head])
         if head >= self.first_sink:
             return self._bounded(self.slope * (self.counted[tail] + 1), self.high[tail] - self.counted[tail])
-        if tail >= self.first_pool:
-            p = tail - self.first_pool
+        if tail >= self.first_class:
+            p = tail - self.first_class
             missing = self.own[p][head] - self.given[p][head]
             return (self.keep[p][head], missing) if missing > 0 else (self.gain[p][head], _UNBOUNDED)
-        p = head - self.first_pool
+        p = head - self.first_class
         units = self.given[p][tail]
         gained = units - self.own[p][tail]
         return (-self.gain[p][tail], gained) if gained > 0 else (-self.keep[p][tail], units)
@@ -203,7 +203,7 @@ class _Flow:
                     (bucket if cost == 0 else buckets.setdefault(reach + cost, [])).append(head)
 
     def _push_along_tight_arcs(self) -> bool:
-        """One blocking flow from excess to want over arcs of reduced cost 0; whether any unit moved."""
+        """Push one blocking flow over arcs of reduced cost 0; return whether any unit moved."""
         depth, onward = self._layers()
         moved = False
         for start in range(self.nodes):
@@ -260,9 +260,9 @@ class _Flow:
                 self.counted[head] -= units
             elif head >= self.first_sink:
                 self.counted[tail] += units
-            elif tail >= self.first_pool:
-                self.given[tail - self.first_pool][head] += units
+            elif tail >= self.first_class:
+                self.given[tail - self.first_class][head] += units
             else:
-                self.given[head - self.first_pool][tail] -= units
+                self.given[head - self.first_class][tail] -= units
         self.excess[path[0]] -= units
         self.excess[path[-1]] += units
