@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..log import DataFolder
-from ..protocol import ErrorCode, KafkaError, MetadataPartitions, TopicPartition
+from ..protocol import ErrorCode, KafkaError, PreparedArray, TopicPartition
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
 from ._settings import BrokerSettings
@@ -42,7 +42,7 @@ class Topic:
     partitions: list[Partition] = field(default_factory=list)
     traffic: TopicTraffic = field(default_factory=TopicTraffic)
     flush_times: Histogram = field(default_factory=Histogram)
-    described: MetadataPartitions | None = None
+    described: PreparedArray | None = None
 
     def __repr__(self) -> str:
         return f"Topic({self.name}, {len(self.partitions)} partitions)"

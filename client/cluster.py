@@ -12,7 +12,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.find_coordinator import FindCoordinatorRequest
+from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch as fetch_requests
 from . import offsets as offset_requests
 from . import requests as topic_requests
@@ -140,9 +142,8 @@ class Cluster:
         return await self.retrying(lambda: self._refresh(names, create=create))
 
     async def _refresh(self, topics: Sequence[str] | None, *, create: bool = False) -> ClusterMetadata:
-        make = request_class(ApiKey.METADATA)
-        rows = None if topics is None else [make.MetadataRequestTopic(name=name) for name in topics]
-        body = make(topics=rows, allow_auto_topic_creation=create)
+        rows = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        body = MetadataRequest(topics=rows, allow_auto_topic_creation=create)
         response = await self.request(None, ApiKey.METADATA, body)
         if response.error_code:
             raise KafkaError(response.error_code, "the broker refused Metadata")
@@ -165,7 +166,7 @@ class Cluster:
     ) -> Any:
         """One request to a node (None: any that can be reached) at the highest common version; its answer.
 
-        ``body`` is an instance of ``request_class(api_key)``. Error codes in the response are the caller's to
+        ``body`` is a request of ``protocol.messages``. Error codes in the response are the caller's to
         read. One attempt only, but for a node of None, where each known broker is tried once: see
         ``retrying``.
         """
@@ -283,7 +284,7 @@ class Cluster:
         self._coordinators.pop(group, None)
 
     async def _find_coordinator(self, group: str) -> Node:
-        body = request_class(ApiKey.FIND_COORDINATOR)(key=group, key_type=0, coordinator_keys=[group])
+        body = FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
         response = await self.request(None, ApiKey.FIND_COORDINATOR, body)
         row = response.coordinators[0] if response.coordinators else response
         if row.error_code:

@@ -8,7 +8,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from ..protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ..protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ..protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from ..protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -94,15 +111,13 @@ async def _committed_once(
 
 
 def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
-    make = request_class(ApiKey.OFFSET_FETCH)
     old = new = None
     if partitions is not None:
         numbers = _numbers_by_topic(partitions)
-        old = [make.OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
-        inner = make.OffsetFetchRequestGroup.OffsetFetchRequestTopics
-        new = [inner(name=t, partition_indexes=n) for t, n in numbers.items()]
-    groups = [make.OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
-    return make(group_id=group, topics=old, groups=groups, require_stable=require_stable)
+        old = [OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
+        new = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in numbers.items()]
+    groups = [OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
+    return OffsetFetchRequest(group_id=group, topics=old, groups=groups, require_stable=require_stable)
 
 
 async def commit(
@@ -134,25 +149,24 @@ async def commit_once(
     instance_id: str | None,
 ) -> dict[TopicPartition, int]:
     """One OffsetCommit; the error number of each partition (0 for none)."""
-    make = request_class(ApiKey.OFFSET_COMMIT)
     topics = defaultdict(list)
     for partition, value in sorted(offsets.items()):
         offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
         topics[partition.topic].append(
-            make.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+            OffsetCommitRequestPartition(
                 partition_index=partition.partition,
                 committed_offset=offset.offset,
                 committed_leader_epoch=offset.leader_epoch,
                 committed_metadata=offset.metadata,
             )
         )
-    body = make(
+    body = OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=generation,
         member_id=member_id,
         group_instance_id=instance_id,
         retention_time_ms=-1,
-        topics=[make.OffsetCommitRequestTopic(name=t, partitions=rows) for t, rows in topics.items()],
+        topics=[OffsetCommitRequestTopic(name=t, partitions=rows) for t, rows in topics.items()],
     )
     response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
     return {
@@ -256,19 +270,18 @@ async def _ask_once(
 async def _epoch_ends_of(
     cluster: Cluster, node: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Any]:
-    make = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     topics = defaultdict(list)
     for partition, epoch in epochs.items():
         topics[partition.topic].append(
-            make.OffsetForLeaderTopic.OffsetForLeaderPartition(
+            OffsetForLeaderPartition(
                 partition=partition.partition,
                 current_leader_epoch=cluster.known.leader_epoch(partition),
                 leader_epoch=epoch,
             )
         )
-    body = make(
+    body = OffsetForLeaderEpochRequest(
         replica_id=-1,
-        topics=[make.OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
+        topics=[OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
     )
     response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
     return {
@@ -296,18 +309,15 @@ def leader_or_raise(cluster: Cluster, partition: TopicPartition) -> int:
 async def _list_offsets_of(
     cluster: Cluster, node: int, at: Mapping[TopicPartition, int], read_committed: bool
 ) -> dict[TopicPartition, Any]:
-    make = request_class(ApiKey.LIST_OFFSETS)
     topics = defaultdict(list)
     for partition, when in at.items():
         topics[partition.topic].append(
-            make.ListOffsetsTopic.ListOffsetsPartition(
-                partition_index=partition.partition, current_leader_epoch=-1, timestamp=when
-            )
+            ListOffsetsPartition(partition_index=partition.partition, current_leader_epoch=-1, timestamp=when)
         )
-    body = make(
+    body = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=1 if read_committed else 0,
-        topics=[make.ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
+        topics=[ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
         timeout_ms=cluster.request_timeout_ms,
     )
     response = await cluster.request(node, ApiKey.LIST_OFFSETS, body)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -28,14 +29,12 @@ async def produce(
     One attempt at the leader in the cache. After an error that tells of a move the next one finds fresh
     metadata. A transaction must have been told of the partition.
     """
-    make = request_class(ApiKey.PRODUCE)
-    topic = make.TopicProduceData
-    data = topic.PartitionProduceData(index=partition.partition, records=batch)
-    body = make(
+    data = PartitionProduceData(index=partition.partition, records=memoryview(batch))
+    body = ProduceRequest(
         transactional_id=transactional_id,
         acks=_ALL_IN_SYNC,
         timeout_ms=cluster.request_timeout_ms,
-        topic_data=[topic(name=partition.topic, partition_data=[data])],
+        topic_data=[TopicProduceData(name=partition.topic, partition_data=[data])],
     )
     leader = cluster.leader(partition)
     if leader is None:

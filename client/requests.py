@@ -6,7 +6,9 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ..protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -20,18 +22,17 @@ async def create_topics(
     if_not_exists: bool,
 ) -> dict[str, uuid.UUID | None]:
     """See Cluster.create_topics."""
-    make = request_class(ApiKey.CREATE_TOPICS)
     rows = [
-        make.CreatableTopic(
+        CreatableTopic(
             name=name,
             num_partitions=count,
             replication_factor=replication_factor,
             assignments=[],
-            configs=[make.CreatableTopic.CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
+            configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
         )
         for name, count in topics.items()
     ]
-    body = make(topics=rows, timeout_ms=cluster.request_timeout_ms, validate_only=False)
+    body = CreateTopicsRequest(topics=rows, timeout_ms=cluster.request_timeout_ms, validate_only=False)
 
     async def attempt() -> None:
         response = await cluster.request(await _controller(cluster), ApiKey.CREATE_TOPICS, body)
@@ -48,10 +49,9 @@ async def create_topics(
 
 async def delete_topics(cluster: Cluster, names: Iterable[str]) -> None:
     """See Cluster.delete_topics."""
-    make = request_class(ApiKey.DELETE_TOPICS)
     wanted = sorted(set(names))
-    body = make(
-        topics=[make.DeleteTopicState(name=name, topic_id=uuid.UUID(int=0)) for name in wanted],
+    body = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=name, topic_id=uuid.UUID(int=0)) for name in wanted],
         topic_names=wanted,
         timeout_ms=cluster.request_timeout_ms,
     )

@@ -22,9 +22,9 @@ from ..protocol import (
     TopicPartition,
     compress,
     kafka_module,
-    request_class,
     write_varint,
 )
+from ..protocol.messages.init_producer_id import InitProducerIdRequest
 from ._client import Client
 from ._group import UnknownTopicError
 from ._transaction import Transaction, TransactionRules, add_partition, begin
@@ -153,10 +153,11 @@ async def _delivered(cluster: Cluster, place: TopicPartition, batch: bytes, tran
 
 
 async def _producer_id(cluster: Cluster) -> tuple[int, int]:
-    make = request_class(ApiKey.INIT_PRODUCER_ID)
 
     async def attempt() -> tuple[int, int]:
-        body = make(transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1)
+        body = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1
+        )
         answer = await cluster.request(None, ApiKey.INIT_PRODUCER_ID, body)
         if answer.error_code:
             raise KafkaError(answer.error_code, "asking for a producer id")

@@ -18,8 +18,11 @@ from ..protocol import (
     KohortError,
     TopicPartition,
     UnsupportedVersionError,
-    request_class,
 )
+from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ..protocol.messages.end_txn import EndTxnRequest
+from ..protocol.messages.find_coordinator import FindCoordinatorRequest
+from ..protocol.messages.init_producer_id import InitProducerIdRequest
 from ._client import Client
 
 log = logging.getLogger(__name__)
@@ -76,8 +79,7 @@ def end(client: Client, transaction: Transaction, *, commit: bool) -> None:
 
 
 async def _begin(cluster: Cluster, rules: TransactionRules) -> Transaction:
-    make = request_class(ApiKey.INIT_PRODUCER_ID)
-    body = make(
+    body = InitProducerIdRequest(
         transactional_id=rules.name,
         transaction_timeout_ms=rules.timeout_ms,
         producer_id=-1,
@@ -96,9 +98,8 @@ async def _begin(cluster: Cluster, rules: TransactionRules) -> Transaction:
 
 async def add_partition(cluster: Cluster, transaction: Transaction, place: TopicPartition) -> None:
     """To be called before the first batch for a partition."""
-    make = request_class(ApiKey.ADD_PARTITIONS_TO_TXN)
-    topic = make.AddPartitionsToTxnTopic(name=place.topic, partitions=[place.partition])
-    body = make(
+    topic = AddPartitionsToTxnTopic(name=place.topic, partitions=[place.partition])
+    body = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transaction.name,
         v3_and_below_producer_id=transaction.producer_id,
         v3_and_below_producer_epoch=transaction.producer_epoch,
@@ -116,7 +117,7 @@ async def add_partition(cluster: Cluster, transaction: Transaction, place: Topic
 
 
 async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None:
-    body = request_class(ApiKey.END_TXN)(
+    body = EndTxnRequest(
         transactional_id=transaction.name,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
@@ -140,7 +141,7 @@ async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None
 
 async def _coordinator(cluster: Cluster, name: str) -> int:
     """The node that keeps the transaction, asked for anew: a batch does so a few times at most."""
-    body = request_class(ApiKey.FIND_COORDINATOR)(key=name, key_type=_TRANSACTION, coordinator_keys=[name])
+    body = FindCoordinatorRequest(key=name, key_type=_TRANSACTION, coordinator_keys=[name])
     try:
         response = await cluster.request(None, ApiKey.FIND_COORDINATOR, body)
     except UnsupportedVersionError as error:

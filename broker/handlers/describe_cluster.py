@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode
 from .._requests import Request
-from ._operations import CLUSTER_OPERATIONS
+from ._operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -24,7 +24,9 @@ async def handle(node: Node, request: Request) -> Any:
         cluster_id=node.cluster_id,
         controller_id=node.node_id,
         brokers=[broker],
-        authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if body.include_cluster_authorized_operations
+        else OPERATIONS_NOT_ASKED,
     )
 
 

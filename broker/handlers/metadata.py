@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from ...protocol import ErrorCode, KafkaError, MetadataPartition, MetadataPartitions
+from ...protocol import ErrorCode, KafkaError, PreparedArray
+from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
 from .._metadata_request import topics_meant
 from .._requests import Request
 from .._topics import NO_TOPIC_ID, Topic
 from .._turns import in_slices
-from ._operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from ._operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from .create_topics import check_total, create_all
 
 if TYPE_CHECKING:
@@ -33,13 +34,15 @@ async def handle(node: Node, request: Request) -> Any:
         )
     host, port = request.endpoint
     broker = request.part("MetadataResponseBroker")(node_id=node.node_id, host=host, port=port)
-    return request.answer(
+    answer = MetadataResponse(
         brokers=[broker],
         cluster_id=node.cluster_id,
         controller_id=node.node_id,
         topics=await _topics(node, request),
-        authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
     )
+    if body.include_cluster_authorized_operations:
+        return answer._replace(cluster_authorized_operations=CLUSTER_OPERATIONS)
+    return answer
 
 
 async def _topics(node: Node, request: Request) -> list[Any]:
@@ -98,26 +101,29 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
 def _described(node: Node, request: Request, topic: Topic) -> Any:
     if topic.described is None:
         try:
-            topic.described = MetadataPartitions([_partition(node, each) for each in topic.partitions])
+            topic.described = PreparedArray([_partition(node, each) for each in topic.partitions])
         except KafkaError:
             # no file can be opened now: clients come again
             return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
+    operations = (
+        TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
+    )
     return request.part("MetadataResponseTopic")(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
         partitions=topic.described,
-        authorized_operations=_operations(request),
+        topic_authorized_operations=operations,
     )
 
 
-def _partition(node: Node, partition: Partition) -> MetadataPartition:
+def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
     here = (node.node_id,)
     epoch = partition.leader_epoch
     if partition.damage is None:
-        return MetadataPartition(ErrorCode.NONE, partition.index, node.node_id, epoch, here, here, ())
-    return MetadataPartition(
+        return MetadataResponsePartition(ErrorCode.NONE, partition.index, node.node_id, epoch, here, here, ())
+    return MetadataResponsePartition(
         ErrorCode.LEADER_NOT_AVAILABLE, partition.index, _NO_LEADER, epoch, here, (), here
     )
 
@@ -127,7 +133,3 @@ def _missing(request: Request, name: str | None, topic_id: UUID, code: ErrorCode
     return request.part("MetadataResponseTopic")(
         error_code=code, name=name if name is not None or request.version >= 12 else "", topic_id=topic_id
     )
-
-
-def _operations(request: Request) -> frozenset[int] | None:
-    return TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else None

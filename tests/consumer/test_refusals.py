@@ -24,10 +24,11 @@ from kohort.consumer.events import (
     PartitionsLost,
     TopicMissing,
 )
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from kohort.testing import RunningBroker
 from tests.client.fake_broker import FakeBroker
 from tests.consumer.members import read, until
+from tests.messages import response_of
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -50,7 +51,7 @@ async def test_a_group_that_may_not_be_described_is_an_error_that_says_what_to_c
 
 
 def _coordinator(row: dict[str, Any]) -> Callable[[Any], Any]:
-    make = response_class(ApiKey.FIND_COORDINATOR)
+    make = response_of(ApiKey.FIND_COORDINATOR)
 
     def answer(_: Any) -> Any:
         return make(
@@ -138,7 +139,7 @@ def test_a_broker_that_lags_does_not_set_leader_epochs_back() -> None:
 
 
 def _metadata(topic_id: Any, *, leader: int, epoch: int) -> Any:
-    make = response_class(ApiKey.METADATA)
+    make = response_of(ApiKey.METADATA)
     topic = make.MetadataResponseTopic
     partition = topic.MetadataResponsePartition(
         error_code=0, partition_index=0, leader_id=leader, leader_epoch=epoch, replica_nodes=[1, 2]
