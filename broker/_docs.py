@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..protocol import APIS, ApiKey
 from ._live_settings import DYNAMIC
 from ._settings import documented
 from ._topic_config import TopicConfig
 from ._validation import Setting, as_text, settings_of
-from .handlers import HANDLERS
-from .handlers.api_versions import ranges
 
 
 def settings_table() -> str:
@@ -60,13 +57,6 @@ def live_settings_table() -> str:
     return _table(
         setting for setting in sorted(documented(), key=lambda one: one.name) if setting.name in DYNAMIC
     )
-
-
-def apis_table() -> str:
-    """What ApiVersions offers."""
-    rows = ranges((*HANDLERS, ApiKey.API_VERSIONS))
-    lines = [f"| {key} | {APIS[key].name} | {low}-{high} |" for key, low, high in rows]
-    return "\n".join(("| number | API | versions |", "| --- | --- | --- |", *lines))
 
 
 def _table(settings: Iterable[Setting]) -> str:

@@ -1,63 +1,47 @@
-"""One file for each API (the group APIs share one: they are the coordinator's)."""
+"""APIs: one file each, with everything that the broker knows of it. A new API is one file here, and its test.
+
+A file's ``API`` is a :class:`ServedApi`: versions, handler, rights, the shape of its errors, how it is
+scheduled and charged. Everything else about APIs is derived from these: what ApiVersions offers, the
+authorizer's gate, docs/acls.md and the table in docs/broker.md.
+"""
 
 from __future__ import annotations
 
+import pkgutil
+import threading
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 
-from ...protocol import ApiKey
-from .._requests import Handler
-from . import (
-    alter_client_quotas,
-    alter_configs,
-    create_acls,
-    create_partitions,
-    create_topics,
-    delete_acls,
-    delete_records,
-    delete_topics,
-    describe_acls,
-    describe_client_quotas,
-    describe_cluster,
-    describe_configs,
-    fetch,
-    find_coordinator,
-    group_history,
-    groups,
-    init_producer_id,
-    list_offsets,
-    metadata,
-    offset_for_leader_epoch,
-    produce,
-    sasl,
-    scram_credentials,
-)
+from ...protocol import ApiKey, messages_of
+from ._api import Asked, Request, ServedApi
 
-#: What is offered, besides ApiVersions.
-HANDLERS: Mapping[ApiKey, Handler] = {
-    ApiKey.PRODUCE: produce.handle,
-    ApiKey.FETCH: fetch.handle,
-    ApiKey.LIST_OFFSETS: list_offsets.handle,
-    ApiKey.METADATA: metadata.handle,
-    ApiKey.FIND_COORDINATOR: find_coordinator.handle,
-    ApiKey.CREATE_TOPICS: create_topics.handle,
-    ApiKey.DELETE_TOPICS: delete_topics.handle,
-    ApiKey.DELETE_RECORDS: delete_records.handle,
-    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
-    ApiKey.DESCRIBE_ACLS: describe_acls.handle,
-    ApiKey.CREATE_ACLS: create_acls.handle,
-    ApiKey.DELETE_ACLS: delete_acls.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
-    ApiKey.ALTER_CONFIGS: alter_configs.handle,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle,
-    ApiKey.CREATE_PARTITIONS: create_partitions.handle,
-    ApiKey.SASL_HANDSHAKE: sasl.handle,
-    ApiKey.SASL_AUTHENTICATE: sasl.handle,
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: scram_credentials.describe,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram_credentials.alter,
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.handle,
-    ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.handle,
-    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
-    ApiKey.DESCRIBE_GROUP_HISTORY: group_history.handle,
-    **dict.fromkeys(groups.GROUP_APIS, groups.handle),
-}
+__all__ = ["Asked", "Request", "ServedApi", "served_apis", "warm_up"]
+
+#: The first questions of most clients: their messages are loaded first.
+_FIRST = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
+
+
+@cache
+def served_apis() -> Mapping[int, ServedApi]:
+    """Every API by number, in the order of the numbers.
+
+    Imports their files at the first call: a broker listens before it knows them.
+    """
+    files = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    found: list[ServedApi] = [import_module(f".{name}", __name__).API for name in files]
+    return {int(api.key): api for api in sorted(found, key=lambda api: api.key)}
+
+
+def warm_up() -> None:
+    """Begin to load the files of all APIs and their messages; returns at once.
+
+    That takes longer than all else a start needs. It runs in a thread of its own once the broker listens: the
+    first request that needs one waits only for what is left.
+    """
+    threading.Thread(target=_load, name="kohort-warm-up", daemon=True).start()
+
+
+def _load() -> None:
+    for key in (*_FIRST, *served_apis()):
+        messages_of(key)

@@ -1,18 +1,22 @@
-"""An error in the shape of the API it answers: at the top where the schema has a place, else each leaf."""
+"""Error answers in the shape of their API: the error stands at the top where the answer has a place for it,
+otherwise in each element.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
-from ..protocol import ApiKey, ErrorCode, response_type, struct_arrays
-from ._requests import Request
+from ...protocol import ErrorCode, response_type, struct_arrays
+
+#: First and last version: every one.
+_ALWAYS: Final = (0, 32_767)
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
+class Level:
     """One array of the request and the array of the response that mirrors it.
 
     ``copied`` maps request fields to response fields; "" is the element itself. ``fixed`` are other values of
@@ -21,133 +25,73 @@ class _Level:
 
     request: str
     response: str
-    copied: dict[str, str]
-    fixed: dict[str, Any] = field(default_factory=dict)
+    copied: Mapping[str, str]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _same(*names: str) -> dict[str, str]:
+def same(*names: str) -> dict[str, str]:
+    """Fields that have one name in the request and in the response."""
     return {name: name for name in names}
 
 
-_TOPICS_BY_NAME = _Level("topics", "topics", _same("name"))
-_PARTITIONS = _Level("partitions", "partitions", _same("partition_index"))
-
-_CONFIG_RESOURCES = (_Level("resources", "responses", _same("resource_type", "resource_name")),)
-
-_MIRRORS: dict[int, tuple[_Level, ...]] = {
-    ApiKey.PRODUCE: (
-        _Level("topic_data", "responses", _same("name", "topic_id")),
-        _Level("partition_data", "partition_responses", _same("index"), {"base_offset": -1}),
-    ),
-    ApiKey.FETCH: (
-        _Level("topics", "responses", _same("topic", "topic_id")),
-        _Level("partitions", "partitions", {"partition": "partition_index"}, {"high_watermark": -1}),
-    ),
-    ApiKey.LIST_OFFSETS: (_TOPICS_BY_NAME, _PARTITIONS),
-    ApiKey.METADATA: (_Level("topics", "topics", _same("name", "topic_id")),),
-    ApiKey.OFFSET_COMMIT: (_Level("topics", "topics", _same("name", "topic_id")), _PARTITIONS),
-    ApiKey.DESCRIBE_GROUPS: (_Level("groups", "groups", {"": "group_id"}),),
-    ApiKey.OFFSET_DELETE: (_TOPICS_BY_NAME, _PARTITIONS),
-    ApiKey.CREATE_ACLS: (_Level("creations", "results", {}),),
-    ApiKey.DELETE_ACLS: (_Level("filters", "filter_results", {}),),
-    ApiKey.CREATE_TOPICS: (_TOPICS_BY_NAME,),
-    ApiKey.DELETE_RECORDS: (
-        _TOPICS_BY_NAME,
-        _Level("partitions", "partitions", _same("partition_index"), {"low_watermark": -1}),
-    ),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: (
-        _Level("topics", "topics", _same("topic")),
-        _Level("partitions", "partitions", _same("partition")),
-    ),
-    ApiKey.DESCRIBE_CONFIGS: (_Level("resources", "results", _same("resource_type", "resource_name")),),
-    ApiKey.ALTER_CONFIGS: _CONFIG_RESOURCES,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: _CONFIG_RESOURCES,
-    ApiKey.CREATE_PARTITIONS: (_Level("topics", "results", _same("name")),),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (_Level("users", "results", {}),),
-    ApiKey.ALTER_CLIENT_QUOTAS: (_Level("entries", "entries", _same("entity")),),
-    ApiKey.DELETE_GROUPS: (_Level("groups_names", "results", {"": "group_id"}),),
-}
-
-#: First and last version with an error at the top, where not all versions have it that have a field for it.
-_TOP_VERSIONS: dict[int, tuple[int, int]] = {
-    ApiKey.FETCH: (7, 18),
-    ApiKey.METADATA: (13, 13),
-    ApiKey.OFFSET_FETCH: (2, 7),
-    ApiKey.FIND_COORDINATOR: (0, 3),
-}
-
-_FIND_COORDINATOR_MANY = (
-    _Level("coordinator_keys", "coordinators", {"": "key"}, {"node_id": -1, "host": "", "port": -1}),
-)
-_OFFSET_FETCH_MANY = (_Level("groups", "groups", _same("group_id")),)
-_OFFSET_FETCH_V1 = (
-    _TOPICS_BY_NAME,
-    _Level(
-        "partition_indexes", "partitions", {"": "partition_index"}, {"committed_offset": -1, "metadata": ""}
-    ),
-)
-_DELETE_TOPICS_NAMES = (_Level("topic_names", "responses", {"": "name"}),)
-_DELETE_TOPICS_IDS = (_Level("topics", "responses", _same("name", "topic_id")),)
+TOPICS_BY_NAME: Final = Level("topics", "topics", same("name"))
+PARTITIONS: Final = Level("partitions", "partitions", same("partition_index"))
 
 
-def error_answer(request: Request, code: ErrorCode) -> Any:
-    """The response body that says ``code`` to all of a request; None if the API has no answer to give."""
-    if request.api.key == ApiKey.PRODUCE and request.body.acks == 0:
-        return None
-    message = response_type(request.api.key)
-    first, last = _TOP_VERSIONS.get(request.api.key, (0, request.version))
-    if "error_code" in message._fields and first <= request.version <= last:
-        return request.answer(error_code=code, **_top_extras(request, code))
-    if request.api.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-        users = dict.fromkeys(item.name for item in (*request.body.deletions, *request.body.upsertions))
-        make = request.part("AlterUserScramCredentialsResult")
-        return request.answer(results=[make(user=user, error_code=code) for user in users])
-    levels = _levels(request)
-    return request.answer(**_mirrored(message, request.body, levels, code))
+@dataclass(frozen=True, slots=True)
+class ErrorShape:
+    """Places of an error in the answers of an API.
+
+    ``top`` are the first and last version with a place at the top, None if no version has one; ``levels`` the
+    arrays that lead to the elements with an error, from the outermost one, by the first version that has
+    them. ``fields`` makes further fields of the answer from the request's body, its version and the error.
+    """
+
+    top: tuple[int, int] | None = None
+    levels: Mapping[int, tuple[Level, ...]] = field(default_factory=dict)
+    fields: Callable[[Any, int, ErrorCode], dict[str, Any]] | None = None
+
+    def arrays(self, version: int) -> tuple[str, str]:
+        """The names of the outermost array of a request and of the one that answers it."""
+        level = self._levels(version)[0]
+        return level.request, level.response
+
+    def elements(self, key: int, version: int, items: Iterable[Any], code: ErrorCode) -> list[Any]:
+        """Elements for the outermost array of the answer, with ``code`` for these of the request."""
+        levels = self._levels(version)
+        source = SimpleNamespace(**{levels[0].request: items})
+        answered: list[Any] = _mirrored(response_type(key), source, levels, code)[levels[0].response]
+        return answered
+
+    def answer(self, key: int, version: int, body: Any, code: ErrorCode) -> Any:
+        """The response body that says ``code`` to all of a request."""
+        response = response_type(key)
+        fields = {} if self.fields is None else self.fields(body, version, code)
+        if self.top is not None and self.top[0] <= version <= self.top[1]:
+            return response(error_code=code, **fields)
+        if self.levels:
+            return response(**_mirrored(response, body, self._levels(version), code))
+        return response(**fields)
+
+    def _levels(self, version: int) -> tuple[Level, ...]:
+        return self.levels[max(first for first in self.levels if first <= version)]
 
 
-def mirrored_arrays(request: Request) -> tuple[str, str]:
-    """The names of the outermost array of a request and of the one that answers it."""
-    level = _levels(request)[0]
-    return level.request, level.response
+#: One error, at the top of every version.
+AT_TOP: Final = ErrorShape(top=_ALWAYS)
 
 
-def element_errors(request: Request, items: Iterable[Any], code: ErrorCode) -> list[Any]:
-    """Elements for the outermost array of the answer that say ``code`` to these elements of the request."""
-    levels = _levels(request)
-    source = SimpleNamespace(**{levels[0].request: items})
-    answered: list[Any] = _mirrored(response_type(request.api.key), source, levels, code)[levels[0].response]
-    return answered
+def at_top(fields: Callable[[Any, int, ErrorCode], dict[str, Any]], *levels: Level) -> ErrorShape:
+    """An error at the top of every version, with further fields; its elements can say one, too."""
+    return ErrorShape(_ALWAYS, {0: levels} if levels else {}, fields)
 
 
-def _levels(request: Request) -> tuple[_Level, ...]:
-    key, version = request.api.key, request.version
-    if key == ApiKey.FIND_COORDINATOR:
-        return _FIND_COORDINATOR_MANY
-    if key == ApiKey.OFFSET_FETCH:
-        return _OFFSET_FETCH_MANY if version >= 8 else _OFFSET_FETCH_V1
-    if key == ApiKey.DELETE_TOPICS:
-        return _DELETE_TOPICS_IDS if version >= 6 else _DELETE_TOPICS_NAMES
-    return _MIRRORS[key]
+def in_elements(*levels: Level) -> ErrorShape:
+    """An error in each element; ``levels`` lead to them, from the outermost array."""
+    return ErrorShape(levels={0: levels})
 
 
-def _top_extras(request: Request, code: ErrorCode) -> dict[str, Any]:
-    key = request.api.key
-    if key == ApiKey.FIND_COORDINATOR:
-        return {"node_id": -1, "host": "", "port": -1}
-    if key == ApiKey.DESCRIBE_CLIENT_QUOTAS:
-        return {"entries": None}
-    if key == ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
-        return {"results": element_errors(request, request.body.users or (), code)}
-    if key == ApiKey.INIT_PRODUCER_ID:
-        return {"producer_epoch": -1}
-    if key == ApiKey.JOIN_GROUP:
-        # null is a protocol name from v7 on
-        return {"member_id": request.body.member_id, "protocol_name": None if request.version >= 7 else ""}
-    return {}
-
-
-def _mirrored(message: Any, source: Any, levels: tuple[_Level, ...], code: ErrorCode) -> dict[str, Any]:
+def _mirrored(message: Any, source: Any, levels: tuple[Level, ...], code: ErrorCode) -> dict[str, Any]:
     level, rest = levels[0], levels[1:]
     element_type = struct_arrays(message)[level.response]
     elements = []

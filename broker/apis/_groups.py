@@ -1,28 +1,15 @@
-"""The group APIs: handed to the coordinator as they are."""
+"""Handler of the APIs of groups: the coordinator answers them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ApiKey
-from .._requests import Request
+from ._api import Request
 
 if TYPE_CHECKING:
     from .._node import Node
 
-GROUP_APIS = (
-    ApiKey.OFFSET_COMMIT,
-    ApiKey.OFFSET_FETCH,
-    ApiKey.JOIN_GROUP,
-    ApiKey.HEARTBEAT,
-    ApiKey.LEAVE_GROUP,
-    ApiKey.SYNC_GROUP,
-    ApiKey.DESCRIBE_GROUPS,
-    ApiKey.LIST_GROUPS,
-    ApiKey.DELETE_GROUPS,
-    ApiKey.OFFSET_DELETE,
-)
 
-
-async def handle(node: Node, request: Request) -> Any:
+async def hand_over(node: Node, request: Request) -> Any:
+    """The coordinator's answer."""
     return await node.coordinator.handle(request.api.key, request.version, request.body, request.context)

@@ -1,64 +1,32 @@
-"""A guard stands between the router and a handler: what it is, and the usual kinds.
+"""Guards stand between the router and a handler where there are access rules; here are the usual kinds.
 
-It takes out of a request what is not allowed, lets the handler carry out the rest, and puts the errors
+A guard takes out of a request what is not allowed, lets the handler carry out the rest, and puts the errors
 beside its answer; what may not be seen it takes out of the answer. Handlers know nothing of rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
 
-from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._config_request import ConfigResource, flaw, has_configs, times_named
-from .._error_answers import element_errors, mirrored_arrays
-from .._requests import Handler, Request, replaced
-from ._access import Access
-from ._acls import CLUSTER_NAME, ResourceType
-from ._authorizer import Authorizer
-
-if TYPE_CHECKING:
-    from .._node import Node
-
-
-@dataclass(slots=True)
-class Asked:
-    """One request with what its sender may do. ``proceed`` hands what is left of it to the handler."""
-
-    authorizer: Authorizer
-    node: Node
-    request: Request
-    handler: Handler
-
-    def may(self, access: Access, name: str = CLUSTER_NAME) -> bool:
-        """Whether this right is there; a no is logged if it is answered with an error."""
-        ask = self.authorizer.shows if access.error is None else self.authorizer.allows
-        return ask(self.request.context, access.operation, access.resource, name)
-
-    def shows(self, access: Access, name: str = CLUSTER_NAME) -> bool:
-        """Whether this right is there, without a word in the log."""
-        return self.authorizer.shows(self.request.context, access.operation, access.resource, name)
-
-    def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> frozenset[int]:
-        """All that may be done to a resource."""
-        return self.authorizer.operations(self.request.context, resource_type, name)
-
-    def narrow(self, **fields: Any) -> None:
-        """Leave only this in fields of the request's body."""
-        self.request.body = replaced(self.request.body, **fields)
-
-    async def proceed(self) -> Any:
-        return await self.handler(self.node, self.request)
-
-
-Guard: TypeAlias = Callable[[Asked], Awaitable[Any]]
+from ...protocol import ErrorCode, KafkaError, operation_bits
+from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType
+from ._api import Asked, Guard, replaced
 
 #: The right that an element of a request asks for and the name it is asked of; None: nothing to be asked.
 Wanted: TypeAlias = tuple[Access, str] | None
 
+#: Metadata and DescribeCluster tell the operations on the cluster that are allowed.
+CLUSTER_OPERATIONS_RIGHT: Final = Access(
+    Operation.DESCRIBE,
+    ResourceType.CLUSTER,
+    None,
+    "the authorized operations of the cluster; without it none is told",
+)
 
-def refuse(access: Access) -> KafkaError:
+
+def refusal(access: Access) -> KafkaError:
+    """The error of a request without this right."""
     assert access.error is not None, "what is only left out is never refused"
     return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
 
@@ -69,7 +37,7 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
     An error of the whole, which comes only where the handler was asked, stands alone.
     """
     request = asked.request
-    asking, answering = mirrored_arrays(request)
+    asking, answering = request.api.errors.arrays(request.version)
     allowed: list[Any] = []
     refused: dict[ErrorCode, list[Any]] = {}
     for item in getattr(request.body, asking):
@@ -77,7 +45,7 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
         if wanted is None or asked.may(*wanted):
             allowed.append(item)
         else:
-            refused.setdefault(refuse(wanted[0]).code, []).append(item)
+            refused.setdefault(refusal(wanted[0]).code, []).append(item)
     if not refused:
         return await asked.proceed()
     asked.narrow(**{asking: allowed})
@@ -85,7 +53,7 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
     if getattr(answer, "error_code", ErrorCode.NONE):
         return answer
     for code, items in refused.items():
-        answer = appended(answer, answering, element_errors(request, items, code))
+        answer = appended(answer, answering, request.element_errors(items, code))
     return answer
 
 
@@ -122,7 +90,7 @@ def whole(access: Access, *, field: str | None = None, then: Guard | None = None
     async def guard(asked: Asked) -> Any:
         name = CLUSTER_NAME if field is None else getattr(asked.request.body, field) or ""
         if not asked.may(access, name):
-            raise refuse(access)
+            raise refusal(access)
         return await (asked.proceed() if then is None else then(asked))
 
     return guard
@@ -132,7 +100,7 @@ def groups(access: Access, *, refused_once: bool = False) -> Guard:
     """A request whose outermost array are group ids; with ``refused_once`` each is refused once."""
 
     async def guard(asked: Asked) -> Any:
-        asking, _ = mirrored_arrays(asked.request)
+        asking, _ = asked.request.api.errors.arrays(asked.request.version)
         named = getattr(asked.request.body, asking)
         if refused_once and len(set(named)) < len(named):
             allowed = [one for one in named if asked.shows(access, one)]
@@ -142,25 +110,14 @@ def groups(access: Access, *, refused_once: bool = False) -> Guard:
     return guard
 
 
-def configs(topic: Access, cluster: Access, group: Access) -> Guard:
-    """A request whose outermost array are resources with configs; what cannot be meant is the handler's."""
+async def open_to_all(asked: Asked) -> Any:
+    """A request that needs no right: it is how a client says who it is."""
+    return await asked.proceed()
 
-    async def guard(asked: Asked) -> Any:
-        request = asked.request
-        altering = request.api.key != ApiKey.DESCRIBE_CONFIGS
-        times = times_named(request.body.resources)
-        if not altering and not all(map(has_configs, request.body.resources)):
-            return await asked.proceed()
 
-        def wanted(item: Any) -> Wanted:
-            if altering and flaw(item, times):
-                return None
-            if item.resource_type == ConfigResource.TOPIC:
-                return topic, item.resource_name
-            if item.resource_type == ConfigResource.GROUP:
-                return group, item.resource_name
-            return cluster, CLUSTER_NAME
-
-        return await each(asked, wanted)
-
-    return guard
+def with_cluster_operations(asked: Asked, answer: Any) -> Any:
+    """The answer of a Metadata or DescribeCluster with the operations on the cluster, where asked for."""
+    if asked.request.body.include_cluster_authorized_operations:
+        operations = asked.operations(ResourceType.CLUSTER) if asked.shows(CLUSTER_OPERATIONS_RIGHT) else ()
+        return answer._replace(cluster_authorized_operations=operation_bits(operations))
+    return answer

@@ -1,11 +1,12 @@
-"""Finding topics and partitions for requests, and the checks that several APIs share."""
+"""Topics and partitions of requests, and checks and constants that several APIs share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ErrorCode, KafkaError, operation_bits
+from ..authorizer import OPERATIONS, ResourceType
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
 #: No epoch known or given.
 NO_EPOCH = -1
+
+#: Operations on a topic and on the cluster that answers tell where there are no access rules (KIP-430): all.
+TOPIC_OPERATIONS = operation_bits(OPERATIONS[ResourceType.TOPIC])
+CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
+
+#: The field's value for clients that have not asked for operations.
+OPERATIONS_NOT_ASKED = -(1 << 31)
 
 
 def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> Topic:

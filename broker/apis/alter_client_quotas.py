@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
-from .._requests import Request
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._stopwatch import clock
+from ..authorizer import Operation, ResourceType, right
 from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
+from ._api import Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import whole
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -66,3 +69,15 @@ def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
 
 def _refused(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+_RIGHT = right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")
+
+API = ServedApi(
+    key=ApiKey.ALTER_CLIENT_QUOTAS,
+    versions=(0, 1),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=in_elements(Level("entries", "entries", same("entity"))),
+)

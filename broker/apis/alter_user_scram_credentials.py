@@ -1,23 +1,25 @@
-"""DescribeUserScramCredentials (50), v0, and AlterUserScramCredentials (51), v0 (KIP-554).
+"""AlterUserScramCredentials (51), v0: SCRAM credentials set and removed (KIP-554).
 
 What a client sends is salted and iterated already; the broker never sees the password.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
-from .._requests import Request
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResult
+from ..authorizer import Operation, ResourceType, right
 from ..security._scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
+from ._api import Request, ServedApi
+from ._errors import ErrorShape
+from ._guards import whole
 
 if TYPE_CHECKING:
     from .._node import Node
 
 #: Kafka's numbers of the mechanisms.
-_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_NUMBERS = {name: number for number, name in _MECHANISMS.items()}
+MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 #: Credentials by mechanism and user.
 _Credentials = dict[tuple[str, str], ScramCredential]
@@ -25,27 +27,7 @@ _Credentials = dict[tuple[str, str], ScramCredential]
 _Changes = dict[tuple[str, str], ScramCredential | None]
 
 
-async def describe(node: Node, request: Request) -> Any:
-    found: dict[str, list[tuple[str, int]]] = {}
-    for user, mechanism, credential in node.scram_users.all():
-        found.setdefault(user, []).append((mechanism, credential.iterations))
-    names = [item.name for item in request.body.users or ()]
-    times = Counter(names)
-    make = request.part("DescribeUserScramCredentialsResult")
-    make_info = request.part("CredentialInfo")
-    results = []
-    for user in times or sorted(found):
-        code, message = ErrorCode.NONE, None
-        if times[user] > 1:
-            code, message = ErrorCode.DUPLICATE_RESOURCE, f"user {user!r} may be named once"
-        elif user not in found:
-            code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user {user!r} has no SCRAM credential"
-        infos = [] if code else [make_info(mechanism=_NUMBERS[name], iterations=n) for name, n in found[user]]
-        results.append(make(user=user, error_code=code, error_message=message, credential_infos=infos))
-    return request.answer(results=results)
-
-
-async def alter(node: Node, request: Request) -> Any:
+async def handle(node: Node, request: Request) -> Any:
     body = request.body
     items_of: dict[str, list[Any]] = {}
     for item in (*body.deletions, *body.upsertions):
@@ -88,7 +70,7 @@ def _changes(before: _Credentials, items: list[Any]) -> _Changes:
 
 
 def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCredential | None]:
-    mechanism = _MECHANISMS.get(item.mechanism)
+    mechanism = MECHANISMS.get(item.mechanism)
     if not item.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
     if mechanism is None:
@@ -112,3 +94,21 @@ def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCred
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
     salted = bytes(item.salt), bytes(item.salted_password)
     return key, ScramCredential.of_salted(mechanism, *salted, item.iterations)
+
+
+_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all users")
+
+
+def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+    users = dict.fromkeys(item.name for item in (*body.deletions, *body.upsertions))
+    return {"results": [AlterUserScramCredentialsResult(user=user, error_code=code) for user in users]}
+
+
+API = ServedApi(
+    key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    versions=(0, 0),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=ErrorShape(fields=_with_error),
+)

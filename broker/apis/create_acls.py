@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
-from .._requests import Request
-from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType, right
 from ._acls import authorizer_of, number
+from ._api import Request, ServedApi
+from ._errors import Level, in_elements
+from ._guards import whole
 
 if TYPE_CHECKING:
     from .._node import Node
+
 
 #: What may stand in requests and in no rule.
 _NO_RULES = (0, 1)
@@ -60,3 +63,15 @@ def _acl(item: Any) -> Acl:
 
 def _refused(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all rules")
+
+API = ServedApi(
+    key=ApiKey.CREATE_ACLS,
+    versions=(1, 3),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=in_elements(Level("creations", "results", {})),
+)

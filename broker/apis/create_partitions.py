@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._names import OFFSETS_TOPIC
-from .._requests import Request
 from .._stopwatch import clock
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import topics
 from .create_topics import check_total
 
 if TYPE_CHECKING:
@@ -84,3 +87,16 @@ def _check_assignments(node: Node, item: Any, more: int) -> None:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"assigned to brokers {list(one.broker_ids)}: {node.node_id} is the only one",
             )
+
+
+_TOPIC_RIGHT = right(Operation.ALTER, ResourceType.TOPIC, "each topic")
+
+API = ServedApi(
+    key=ApiKey.CREATE_PARTITIONS,
+    versions=(0, 3),
+    handler=handle,
+    access=(_TOPIC_RIGHT,),
+    guard=topics(_TOPIC_RIGHT),
+    errors=in_elements(Level("topics", "results", same("name"))),
+    refused_over_quota_from=3,
+)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._config_view import topic_rows
-from .._requests import Request
 from .._stopwatch import clock
 from .._topics import TopicPlan
 from .._turns import in_slices
 from .._validation import SettingsError
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import TOPICS_BY_NAME, in_elements
+from ._guards import each
 
 if TYPE_CHECKING:
     from .._node import Node
+
 
 #: Most partitions one request may ask for, as in Apache Kafka.
 MAX_PARTITIONS_IN_REQUEST = 10_000
@@ -176,3 +180,48 @@ def _refused(request: Request, item: Any, error: KafkaError) -> Any:
     return request.part("CreatableTopicResult")(
         name=item.name, error_code=error.code, error_message=error.message, configs=[]
     )
+
+
+_CREATE_ANY_RIGHT = Access(
+    Operation.CREATE,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "each topic, if the next right is missing",
+)
+_CREATE_RIGHT = right(Operation.CREATE, ResourceType.TOPIC, "each topic")
+_CONFIGS_RIGHT = right(
+    Operation.DESCRIBE_CONFIGS,
+    ResourceType.TOPIC,
+    "the configs in the answer; without it the topic is created and they are not told",
+)
+
+
+async def _guard(asked: Asked) -> Any:
+    names = [item.name for item in asked.request.body.topics]
+    cluster = asked.shows(_CREATE_ANY_RIGHT)
+    # what is in the request twice is wrong however it is meant
+    once = {name for name in names if names.count(name) == 1} if len(names) < 100 else set(names)
+    answer = await each(
+        asked, lambda item: None if cluster or item.name not in once else (_CREATE_RIGHT, item.name)
+    )
+
+    def shown(topic: Any) -> Any:
+        if topic.error_code or asked.shows(_CONFIGS_RIGHT, topic.name):
+            return topic
+        return topic._replace(
+            topic_config_error_code=_CONFIGS_RIGHT.error, num_partitions=-1, replication_factor=-1, configs=[]
+        )
+
+    return answer._replace(topics=[shown(topic) for topic in answer.topics])
+
+
+API = ServedApi(
+    key=ApiKey.CREATE_TOPICS,
+    versions=(2, 7),
+    handler=handle,
+    access=(_CREATE_ANY_RIGHT, _CREATE_RIGHT, _CONFIGS_RIGHT),
+    guard=_guard,
+    errors=in_elements(TOPICS_BY_NAME),
+    carried_out=True,
+    refused_over_quota_from=6,
+)

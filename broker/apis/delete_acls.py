@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...coordinator import Repeats
-from ...protocol import ErrorCode
-from .._requests import Request
-from ..authorizer import AclFilter
+from ...protocol import ApiKey, ErrorCode
+from ..authorizer import AclFilter, Operation, ResourceType, right
 from ._acls import authorizer_of, filter_of, is_known
+from ._api import Request, ServedApi
+from ._errors import Level, in_elements
+from ._guards import whole
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -53,3 +55,15 @@ def _flaw(wanted: AclFilter, repeats: Repeats) -> str | None:
     if not is_known(wanted):
         return "a number in the filter means nothing here"
     return "the filter is in the request too often: name it once" if repeats.refuses(wanted) else None
+
+
+_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all rules")
+
+API = ServedApi(
+    key=ApiKey.DELETE_ACLS,
+    versions=(1, 3),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=in_elements(Level("filters", "filter_results", {})),
+)

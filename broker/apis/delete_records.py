@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
-from .._requests import Request
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import TOPICS_BY_NAME, Level, in_elements, same
+from ._guards import topics
 from ._lookup import find_partition
 
 if TYPE_CHECKING:
     from .._node import Node
     from .._partition import Partition
+
 
 _HIGH_WATERMARK = -1
 _UNKNOWN = -1
@@ -59,3 +63,18 @@ def _delete(node: Node, topic: str, wanted: Any, moved: list[Partition]) -> int:
     finally:
         if partition.log_start_offset != start:
             moved.append(partition)
+
+
+_TOPIC_RIGHT = right(Operation.DELETE, ResourceType.TOPIC, "each topic")
+
+API = ServedApi(
+    key=ApiKey.DELETE_RECORDS,
+    versions=(0, 2),
+    handler=handle,
+    access=(_TOPIC_RIGHT,),
+    guard=topics(_TOPIC_RIGHT),
+    errors=in_elements(
+        TOPICS_BY_NAME,
+        Level("partitions", "partitions", same("partition_index"), {"low_watermark": -1}),
+    ),
+)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from ...protocol import ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._names import OFFSETS_TOPIC
-from .._requests import Request
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID, Topic
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import ErrorShape, Level, same
+from ._guards import appended, each, refusal, topic_name
 
 if TYPE_CHECKING:
     from .._node import Node
+
 
 _IDS_FROM = 6
 
@@ -70,3 +75,58 @@ def _find(node: Node, name: str | None, topic_id: UUID) -> Topic:
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is kept by the broker alone: delete the groups"
         )
     return topic
+
+
+_NAME_RIGHT = right(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "the names of topics given by id: without it they are not told",
+)
+_DELETE_ANY_RIGHT = Access(
+    Operation.DELETE,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "each topic, if the next right is missing",
+)
+_DELETE_RIGHT = right(Operation.DELETE, ResourceType.TOPIC, "each topic")
+
+
+async def _guard(asked: Asked) -> Any:
+    request = asked.request
+    if asked.shows(_DELETE_ANY_RIGHT):
+        return await asked.proceed()
+
+    def is_missed(name: str) -> bool:
+        """Return whether there is none, and the sender may know."""
+        return asked.node.topics.get(name) is None and asked.shows(_NAME_RIGHT, name)
+
+    if request.version < _IDS_FROM:
+        return await each(asked, lambda name: None if is_missed(name) else (_DELETE_RIGHT, name))
+    allowed, refused = [], []
+    for item in request.body.topics:
+        name = topic_name(asked, item)
+        if name is None or is_missed(name) or asked.may(_DELETE_RIGHT, name):
+            allowed.append(item)
+        else:
+            told = name if item.name is not None or asked.shows(_NAME_RIGHT, name) else None
+            refused.append(SimpleNamespace(name=told, topic_id=item.topic_id))
+    asked.narrow(topics=allowed)
+    answer = await asked.proceed() if allowed else request.answer()
+    return appended(answer, "responses", request.element_errors(refused, refusal(_DELETE_RIGHT).code))
+
+
+API = ServedApi(
+    key=ApiKey.DELETE_TOPICS,
+    versions=(1, 6),
+    handler=handle,
+    access=(_NAME_RIGHT, _DELETE_ANY_RIGHT, _DELETE_RIGHT),
+    guard=_guard,
+    errors=ErrorShape(
+        levels={
+            0: (Level("topic_names", "responses", {"": "name"}),),
+            _IDS_FROM: (Level("topics", "responses", same("name", "topic_id")),),
+        }
+    ),
+    carried_out=True,
+    refused_over_quota_from=5,
+)

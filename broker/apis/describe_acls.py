@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._requests import Request
-from ..authorizer import Acl, PatternType, ResourceType
+from ...protocol import ApiKey
+from ..authorizer import Acl, Operation, PatternType, ResourceType, right
 from ._acls import authorizer_of, filter_of
+from ._api import Request, ServedApi
+from ._errors import AT_TOP
+from ._guards import whole
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -37,3 +40,15 @@ async def handle(node: Node, request: Request) -> Any:
             for (resource_type, name, pattern_type), acls in found.items()
         ]
     )
+
+
+_RIGHT = right(Operation.DESCRIBE, ResourceType.CLUSTER, "all rules")
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_ACLS,
+    versions=(1, 3),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=AT_TOP,
+)

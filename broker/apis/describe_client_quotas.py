@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._requests import Request
+from ...protocol import ApiKey
+from ..authorizer import Operation, ResourceType, right
 from ..quotas import check_filter
+from ._api import Request, ServedApi
+from ._errors import at_top
+from ._guards import whole
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -27,3 +31,15 @@ async def handle(node: Node, request: Request) -> Any:
         if wanted.matches(entity)
     ]
     return request.answer(entries=entries)
+
+
+_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "all quotas")
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_CLIENT_QUOTAS,
+    versions=(0, 1),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=at_top(lambda _body, _version, _code: {"entries": None}),
+)

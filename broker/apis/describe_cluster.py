@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode
-from .._requests import Request
-from ._operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from ...protocol import ApiKey, ErrorCode
+from ._api import Asked, Request, ServedApi
+from ._errors import AT_TOP
+from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
+from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 
 if TYPE_CHECKING:
     from .._node import Node
+
 
 _BROKERS = 1
 
@@ -40,3 +43,18 @@ def _refused(request: Request) -> Any:
 
 
 _CONTROLLERS = 2
+
+
+async def _guard(asked: Asked) -> Any:
+    return with_cluster_operations(asked, await asked.proceed())
+
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_CLUSTER,
+    versions=(0, 2),
+    handler=handle,
+    access=(CLUSTER_OPERATIONS_RIGHT,),
+    guard=_guard,
+    errors=AT_TOP,
+    reads_only=True,
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...coordinator import Repeats
-from ...protocol import ErrorCode, KafkaError
-from .._config_request import ConfigResource, has_configs, no_configs
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
-from .._requests import Request
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._configs import ConfigResource, configs_guard, has_configs, no_configs
+from ._errors import Level, in_elements, same
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -75,3 +77,18 @@ def _shown(request: Request, row: ConfigRow) -> Any:
         config_type=row.type,
         documentation=row.doc if body.include_documentation else None,
     )
+
+
+_TOPIC_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "each topic")
+_BROKER_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "settings of brokers")
+_GROUP_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "each group")
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_CONFIGS,
+    versions=(1, 4),
+    handler=handle,
+    access=(_TOPIC_RIGHT, _BROKER_RIGHT, _GROUP_RIGHT),
+    guard=configs_guard(_TOPIC_RIGHT, _BROKER_RIGHT, _GROUP_RIGHT, altering=False),
+    errors=in_elements(Level("resources", "results", same("resource_type", "resource_name"))),
+    reads_only=True,
+)

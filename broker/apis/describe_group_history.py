@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...coordinator.details import details_json
-from ...protocol import KafkaError
-from .._requests import Request
+from ...protocol import ApiKey, KafkaError
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import AT_TOP
+from ._guards import whole
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -37,3 +40,15 @@ async def handle(node: Node, request: Request) -> Any:
         for entry in entries
     ]
     return request.answer(entries=rows)
+
+
+_GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "the group")
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_GROUP_HISTORY,
+    versions=(0, 0),
+    handler=handle,
+    access=(_GROUP_RIGHT,),
+    guard=whole(_GROUP_RIGHT, field="group_id"),
+    errors=AT_TOP,
+)

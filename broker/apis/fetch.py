@@ -10,15 +10,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...log import FileRange
-from ...protocol import ErrorCode, KafkaError
-from .._requests import Request
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._stopwatch import clock
 from .._waiter import Waiter
+from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import ErrorShape, Level, same
+from ._guards import each, topics
 from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
 
 if TYPE_CHECKING:
     from .._node import Node
     from .._partition import Partition
+
 
 #: Records of this many bytes or more are not read here: they may go from the file to the socket.
 RANGE_BYTES = 262_144
@@ -248,3 +252,41 @@ def _aborted(request: Request, result: _Found) -> list[Any] | None:
         return None if result.aborted is None else []
     made = request.part("AbortedTransaction")
     return [made(producer_id=producer, first_offset=first) for producer, first in result.aborted]
+
+
+_REPLICA_RIGHT = Access(
+    Operation.CLUSTER_ACTION,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "every topic, if the request names a replica",
+)
+_TOPIC_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else")
+
+#: v15 moved the replica's number into a struct.
+_REPLICA_STATE_FROM = 15
+
+
+async def _guard(asked: Asked) -> Any:
+    body = asked.request.body
+    moved = asked.request.version >= _REPLICA_STATE_FROM
+    if (body.replica_state.replica_id if moved else body.replica_id) >= 0:
+        return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
+    return await topics(_TOPIC_RIGHT, "topic")(asked)
+
+
+_LEVELS = (
+    Level("topics", "responses", same("topic", "topic_id")),
+    Level("partitions", "partitions", {"partition": "partition_index"}, {"high_watermark": -1}),
+)
+
+API = ServedApi(
+    key=ApiKey.FETCH,
+    versions=(4, 18),
+    handler=handle,
+    access=(_REPLICA_RIGHT, _TOPIC_RIGHT),
+    guard=_guard,
+    errors=ErrorShape(top=(_SESSIONS_FROM, 18), levels={0: _LEVELS}),
+    parks=True,
+    reads_only=True,
+    fetches=True,
+)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
-from .._requests import Request
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
+from ._guards import topics
 from ._lookup import check_leader_epoch, find_partition
 
 if TYPE_CHECKING:
     from .._node import Node
     from .._partition import Partition
+
 
 _LATEST = -1
 _EARLIEST = -2
@@ -103,3 +107,16 @@ async def _at_time(node: Node, partition: Partition, timestamp: int, end: int) -
     if found is None or found[0] >= end:
         return _NOWHERE
     return found
+
+
+_TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic")
+
+API = ServedApi(
+    key=ApiKey.LIST_OFFSETS,
+    versions=(1, 11),
+    handler=handle,
+    access=(_TOPIC_RIGHT,),
+    guard=topics(_TOPIC_RIGHT),
+    errors=in_elements(TOPICS_BY_NAME, PARTITIONS),
+    reads_only=True,
+)

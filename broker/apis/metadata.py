@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from ...protocol import ErrorCode, KafkaError, PreparedArray
+from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray, operation_bits
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
-from .._metadata_request import topics_meant
-from .._requests import Request
 from .._topics import NO_TOPIC_ID, Topic
 from .._turns import in_slices
-from ._operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import ErrorShape, Level, same
+from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations
+from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from .create_topics import check_total, create_all
 
 if TYPE_CHECKING:
@@ -45,9 +48,20 @@ async def handle(node: Node, request: Request) -> Any:
     return answer
 
 
+def _topics_meant(topics: Iterable[Any]) -> list[Any]:
+    """The topics of a request, each once. As in Apache Kafka: where one is asked for by its id, all are, and
+    names mean nothing.
+    """
+    topics = list(topics)
+    by_id = {item.topic_id: item for item in topics if item.topic_id not in (None, NO_TOPIC_ID)}
+    if by_id:
+        return [SimpleNamespace(name=None, topic_id=topic_id) for topic_id in by_id]
+    return list({item.name: item for item in topics}.values())
+
+
 async def _topics(node: Node, request: Request) -> list[Any]:
     wanted = request.body.topics
-    wanted = topics_meant(wanted) if wanted else wanted
+    wanted = _topics_meant(wanted) if wanted else wanted
     if wanted is None or (request.version == 0 and not wanted):
         return [_described(node, request, topic) async for topic in in_slices(node.topics.all())]
     once = {(item.name, item.topic_id): item for item in wanted}
@@ -133,3 +147,72 @@ def _missing(request: Request, name: str | None, topic_id: UUID, code: ErrorCode
     return request.part("MetadataResponseTopic")(
         error_code=code, name=name if name is not None or request.version >= 12 else "", topic_id=topic_id
     )
+
+
+_TOPIC_RIGHT = right(
+    Operation.DESCRIBE, ResourceType.TOPIC, "each topic asked for; of all topics, the others are left out"
+)
+_CREATE_ANY_RIGHT = Access(
+    Operation.CREATE,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "each topic to be created on the way, if the next right is missing",
+)
+_CREATE_RIGHT = right(Operation.CREATE, ResourceType.TOPIC, "each topic to be created on the way")
+
+
+async def _guard(asked: Asked) -> Any:
+    body, version = asked.request.body, asked.request.version
+    if body.topics is None or (version == 0 and not body.topics):
+        refused: list[Any] = []
+        answer = await asked.proceed()
+        topics = [topic for topic in answer.topics if asked.shows(_TOPIC_RIGHT, topic.name)]
+    else:
+        allowed, refused = _sorted_out(asked)
+        asked.narrow(topics=allowed)
+        answer = await asked.proceed()
+        # v0 took an empty list for all of them
+        topics = answer.topics if allowed else []
+    if body.include_topic_authorized_operations:
+        topics = [_with_operations(asked, topic) if topic.name else topic for topic in topics]
+    errors = asked.request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return with_cluster_operations(asked, answer._replace(topics=[*topics, *errors]))
+
+
+def _with_operations(asked: Asked, topic: Any) -> Any:
+    operations = asked.operations(ResourceType.TOPIC, topic.name)
+    return topic._replace(topic_authorized_operations=operation_bits(operations))
+
+
+def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
+    """The topics that are asked for: what may be answered, and what may not."""
+    allowed: list[Any] = []
+    refused: list[Any] = []
+    for item in _topics_meant(asked.request.body.topics):
+        name = topic_name(asked, item)
+        may = name is None or asked.may(_TOPIC_RIGHT, name)
+        if name is not None and may and _is_created(asked, name):
+            may = asked.shows(_CREATE_ANY_RIGHT) or asked.may(_CREATE_RIGHT, name)
+        (allowed if may else refused).append(item)
+    return allowed, refused
+
+
+def _is_created(asked: Asked, name: str) -> bool:
+    """Return whether a topic would be created on the way."""
+    node = asked.node
+    return (
+        node.settings.auto_create_topics_enable
+        and asked.request.body.allow_auto_topic_creation
+        and node.topics.get(name) is None
+    )
+
+
+API = ServedApi(
+    key=ApiKey.METADATA,
+    versions=(0, 13),
+    handler=handle,
+    access=(_TOPIC_RIGHT, _CREATE_ANY_RIGHT, _CREATE_RIGHT, CLUSTER_OPERATIONS_RIGHT),
+    guard=_guard,
+    errors=ErrorShape(top=(13, 13), levels={0: (Level("topics", "topics", same("name", "topic_id")),)}),
+    reads_only=True,
+)

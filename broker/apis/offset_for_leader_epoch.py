@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ErrorCode, KafkaError
-from .._requests import Request
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import topics
 from ._lookup import check_leader_epoch, find_partition
 
 if TYPE_CHECKING:
@@ -34,3 +37,25 @@ async def handle(node: Node, request: Request) -> Any:
             )
         topics.append(make_topic(topic=topic.topic, partitions=partitions))
     return request.answer(topics=topics)
+
+
+_ANY_RIGHT = Access(
+    Operation.CLUSTER_ACTION, ResourceType.CLUSTER, None, "every topic: the next right is not asked for"
+)
+_TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic")
+
+
+async def _guard(asked: Asked) -> Any:
+    return await (asked.proceed() if asked.may(_ANY_RIGHT) else topics(_TOPIC_RIGHT, "topic")(asked))
+
+
+API = ServedApi(
+    key=ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    versions=(2, 4),
+    handler=handle,
+    access=(_ANY_RIGHT, _TOPIC_RIGHT),
+    guard=_guard,
+    errors=in_elements(
+        Level("topics", "topics", same("topic")), Level("partitions", "partitions", same("partition"))
+    ),
+)

@@ -13,17 +13,22 @@ from typing import TYPE_CHECKING, Any
 from ...log import RecordsError
 from ...protocol import (
     BATCH_OVERHEAD,
+    ApiKey,
     CorruptBatchError,
     ErrorCode,
     KafkaError,
     ProtocolError,
     parse_batch_header,
 )
-from .._requests import Request
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import refusal, topic_name, topics
 from ._lookup import find_partition
 
 if TYPE_CHECKING:
     from .._node import Node
+
 
 _ACKS = (-1, 0, 1)
 _TOPIC_IDS_FROM = 13
@@ -208,3 +213,49 @@ def _check_behind(records: bytes, at: int) -> None:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "what follows the record batch is none")
     if left > _MAGIC_AT and length <= left - _LENGTH_END:
         raise KafkaError(ErrorCode.INVALID_RECORD, "each partition may bring one record batch only")
+
+
+_TRANSACTION_RIGHT = right(
+    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the transactional id, if a batch is transactional"
+)
+_TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic")
+
+#: Bit 4 of a batch's attributes: the batch is part of a transaction.
+_TRANSACTIONAL = 0x10
+
+
+async def _guard(asked: Asked) -> Any:
+    body = asked.request.body
+    if any(_transactional(data.records) for item in body.topic_data for data in item.partition_data) and (
+        body.transactional_id is None or not asked.may(_TRANSACTION_RIGHT, body.transactional_id)
+    ):
+        raise refusal(_TRANSACTION_RIGHT)
+    if body.acks == 0:
+        for item in body.topic_data:
+            name = topic_name(asked, item)
+            if name is not None and not asked.may(_TOPIC_RIGHT, name):
+                raise ProtocolError(f"a Produce with acks=0 to {name}, which is not allowed")
+    return await topics(_TOPIC_RIGHT)(asked)
+
+
+def _transactional(records: bytes | None) -> bool:
+    at = _ATTRIBUTES_END - 1
+    return records is not None and len(records) > at and bool(records[at] & _TRANSACTIONAL)
+
+
+API = ServedApi(
+    key=ApiKey.PRODUCE,
+    versions=(3, 13),
+    # as Apache Kafka tells them: librdkafka asks for v0 (KIP-896)
+    told_from=0,
+    handler=handle,
+    access=(_TRANSACTION_RIGHT, _TOPIC_RIGHT),
+    guard=_guard,
+    errors=in_elements(
+        Level("topic_data", "responses", same("name", "topic_id")),
+        Level("partition_data", "partition_responses", same("index"), {"base_offset": -1}),
+    ),
+    is_answered=lambda body: body.acks != 0,
+    carried_out=True,
+    produces=True,
+)
