@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ...protocol import (
@@ -94,9 +93,6 @@ class ServedApi:
             )
 
 
-_NO_APIS: Mapping[int, ServedApi] = MappingProxyType({})
-
-
 @dataclass(slots=True)
 class Request:
     """One decoded request. ``endpoint`` is the host and port that this client is to be told."""
@@ -107,7 +103,7 @@ class Request:
     context: RequestContext
     endpoint: tuple[str, int]
     #: The APIs that the broker serves, by number.
-    apis: Mapping[int, ServedApi] = _NO_APIS
+    apis: Mapping[int, ServedApi] = field(default_factory=dict)
     #: Seconds that its client is to wait for what it did; the quotas of time and bytes come to it.
     delay_s: float = 0.0
 

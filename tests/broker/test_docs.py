@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from kohort.broker import BrokerSettings
-from kohort.broker._docs import apis_table, settings_table, topic_configs_table
+from kohort.broker._docs import settings_table, topic_configs_table
 from kohort.broker._topic_config import TopicConfig
+from kohort.broker.apis._docs import apis_table
 
 
 def rows(table: str) -> list[list[str]]:

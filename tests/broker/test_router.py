@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from kohort.broker._node import Node
-from kohort.broker._requests import Request
 from kohort.broker._router import Router
+from kohort.broker.apis import Request, ServedApi, served_apis
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.metrics import BrokerMetrics
 from kohort.broker.network._peer import Peer
@@ -43,8 +44,11 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
         Node,
         SimpleNamespace(authorizer=authorizer, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())),
     )
-    handlers = {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler}
-    return Router(node, lambda: handlers)
+    known = served_apis()
+    keys = (ApiKey.PRODUCE, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS)
+    served: dict[int, ServedApi] = {key: replace(known[key], handler=handler) for key in keys}
+    served[ApiKey.API_VERSIONS] = known[ApiKey.API_VERSIONS]
+    return Router(node, lambda: served)
 
 
 def ask(router: Router, key: ApiKey, version: int, **fields: Any) -> Any:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.broker._requests import Request
-from kohort.protocol import ANONYMOUS, APIS, ApiKey, RequestContext, encode_response
+from kohort.broker.apis import Request, served_apis
+from kohort.protocol import APIS, ApiKey, RequestContext, encode_response
 from tests.messages import response_of
 
 
 def request(key: int, version: int) -> Request:
-    return Request(APIS[key], version, None, RequestContext("x", "/127.0.0.1", ANONYMOUS), ("localhost", 1))
+    return Request(served_apis()[key], version, None, RequestContext("x", "/127.0.0.1"), ("localhost", 1))
 
 
-@pytest.mark.parametrize("key", list(APIS), ids=lambda key: APIS[key].name)
+def test_every_version_that_is_served_can_be_read_and_written() -> None:
+    for key, api in served_apis().items():
+        first, last = api.versions
+        assert APIS[key].min_version <= first <= last <= APIS[key].max_version, api.name
+
+
+@pytest.mark.parametrize("key", list(served_apis()), ids=lambda key: APIS[key].name)
 def test_fields_that_are_not_named_have_the_defaults_of_every_version(key: int) -> None:
-    for version in range(APIS[key].min_version, APIS[key].max_version + 1):
+    first, last = served_apis()[key].versions
+    for version in range(first, last + 1):
         own = encode_response(key, version, 1, response_of(key)(version=version))
         assert encode_response(key, version, 1, request(key, version).answer()) == own
 

@@ -10,8 +10,8 @@ import pytest
 
 from kohort.broker._node import Node
 from kohort.broker._router import Router
+from kohort.broker.apis import served_apis
 from kohort.broker.authorizer import Authorizer
-from kohort.broker.handlers import HANDLERS
 from kohort.broker.metrics import BrokerMetrics
 from kohort.broker.network._peer import Peer
 from kohort.broker.quotas import ClientQuotas, QuotaTable
@@ -135,7 +135,7 @@ async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
     node = SimpleNamespace(
         authorizer=Authorizer(), metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())
     )
-    router = Router(cast(Node, node), lambda: HANDLERS)
+    router = Router(cast(Node, node), served_apis)
     body = request_of(KEY)(version=0, group_id="g", limit=-1, after=-1)
     frame = bytes(encode_request(0, 7, "c", body)[4:])
     response = await router.answer(frame, Peer("127.0.0.1", ("127.0.0.1", 1)))

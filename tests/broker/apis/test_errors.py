@@ -6,15 +6,11 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from kohort.broker._error_answers import error_answer
-from kohort.broker._requests import Request
-from kohort.broker.handlers import HANDLERS
+from kohort.broker.apis import Request, served_apis
 from kohort.protocol import (
-    APIS,
     ApiKey,
     ErrorCode,
     RequestContext,
-    api_for,
     decode_response,
     encode_response,
     request_type,
@@ -24,7 +20,9 @@ from tests.messages import request_of
 
 CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 EVERY = [
-    (key, version) for key in HANDLERS for version in range(APIS[key].min_version, APIS[key].max_version + 1)
+    (api.key, version)
+    for api in served_apis().values()
+    for version in range(api.versions[0], api.versions[1] + 1)
 ]
 
 
@@ -63,8 +61,8 @@ def test_the_error_is_said_once_for_what_was_asked(key: ApiKey, version: int) ->
     body = one_of_each(key)
     if key == ApiKey.PRODUCE:
         body = body._replace(acks=1)
-    request = Request(api_for(key), version, body, RequestContext(), ("h", 1))
-    encoded = encode_response(key, version, 1, error_answer(request, CODE))
+    request = Request(served_apis()[key], version, body, RequestContext(), ("h", 1))
+    encoded = encode_response(key, version, 1, request.error_answer(CODE))
     _, answer = decode_response(key, version, bytes(encoded[4:]))
     # Apache Kafka says it to all of the request and to each user here
     times = 2 if key == ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS else 1
@@ -74,12 +72,12 @@ def test_the_error_is_said_once_for_what_was_asked(key: ApiKey, version: int) ->
 def test_what_was_asked_is_named_in_the_answer() -> None:
     key = ApiKey.LIST_OFFSETS
     body = request_of(key)(topics=[("x", [(7,)])])
-    request = Request(api_for(key), 5, body, RequestContext(), ("h", 1))
-    (topic,) = error_answer(request, CODE).topics
+    request = Request(served_apis()[key], 5, body, RequestContext(), ("h", 1))
+    (topic,) = request.error_answer(CODE).topics
     assert (topic.name, topic.partitions[0].partition_index) == ("x", 7)
 
 
 def test_a_produce_without_acks_has_no_answer() -> None:
     body = request_of(ApiKey.PRODUCE)(version=9, acks=0, topic_data=[])
-    request = Request(api_for(ApiKey.PRODUCE), 9, body, RequestContext(), ("h", 1))
-    assert error_answer(request, CODE) is None
+    request = Request(served_apis()[ApiKey.PRODUCE], 9, body, RequestContext(), ("h", 1))
+    assert request.error_answer(CODE) is None

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from kohort.broker.handlers import fetch as handler
+from kohort.broker.apis import fetch as handler
 from kohort.protocol import ApiKey, ErrorCode, iter_batches
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch, fetch_fields, part, produce

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.broker.handlers import HANDLERS
-from kohort.broker.handlers.groups import GROUP_APIS, handle
+from kohort.broker.apis import served_apis
+from kohort.broker.apis._groups import hand_over
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, part
 
+#: The APIs of groups, and those of offsets.
+GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47}
+
 
 def test_every_group_api_is_the_coordinators() -> None:
-    assert all(HANDLERS[key] is handle for key in GROUP_APIS)
+    assert {key for key, api in served_apis().items() if api.handler is hand_over} == GROUP_APIS
+
+
+def test_what_members_send_most_takes_the_short_way_and_only_what_waits_for_members_parks() -> None:
+    short = {ApiKey(key) for key, api in served_apis().items() if api.without_task}
+    assert short == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT}
+    parking = {ApiKey(key) for key, api in served_apis().items() if api.parks}
+    assert parking == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH}
 
 
 @pytest.mark.parametrize("version", range(10))

@@ -10,7 +10,7 @@ import pytest
 
 from kohort.broker._node import Node
 from kohort.broker._partition import Partition
-from kohort.broker.handlers import metadata
+from kohort.broker.apis import metadata
 from kohort.log import DataFolder, NoDescriptorsError
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker

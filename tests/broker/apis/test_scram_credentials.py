@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._requests import Request
-from kohort.broker.handlers import scram_credentials
+from kohort.broker.apis import Request, served_apis
 from kohort.broker.security._scram_users import ScramUsers
-from kohort.protocol import ApiKey, ErrorCode, RequestContext, api_for
+from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.security.logins import asks, log_in_scram
 from tests.broker.wire import Wire, part
@@ -143,8 +142,8 @@ class _Counted:
 async def test_a_request_about_many_users_looks_at_each_a_few_times() -> None:
     rows = [_Counted(f"user{number}") for number in range(1_000)]
     body = SimpleNamespace(deletions=rows, upsertions=[])
-    request = Request(api_for(ALTER), 0, body, RequestContext(), ("127.0.0.1", 0))
+    request = Request(served_apis()[ALTER], 0, body, RequestContext(), ("127.0.0.1", 0))
     node: Any = SimpleNamespace(scram_users=ScramUsers())
-    answer = await scram_credentials.alter(node, request)
+    answer = await request.api.handler(node, request)
     assert [row.error_code for row in answer.results] == [ErrorCode.RESOURCE_NOT_FOUND] * len(rows)
     assert _Counted.looks < 10 * len(rows)
