@@ -16,13 +16,14 @@ class _Level:
     """One array of the request and the array of the response that mirrors it.
 
     ``copied`` maps request fields to response fields; "" is the element itself. ``fixed`` are other values of
-    an element that stands for an error.
+    an element that stands for an error, ``for_null`` stands where a copied value is null.
     """
 
     request: str
     response: str
     copied: dict[str, str]
     fixed: dict[str, Any] = field(default_factory=dict)
+    for_null: dict[str, Any] = field(default_factory=dict)
 
 
 def _same(*names: str) -> dict[str, str]:
@@ -79,6 +80,8 @@ _TOP_VERSIONS: dict[int, tuple[int, int]] = {
 _FIND_COORDINATOR_MANY = (
     _Level("coordinator_keys", "coordinators", {"": "key"}, {"node_id": -1, "host": "", "port": -1}),
 )
+#: A null name is new in v12.
+_METADATA_BELOW_12 = (_Level("topics", "topics", _same("name", "topic_id"), for_null={"name": ""}),)
 _OFFSET_FETCH_MANY = (_Level("groups", "groups", _same("group_id")),)
 _OFFSET_FETCH_V1 = (
     _TOPICS_BY_NAME,
@@ -126,6 +129,8 @@ def _levels(request: Request) -> tuple[_Level, ...]:
         return _FIND_COORDINATOR_MANY
     if key == ApiKey.OFFSET_FETCH:
         return _OFFSET_FETCH_MANY if version >= 8 else _OFFSET_FETCH_V1
+    if key == ApiKey.METADATA and version < 12:
+        return _METADATA_BELOW_12
     if key == ApiKey.DELETE_TOPICS:
         return _DELETE_TOPICS_IDS if version >= 6 else _DELETE_TOPICS_NAMES
     return _MIRRORS[key]
@@ -153,6 +158,7 @@ def _mirrored(message: Any, source: Any, levels: tuple[_Level, ...], code: Error
     elements = []
     for item in getattr(source, level.request) or ():
         values = {to: getattr(item, name) if name else item for name, to in level.copied.items()}
+        values |= {to: value for to, value in level.for_null.items() if values[to] is None}
         values |= level.fixed
         if rest:
             values |= _mirrored(element_type, item, rest, code)
