@@ -110,8 +110,8 @@ def test_a_login_is_believed_until_its_proof_or_the_setting_ends_it(
         (
             {"sasl.enabled.mechanisms": "GSSAPI"},
             (
-                "listener SASL_PLAINTEXT: sasl.enabled.mechanisms: GSSAPI is not offered, PLAIN, SCRAM-SHA-256, "
-                "SCRAM-SHA-512, OAUTHBEARER are"
+                "listener SASL_PLAINTEXT: sasl.enabled.mechanisms: GSSAPI is not offered, PLAIN, "
+                "SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER are"
             ),
         ),
         (
@@ -121,8 +121,8 @@ def test_a_login_is_believed_until_its_proof_or_the_setting_ends_it(
         (
             {"sasl.enabled.mechanisms": "OAUTHBEARER"},
             (
-                "sasl.oauthbearer.jwks.endpoint.url= is not allowed: tokens are checked by keys that are at an "
-                "https: or file: address"
+                "sasl.oauthbearer.jwks.endpoint.url= is not allowed: tokens are checked by keys that are at "
+                "an https: or file: address"
             ),
         ),
     ],
