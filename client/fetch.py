@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
 from .fetch_answers import FetchAnswer, FetchedPartition
 from .fetch_session import SESSION_ERRORS, FetchFrom, FetchSession, Plan
-from .offsets import leader_or_raise
 from .pool import Channel
-
-if TYPE_CHECKING:
-    from .cluster import Cluster
+from .requests import Requests, leader_or_raise
 
 #: From v13 topics go by id (KIP-516); v17 and v18 add only what followers need.
 _LAST_BY_NAME, _LAST_BY_ID = 12, 16
@@ -28,7 +25,7 @@ class FetchLimits(NamedTuple):
 
 
 async def fetch(
-    cluster: Cluster,
+    cluster: Requests,
     start: Mapping[TopicPartition, int | FetchFrom],
     node_id: int | None,
     limits: FetchLimits,
@@ -52,7 +49,7 @@ async def fetch(
 
 
 async def _fetch_from(
-    cluster: Cluster,
+    cluster: Requests,
     node: int,
     at: Mapping[TopicPartition, FetchFrom],
     limits: FetchLimits,

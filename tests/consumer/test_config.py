@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kohort.client.address import Address, parse_bootstrap
+from kohort.client.metadata import Address, parse_bootstrap
 from kohort.consumer import AsyncGroupConsumer, ConfigError
 from kohort.consumer.config import consumer_config
 from kohort.protocol import TopicPartition

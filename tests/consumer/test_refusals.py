@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from kohort.client.address import Address
 from kohort.client.connection import Connection
-from kohort.client.metadata import ClusterMetadata
-from kohort.client.surroundings import SURROUNDINGS, Surroundings
+from kohort.client.metadata import Address, ClusterMetadata
+from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.consumer import AsyncGroupConsumer, AuthenticationError, Cluster, FatalGroupError
 from kohort.consumer.event_lines import EventLines, line_of
 from kohort.consumer.events import (
