@@ -18,8 +18,8 @@ from . import offsets as offset_requests
 from . import requests
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
+from .fetch import FetchFrom, FetchSession
 from .fetch_answers import FetchedPartition
-from .fetch_session import FetchFrom, FetchSession
 from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_bootstrap
 from .offsets import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
 from .pool import SURROUNDINGS, Channel, ConnectionPool
