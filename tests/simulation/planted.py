@@ -126,7 +126,7 @@ BUGS = (
     ),
     Bug(
         "compaction keeps the oldest record of a key",
-        "log._clean_keys:KeyMap._take",
+        "log.cleaner._keys:KeyMap._take",
         "newest[records[position:key_end]] = base_offset + delta",
         "newest.setdefault(records[position:key_end], base_offset + delta)",
     ),
@@ -266,7 +266,7 @@ BUGS = (
     ),
     Bug(
         "a cooperative leader gives away what another still reads",
-        "assignors._book:ListBook.withhold",
+        "assignors._ownership:ListOwnership.withhold",
         "if claimant not in (UNCLAIMED, m):",
         "if False:",
     ),
