@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from ..client.address import parse_bootstrap
 from ..client.errors import ConfigError
+from ..client.metadata import parse_bootstrap
 from ..client.sasl import OAUTH, Sasl
 
 #: Java's spelling of "there is no reset: tell me".
