@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from annotated_types import Ge
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from ..client.address import parse_bootstrap
 from ..client.errors import ConfigError
+from ..client.metadata import parse_bootstrap
 from ..client.sasl import OAUTH, Sasl
 from ..settings import CONSUMER, MAX_INT, Row, Scope, markdown, read_settings, settings_of
 from ..settings.model import SettingsModel

@@ -142,6 +142,23 @@ def test_connections_come_no_faster_than_the_rate() -> None:
     assert scene.quotas.wait_s(scene.control) == 0
 
 
+def test_who_comes_too_fast_waits_until_the_next_one_is_due() -> None:
+    scene = Scene(max_connection_creation_rate=2)
+
+    def comes() -> float:
+        assert scene.quotas.wait_s(scene.data) == 0
+        assert scene.quotas.admit(scene.data, "a")
+        return scene.quotas.wait_s(scene.data)
+
+    assert [comes(), comes()] == [0.0, 0.5]
+    scene.now = 0.25
+    assert scene.quotas.wait_s(scene.data) == 0.25
+    scene.now = 0.5
+    assert comes() == 0.5
+    scene.now = 100.5
+    assert [comes(), comes()] == [0.0, 0.5], "a long rest is worth no more than a second"
+
+
 def test_a_listener_may_have_a_rate_of_its_own() -> None:
     scene = Scene(**{"listener.name.ssl.max.connection.creation.rate": "1"})
     assert scene.quotas.admit(scene.control, "a")
