@@ -10,10 +10,10 @@ from pathlib import Path
 from ..cluster import FolderStore
 from ..log import DataFolder
 from ..protocol import KohortError
+from ..settings import read_settings_file
 from ._kafka_names import meaningless
 from ._live_settings import LiveSettings
 from ._settings import broker_settings
-from ._settings_file import read_settings_file
 from .quotas import QuotaTable
 from .security._check import check
 from .security._scram_users import HASHES, MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential, ScramUsers

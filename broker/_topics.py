@@ -31,12 +31,12 @@ from ..cluster import (
 )
 from ..log import DataFolder
 from ..protocol import ErrorCode, KafkaError
+from ..settings import SettingsError, read_settings
 from ._local_logs import LocalLogs
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
-from ._settings import BrokerSettings
-from ._topic_config import TopicConfig, topic_defaults
-from ._validation import SettingsError, read_settings
+from ._settings import BrokerSettings, topic_defaults
+from ._topic_config import TopicConfig
 from .metrics import Histogram
 
 #: The id that stands for none.
@@ -187,7 +187,7 @@ class Topics:
 
     def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """Configs of a topic by field name, checked and typed. Raises SettingsError."""
-        checked = read_settings(TopicConfig, configs, "topic config")
+        checked = read_settings(TopicConfig, configs)
         given = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
         lags = given.keys() & {"min_compaction_lag_ms", "max_compaction_lag_ms"}
         config = self._config(given)

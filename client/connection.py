@@ -26,9 +26,9 @@ from ..protocol import (
     encode_request,
     request_class,
 )
-from .address import Address
 from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
 from .fetch_answers import read_fetch_answer
+from .metadata import Address
 from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"

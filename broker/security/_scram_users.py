@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ...cluster import Document
-from .._validation import SettingsError
+from ...settings import SettingsError
 
 #: The least and the most iterations, as Apache Kafka allows them.
 MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
