@@ -1,38 +1,35 @@
-"""What handlers see of the broker they run in."""
+"""The parts of a broker that handlers use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
 from ._live_settings import LiveSettings
-from ._long_work import LongWork
-from ._producer_ids import ProducerIds
+from ._local_logs import LocalLogs
 from ._settings import BrokerSettings
-from ._state_file import StateFile
 from ._topics import Topics
+from ._turns import LongWork
 from .metrics import BrokerMetrics
 from .quotas import ClientQuotas, Throttle
 from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
-    from .authorizer._gate import Gate
+    from .authorizer import Authorizer
 
 
 @dataclass(slots=True)
 class Node:
     """One broker's parts, handed to every handler.
 
-    ``data`` is the data folder, where a :class:`~._state_file.StateFile` lies. ``gate`` stands in front of
-    each API where there are access rules. ``now_ms`` is the wall clock that timestamps are compared with.
+    ``authorizer`` is None
+    where there are no access rules. ``now_ms`` is the wall clock that timestamps are compared with.
     """
 
     settings: BrokerSettings
-    data: Path
-    cluster_id: str
     topics: Topics
     coordinator: GroupCoordinator
     producer_ids: ProducerIds
@@ -41,11 +38,21 @@ class Node:
     live: LiveSettings
     metrics: BrokerMetrics
     quotas: ClientQuotas
-    quotas_file: StateFile
+    quotas_file: Document
     throttle: Throttle
-    gate: Gate | None = None
+    authorizer: Authorizer | None = None
     long_work: LongWork = field(default_factory=LongWork)
 
     @property
     def node_id(self) -> int:
         return self.settings.node_id
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as it is now."""
+        return self.topics.image
+
+    @property
+    def logs(self) -> LocalLogs:
+        """The partitions whose logs are here."""
+        return self.topics.logs

@@ -8,10 +8,13 @@ however many there are.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
 
 from ..log import (
     AppendInfo,
@@ -27,13 +30,12 @@ from ..log import (
     check_batch,
 )
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
+from ..settings import MAX_LONG
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
-from ._topic_config import MAX_LONG
-from ._waiter import Waiter
-
-if TYPE_CHECKING:
-    from ._topics import Topic
+from ._topic_config import TopicConfig
+from .metrics import Histogram
+from .metrics._traffic import TopicTraffic
 
 logger = logging.getLogger("kohort.broker")
 
@@ -46,6 +48,46 @@ _MAX_MISSED = 100
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
+class Waiter:
+    """A waiting Fetch, told which of its partitions have something new."""
+
+    __slots__ = ("_changed", "_woken")
+
+    def __init__(self) -> None:
+        self._changed: dict[Partition, None] = {}
+        self._woken: asyncio.Future[None] | None = None
+
+    def tell(self, partition: Partition) -> None:
+        """A partition has grown, or is gone."""
+        self._changed[partition] = None
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    async def changed(self) -> list[Partition]:
+        """The partitions that have changed since this was last asked; waits for the first."""
+        if not self._changed:
+            self._woken = asyncio.get_running_loop().create_future()
+            await self._woken
+        changed, self._changed = list(self._changed), {}
+        return changed
+
+
+@dataclass(slots=True, eq=False)
+class LocalTopic:
+    """What the partitions of a topic that are on this broker have in common."""
+
+    name: str
+    id: UUID
+    config: TopicConfig
+    internal: bool = False
+    partitions: list[Partition] = field(default_factory=list)
+    traffic: TopicTraffic = field(default_factory=TopicTraffic)
+    flush_times: Histogram = field(default_factory=Histogram)
+
+    def __repr__(self) -> str:
+        return f"LocalTopic({self.name}, {len(self.partitions)} partitions)"
+
+
 class Files(Protocol):
     """Where the files of partitions come from."""
 
@@ -55,6 +97,10 @@ class Files(Protocol):
 
     def newest_epoch(self, partition: Partition, /) -> int:
         """The newest leader epoch in them, -1 if there is none. Raises DataFolderError, KafkaError."""
+        ...
+
+    def damaged_partition(self, partition: Partition, /) -> None:
+        """Called when a partition cannot be served any more."""
         ...
 
 
@@ -79,7 +125,7 @@ class Partition:
         "waiters",
     )
 
-    def __init__(self, topic: Topic, index: int, files: Files, *, on_disk: bool) -> None:
+    def __init__(self, topic: LocalTopic, index: int, files: Files, *, on_disk: bool) -> None:
         self._damage: str | None = None
         self.topic = topic
         self.index = index
@@ -109,7 +155,7 @@ class Partition:
     @damage.setter
     def damage(self, found: str) -> None:
         self._damage = found
-        self.topic.described = None
+        self._files.damaged_partition(self)
 
     @property
     def size_bytes(self) -> int:
@@ -151,7 +197,7 @@ class Partition:
         """
         if self._unopened and self.damage is None:
             try:
-                self._log = self._files.open(self)
+                self._log = self._opened()
             except (CorruptLogError, DataFolderError, KafkaError) as error:
                 self._damaged(error)
             else:
@@ -159,6 +205,20 @@ class Partition:
                 if self._leader_epoch is None:
                     self._leader_epoch = self._log.leader_epoch + 1 if self._log.log_end_offset else 0
         return self._log
+
+    def _opened(self) -> PartitionLog:
+        log = self._files.open(self)
+        if log.config.shows_flushed and log.recovery_point < log.log_end_offset:
+            log.flush()  # what was recovered is read from the page cache
+        self._advance(log)
+        return log
+
+    def _advance(self, log: PartitionLog) -> None:
+        """Move the high watermark: the only replica has all that was appended, or with
+        ``kohort.visibility=flushed`` all that is on the disk. Who waits for records is told of them.
+        """
+        if log.advance_high_watermark(log.recovery_point if log.config.shows_flushed else log.log_end_offset):
+            self.wake()
 
     def _damaged(self, error: Exception) -> None:
         """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
@@ -199,7 +259,6 @@ class Partition:
         self.check_usable()
         if self._log is None:
             self._log = self._created(records, from_client=from_client)
-        seen = self._log.high_watermark
         info = self._log.append(
             records,
             now_ms=now_ms,
@@ -208,14 +267,13 @@ class Partition:
             flush_when_due=not from_client,
             checked=checked,
         )
-        if self._log.high_watermark > seen:
-            self.wake()
+        self._advance(self._log)
         self._plan_flush(self._log)
         return info
 
     def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
         try:
-            log = self._files.open(self)
+            log = self._opened()
         except (KafkaError, CorruptLogError, DataFolderError) as error:
             if from_client:
                 self._missed.append(parse_batch_header(records))
@@ -260,8 +318,7 @@ class Partition:
 
     def _flushed(self) -> None:
         if self._log is not None:
-            if self._log.config.shows_flushed:
-                self.wake()
+            self._advance(self._log)
             self._plan_flush(self._log)
 
     def _flush_failed(self, error: KafkaError) -> None:
@@ -364,6 +421,7 @@ class Partition:
         """Go by what the topic's config says now."""
         if self._log is not None:
             self._log.reconfigure(self.topic.config.log_config())
+            self._advance(self._log)
             self.wake()
             self._plan_flush(self._log)
 

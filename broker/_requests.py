@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..protocol import Api, ApiKey, RequestContext, messages_of, response_type
-
-if TYPE_CHECKING:
-    from ._node import Node
 
 BodyT = TypeVar("BodyT")
 
@@ -74,5 +71,6 @@ ONLY_ANSWERED = frozenset(
 #: with acks=0 sends and closes.
 CARRIED_OUT = frozenset({ApiKey.PRODUCE, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS})
 
-#: Answers a request with a response body; None answers nothing (Produce with acks=0). May raise KafkaError.
-Handler = Callable[["Node", Request], Awaitable[Any]]
+#: Answers a request with a response body, given the Node; None answers nothing (Produce with acks=0). May
+#: raise KafkaError.
+Handler = Callable[[Any, Request], Awaitable[Any]]

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Iterable
 
-from ..consumer import BrokerConnectionError, Channel, Cluster
+from ..client import BrokerConnectionError, Channel, Cluster
 from ..protocol import (
     ErrorCode,
     KafkaError,

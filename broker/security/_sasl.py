@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .._validation import SettingsError
+from ...settings import SettingsError
 from ._exchange import Exchange, PlainExchange
 from ._listeners import MECHANISMS, Listener, listed, settings_for
 from ._scram import ScramExchange
@@ -17,7 +17,7 @@ _USER = "user_"
 
 
 class Sasl:
-    """What one listener offers. Raises SettingsError where its settings cannot be kept."""
+    """SASL as one listener offers it. Raises SettingsError where its settings cannot be kept."""
 
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
         own = settings_for(settings, listener.name)

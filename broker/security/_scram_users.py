@@ -14,11 +14,10 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from .._state_file import StateFile
-from .._validation import SettingsError
+from ...cluster import Document
+from ...settings import SettingsError
 
 #: The least and the most iterations, as Apache Kafka allows them.
 MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
@@ -27,17 +26,16 @@ MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 _SALT_BYTES = 32
-_WITHOUT = "nobody can log in by SCRAM until users are made anew"
 
 #: By mechanism and user.
 _Credentials = dict[tuple[str, str], "ScramCredential"]
 
-#: What the salts of Java's clients are made of.
+#: Letters of the salts of Java's clients.
 _LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class _Shape(NamedTuple):
-    """What a stranger is told of a credential, but for the salt itself."""
+    """The part of a credential that unauthenticated clients are told, but for the salt itself."""
 
     iterations: int
     salt_bytes: int
@@ -46,7 +44,7 @@ class _Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What the broker keeps of a password: enough to check one, not enough to be one."""
+    """A password as the broker keeps it: enough to check one, not enough to be one."""
 
     iterations: int
     salt: bytes = field(repr=False)
@@ -80,7 +78,7 @@ class ScramUsers:
 
     def __init__(self) -> None:
         self._credentials: _Credentials = {}
-        self._file: StateFile | None = None
+        self._file: Document | None = None
         self._secret = secrets.token_bytes(_SALT_BYTES)
         self._kept = False
         self._shapes: Mapping[str, Counter[_Shape]] = {}
@@ -88,9 +86,9 @@ class ScramUsers:
     def __repr__(self) -> str:
         return f"ScramUsers({len(self._credentials)} credentials)"
 
-    def open(self, folder: Path) -> None:
-        """Read what the data folder has. Raises StateFileError."""
-        self._file = StateFile.of(folder, "scram-users", without=_WITHOUT)
+    def open(self, document: Document) -> None:
+        """Read what was kept, and keep changes there. Raises StateFileError."""
+        self._file = document
         found = self._file.load(lambda content: (_parsed(content), _parsed_secret(content)))
         if found is not None:
             credentials, secret = found

@@ -12,7 +12,7 @@ from kohort.admin import group_file
 from kohort.assignors import AssignorError, registry
 from kohort.assignors.user_data import decode_cooperative, decode_sticky
 from kohort.log import CorruptLogError, DataFolderError, LogConfig, decode_records
-from kohort.log._snapshot import decode_snapshot
+from kohort.log._producers import decode_snapshot
 from kohort.offsets_topic import CorruptRecordError, decode
 from kohort.protocol import (
     APIS,

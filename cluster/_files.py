@@ -1,0 +1,93 @@
+"""Small durable files of the data folder: one JSON document each, for what Apache Kafka keeps in its quorum.
+
+A document is replaced as a whole: written beside, synced, renamed. So a change happens or does not, whenever
+the broker dies. The files are the owner's alone (0600): they may hold credentials.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..protocol import KohortError
+
+log = logging.getLogger("kohort.broker")
+
+T = TypeVar("T")
+
+# readable, and still written by the encoder in C: with an indent it is the one in Python, thirty times slower
+_A_LINE_EACH = (",\n", ": ")
+
+
+class StateFileError(KohortError):
+    """A document cannot be read; the text names the file and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One document. ``version`` is written with it and must be the same when it is read.
+
+    ``without`` ends the sentence of an error: what is lost by who removes a file that cannot be read.
+    """
+
+    path: Path
+    without: str
+    version: int = 1
+
+    @classmethod
+    def of(cls, folder: Path | str, kind: str, *, without: str, version: int = 1) -> StateFile:
+        """The document of a kind (``acls``, ``scram-users``) in a data folder: ``kohort-KIND.json``."""
+        return cls(Path(folder) / f"kohort-{kind}.json", without, version)
+
+    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """The document as ``parse`` reads it; None if there is none.
+
+        Raises StateFileError for what is no document of this version, or what ``parse`` raises ValueError,
+        KeyError, TypeError or AttributeError for.
+        """
+        try:
+            content = json.loads(self.path.read_bytes())
+            if content["version"] != self.version:
+                raise ValueError(f"its version is {content['version']}, this kohort knows {self.version}")
+            return parse(content)
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise self.unreadable(error) from error
+
+    def unreadable(self, error: Exception) -> StateFileError:
+        """The error for content that is not what it should be."""
+        return StateFileError(
+            f"{self.path} cannot be read ({error}): restore it from a copy; without it {self.without}"
+        )
+
+    def save(self, content: Mapping[str, Any]) -> None:
+        """Replace the document. Raises OSError; the old content then still stands.
+
+        Where only the folder cannot be synced the new content stands, and is in force: that it could be lost
+        with the power is told in the log.
+        """
+        beside = self.path.with_suffix(".json.tmp")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(json.dumps({"version": self.version, **content}, separators=_A_LINE_EACH))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, self.path)
+        try:
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            log.error("%s is written, but would be lost if power failed now: %s", self.path, error)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
