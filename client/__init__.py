@@ -9,8 +9,8 @@ from .errors import (
     ConfigError,
     ConsumerClosedError,
 )
+from .fetch import FetchFrom, FetchSession
 from .fetch_answers import AbortedTransaction, FetchedPartition
-from .fetch_session import FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from .offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel

@@ -1,7 +1,7 @@
 """A cluster as a client sees it: metadata, connections, coordinators, and requests that are tried again.
 
 Everything that consumers and Spark ask of brokers goes through :class:`Cluster`; requests about offsets,
-records and topics lead to ``offset_requests``, ``fetch_requests`` and ``topic_requests``.
+records and topics lead to ``offsets``, ``fetch`` and ``requests``.
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition
-from ..protocol.messages.find_coordinator import FindCoordinatorRequest
 from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch as fetch_requests
 from . import offsets as offset_requests
-from . import requests as topic_requests
-from .address import Address, parse_bootstrap
+from . import requests
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
+from .fetch import FetchFrom, FetchSession
 from .fetch_answers import FetchedPartition
-from .fetch_session import FetchFrom, FetchSession
-from .metadata import ClusterMetadata, Node, TopicMetadata
+from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_bootstrap
 from .offsets import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
-from .pool import Channel, ConnectionPool
+from .pool import SURROUNDINGS, Channel, ConnectionPool
 from .sasl import Sasl
-from .surroundings import SURROUNDINGS
 from .waiting import Backoff
 
 T = TypeVar("T")
@@ -275,21 +272,13 @@ class Cluster:
         """The group's coordinator, from the cache or looked up, with retries. Raises as ``retrying`` does."""
         node = self._coordinators.get(group)
         if node is None:
-            node = await self.retrying(lambda: self._find_coordinator(group))
+            node = await self.retrying(lambda: requests.find_coordinator(self, group))
             self._coordinators[group] = node
         return node
 
     def forget_coordinator(self, group: str) -> None:
         """Look the coordinator up anew at the next need (after errors 14 to 16 or a lost connection)."""
         self._coordinators.pop(group, None)
-
-    async def _find_coordinator(self, group: str) -> Node:
-        body = FindCoordinatorRequest(key=group, key_type=0, coordinator_keys=[group])
-        response = await self.request(None, ApiKey.FIND_COORDINATOR, body)
-        row = response.coordinators[0] if response.coordinators else response
-        if row.error_code:
-            raise KafkaError(row.error_code, row.error_message or f"no coordinator for group {group!r} yet")
-        return Node(row.node_id, Address(row.host, row.port))
 
     async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T:
         """``retrying``, forgetting the coordinator at each error that tells of its move."""
@@ -389,13 +378,11 @@ class Cluster:
         Returns when every partition has a leader. KafkaError 36 for one that exists, unless
         ``if_not_exists``.
         """
-        return await topic_requests.create_topics(
-            self, topics, replication_factor, configs or {}, if_not_exists
-        )
+        return await requests.create_topics(self, topics, replication_factor, configs or {}, if_not_exists)
 
     async def delete_topics(self, names: Iterable[str]) -> None:
         """Delete topics; one that does not exist is no error."""
-        await topic_requests.delete_topics(self, names)
+        await requests.delete_topics(self, names)
 
 
 def _worth_retrying(code: ErrorCode) -> bool:

@@ -26,8 +26,8 @@ from ..protocol import (
     encode_request,
 )
 from ..protocol.messages.api_versions import ApiVersionsRequest
-from .address import Address
 from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
+from .metadata import Address
 from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
@@ -120,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; the response's body, whose records are a part of what was received.
+        """Send a request; the response's body , whose records are a part of what was received.
 
         Error codes in it are not looked at.
         """

@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from ..protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -26,9 +26,7 @@ from ..protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-
-if TYPE_CHECKING:
-    from .cluster import Cluster
+from .requests import Requests, leader_or_raise, partition_name
 
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
@@ -68,7 +66,7 @@ Errors = dict[TopicPartition, KohortError]
 
 
 async def committed(
-    cluster: Cluster,
+    cluster: Requests,
     group: str,
     partitions: Iterable[TopicPartition] | None,
     require_stable: bool,
@@ -89,7 +87,7 @@ async def committed(
 
 
 async def _committed_once(
-    cluster: Cluster, group: str, body: Any
+    cluster: Requests, group: str, body: Any
 ) -> tuple[dict[TopicPartition, CommittedOffset], Errors]:
     response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
     row = response.groups[0] if response.groups else response
@@ -101,7 +99,7 @@ async def _committed_once(
             partition = TopicPartition(topic.name, p.partition_index)
             if p.error_code:
                 refused[partition] = KafkaError(
-                    p.error_code, f"reading the offset of {_name(partition)} in group {group!r}"
+                    p.error_code, f"reading the offset of {partition_name(partition)} in group {group!r}"
                 )
             elif p.committed_offset >= 0:
                 found[partition] = CommittedOffset(
@@ -121,7 +119,7 @@ def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_st
 
 
 async def commit(
-    cluster: Cluster,
+    cluster: Requests,
     group: str,
     offsets: Mapping[TopicPartition, int | CommittedOffset],
     generation: int,
@@ -134,14 +132,14 @@ async def commit(
         answers = await commit_once(cluster, group, offsets, generation, member_id, instance_id)
         for partition, code in answers.items():
             if code:
-                raise KafkaError(code, f"committing {_name(partition)} in group {group!r}")
+                raise KafkaError(code, f"committing {partition_name(partition)} in group {group!r}")
 
     if offsets:
         await cluster.at_coordinator(group, attempt)
 
 
 async def commit_once(
-    cluster: Cluster,
+    cluster: Requests,
     group: str,
     offsets: Mapping[TopicPartition, int | CommittedOffset],
     generation: int,
@@ -177,7 +175,7 @@ async def commit_once(
 
 
 async def list_offsets(
-    cluster: Cluster, at: Mapping[TopicPartition, int], read_committed: bool, errors: Errors | None
+    cluster: Requests, at: Mapping[TopicPartition, int], read_committed: bool, errors: Errors | None
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
     """See Cluster.list_offsets."""
 
@@ -189,7 +187,7 @@ async def list_offsets(
 
 
 async def epoch_ends(
-    cluster: Cluster, epochs: Mapping[TopicPartition, int], errors: Errors | None
+    cluster: Requests, epochs: Mapping[TopicPartition, int], errors: Errors | None
 ) -> dict[TopicPartition, EpochEnd]:
     """See Cluster.epoch_ends."""
 
@@ -201,7 +199,7 @@ async def epoch_ends(
 
 
 async def _ask_leaders(
-    cluster: Cluster,
+    cluster: Requests,
     wanted: Mapping[TopicPartition, int],
     ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
     doing: str,
@@ -231,7 +229,7 @@ async def _ask_leaders(
 
 
 async def _ask_once(
-    cluster: Cluster,
+    cluster: Requests,
     wanted: Mapping[TopicPartition, int],
     ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
     doing: str,
@@ -258,17 +256,17 @@ async def _ask_once(
             row = answer.get(partition)
             if row is None:
                 errors[partition] = KafkaError(
-                    ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {_name(partition)}"
+                    ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {partition_name(partition)}"
                 )
             elif row.error_code:
-                errors[partition] = KafkaError(row.error_code, f"{doing} {_name(partition)}")
+                errors[partition] = KafkaError(row.error_code, f"{doing} {partition_name(partition)}")
             else:
                 found[partition] = row
     return errors
 
 
 async def _epoch_ends_of(
-    cluster: Cluster, node: int, epochs: Mapping[TopicPartition, int]
+    cluster: Requests, node: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Any]:
     topics = defaultdict(list)
     for partition, epoch in epochs.items():
@@ -291,23 +289,8 @@ async def _epoch_ends_of(
     }
 
 
-def leader_or_raise(cluster: Cluster, partition: TopicPartition) -> int:
-    """Node id of the leader; KafkaError with what the broker said of the topic when there is none."""
-    leader = cluster.leader(partition)
-    if leader is not None:
-        return leader
-    code = cluster.known.errors.get(partition.topic)
-    if (
-        code is None
-        and (topic := cluster.topic(partition.topic))
-        and partition.partition not in topic.partitions
-    ):
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    raise KafkaError(code or ErrorCode.LEADER_NOT_AVAILABLE, f"no leader of {_name(partition)}")
-
-
 async def _list_offsets_of(
-    cluster: Cluster, node: int, at: Mapping[TopicPartition, int], read_committed: bool
+    cluster: Requests, node: int, at: Mapping[TopicPartition, int], read_committed: bool
 ) -> dict[TopicPartition, Any]:
     topics = defaultdict(list)
     for partition, when in at.items():
@@ -326,10 +309,6 @@ async def _list_offsets_of(
         for topic in response.topics
         for row in topic.partitions
     }
-
-
-def _name(partition: TopicPartition) -> str:
-    return f"{partition.topic}-{partition.partition}"
 
 
 def _numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

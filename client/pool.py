@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, Final
 
-from .address import Address
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError
+from .metadata import Address
 from .waiting import Backoff
+
+#: As Connection.open.
+OpenConnection = Callable[..., Awaitable[Connection]]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a client takes from outside besides its event loop: connections, random numbers, threads.
+
+    A simulation replaces them for everything that is started in one context. ``make_random`` is called for
+    each part that draws numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size`` threads and
+    gives what the function returns; with it no thread watches the loop.
+    """
+
+    open_connection: OpenConnection = Connection.open
+    make_random: Callable[[], random.Random] = random.Random
+    in_thread: Callable[[object, int, Callable[[], Any]], Awaitable[Any]] | None = None
+
+
+_REAL: Final = Surroundings()
+
+#: The surroundings of the context in which a client is built and started.
+SURROUNDINGS: Final[ContextVar[Surroundings]] = ContextVar("kohort_surroundings", default=_REAL)
 
 #: Opens a connection or raises BrokerConnectionError, or AuthenticationError.
 Opener = Callable[[Address], Awaitable[Connection]]

@@ -1,21 +1,103 @@
-"""CreateTopics and DeleteTopics through a cluster: enough for tests, tools and dead-letter topics."""
+"""What every request to a cluster needs, and the requests about coordinators and topics."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ..protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ..protocol.messages.find_coordinator import FindCoordinatorRequest
+from .metadata import Address, ClusterMetadata, Node, TopicMetadata
+from .pool import Channel
 
-if TYPE_CHECKING:
-    from .cluster import Cluster
+T = TypeVar("T")
+
+#: Key types of FindCoordinator.
+GROUP, TRANSACTION = 0, 1
+
+
+class Requests(Protocol):
+    """The part of a Cluster that requests are made with; its methods are described there."""
+
+    request_timeout_ms: int
+
+    @property
+    def known(self) -> ClusterMetadata: ...
+
+    def leader(self, partition: TopicPartition) -> int | None: ...
+
+    def topic(self, name: str) -> TopicMetadata | None: ...
+
+    async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> ClusterMetadata: ...
+
+    async def request(
+        self,
+        node_id: int | None,
+        api_key: int,
+        body: Any,
+        *,
+        channel: Channel = Channel.CONTROL,
+        timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> Any: ...
+
+    async def request_coordinator(
+        self,
+        group: str,
+        body: Any,
+        *,
+        channel: Channel = Channel.CONTROL,
+        timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> Any: ...
+
+    async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T: ...
+
+    async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T: ...
+
+
+def partition_name(partition: TopicPartition) -> str:
+    """A partition as Kafka's own messages name it: ``orders-0``."""
+    return f"{partition.topic}-{partition.partition}"
+
+
+def leader_or_raise(cluster: Requests, partition: TopicPartition) -> int:
+    """Node id of the leader; KafkaError with what the broker said of the topic when there is none."""
+    leader = cluster.leader(partition)
+    if leader is not None:
+        return leader
+    code = cluster.known.errors.get(partition.topic)
+    if (
+        code is None
+        and (topic := cluster.topic(partition.topic))
+        and partition.partition not in topic.partitions
+    ):
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    raise KafkaError(code or ErrorCode.LEADER_NOT_AVAILABLE, f"no leader of {partition_name(partition)}")
+
+
+# coordinators
+
+
+async def find_coordinator(cluster: Requests, key: str, key_type: int = GROUP) -> Node:
+    """The coordinator of a group, or of a transactional id; KafkaError while there is none. One attempt."""
+    body = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
+    response = await cluster.request(None, ApiKey.FIND_COORDINATOR, body)
+    row = response.coordinators[0] if response.coordinators else response
+    if row.error_code:
+        what = "group" if key_type == GROUP else "transaction"
+        raise KafkaError(row.error_code, row.error_message or f"no coordinator for {what} {key!r} yet")
+    return Node(row.node_id, Address(row.host, row.port))
+
+
+# topics
 
 
 async def create_topics(
-    cluster: Cluster,
+    cluster: Requests,
     topics: Mapping[str, int],
     replication_factor: int,
     configs: Mapping[str, str],
@@ -47,7 +129,7 @@ async def create_topics(
     return {name: topic.topic_id for name in topics if (topic := cluster.topic(name))}
 
 
-async def delete_topics(cluster: Cluster, names: Iterable[str]) -> None:
+async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
     """See Cluster.delete_topics."""
     wanted = sorted(set(names))
     body = DeleteTopicsRequest(
@@ -65,7 +147,7 @@ async def delete_topics(cluster: Cluster, names: Iterable[str]) -> None:
     await cluster.retrying(attempt)
 
 
-async def _controller(cluster: Cluster) -> int | None:
+async def _controller(cluster: Requests) -> int | None:
     """The controller where it is known, else any node (which forwards in a KRaft cluster)."""
     known = cluster.known
     if known.controller_id not in known.nodes:
@@ -73,7 +155,7 @@ async def _controller(cluster: Cluster) -> int | None:
     return known.controller_id if known.controller_id in known.nodes else None
 
 
-async def _wait_for_leaders(cluster: Cluster, topics: Mapping[str, int]) -> None:
+async def _wait_for_leaders(cluster: Requests, topics: Mapping[str, int]) -> None:
     known = await cluster.metadata(topics)
     for name in topics:
         partitions = known.partitions(name)

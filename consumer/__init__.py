@@ -14,8 +14,8 @@ from ..client.errors import (
     ConfigError,
     ConsumerClosedError,
 )
+from ..client.fetch import FetchFrom, FetchSession
 from ..client.fetch_answers import AbortedTransaction, FetchedPartition
-from ..client.fetch_session import FetchFrom, FetchSession
 from ..client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
 from ..client.pool import Channel

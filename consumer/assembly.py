@@ -9,7 +9,7 @@ from typing import Any
 from ..assignors import Assignor, load_assignor
 from ..client.cluster import Cluster
 from ..client.errors import ConfigError
-from ..client.surroundings import SURROUNDINGS
+from ..client.pool import SURROUNDINGS
 from ..client.waiting import Backoff, Signal
 from ..protocol import KohortError
 from .committer import Committer

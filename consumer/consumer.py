@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from ..client.errors import ConfigError, ConsumerClosedError
-from ..client.surroundings import SURROUNDINGS
+from ..client.pool import SURROUNDINGS
 from ..client.waiting import Signal
 from ..protocol import TopicPartition
 from ..statemachine import MemberState

@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any
 
 from ..client.errors import ConsumerClosedError
-from ..client.fetch import STALE_METADATA
+from ..client.fetch import STALE_METADATA, FetchFrom, FetchSession
 from ..client.fetch_answers import FetchedPartition
-from ..client.fetch_session import FetchFrom, FetchSession
-from ..client.offsets import leader_or_raise
+from ..client.requests import leader_or_raise
 from ..client.waiting import Signal
 from ..protocol import MAX_DECOMPRESSED_BYTES, ErrorCode, KafkaError, KohortError, TopicPartition
 from .decode import ChunkReader, end_of_run

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
+from ...settings import SettingsError
 from .._config_view import ConfigRow, broker_rows, topic_rows
-from .._validation import SettingsError
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request
 from ._errors import Level, in_elements, same
@@ -17,7 +18,6 @@ from ._guards import Wanted, each
 
 if TYPE_CHECKING:
     from .._node import Node
-    from .._topics import Topic
 
 
 class ConfigResource(IntEnum):
@@ -34,6 +34,9 @@ class ConfigResource(IntEnum):
 DELETE = 1
 
 Resource = tuple[int, str]
+
+#: What is to be set for topics, by field name.
+Changes = dict[TopicImage, dict[str, Any]]
 
 #: Text by Kafka's name.
 Given = dict[str, str]
@@ -103,7 +106,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     """Settings of the broker are changed one after the other, the configs of all topics at once."""
     made = request.part("AlterConfigsResourceResponse")
     times = times_named(request.body.resources)
-    changes: dict[Topic, dict[str, Any]] = {}
+    changes: Changes = {}
     refused: dict[tuple[int, str], KafkaError] = {}
     for item in request.body.resources:
         try:
@@ -114,7 +117,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
             refused[item.resource_type, item.resource_name] = error
     try:
         if changes and not request.body.validate_only:
-            node.topics.alter(changes)
+            await node.topics.alter(changes)
     except KafkaError as error:
         refused.update(((ConfigResource.TOPIC, topic.name), error) for topic in changes)
     responses = []
@@ -131,9 +134,7 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
     return request.answer(responses=responses)
 
 
-def _alter(
-    node: Node, item: Any, changed: Changed, changes: dict[Topic, dict[str, Any]], *, validate_only: bool
-) -> None:
+def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
     if item.resource_type == ConfigResource.BROKER:
         try:
             _alter_settings(node, item, changed, validate_only=validate_only)
@@ -146,7 +147,7 @@ def _alter(
         raise invalid(no_configs(item))
 
 
-def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[Topic, dict[str, Any]]:
+def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
     """A topic and what is to be set for it. What is wrong with the values is told before that there is no
     such topic, as Apache Kafka does.
     """

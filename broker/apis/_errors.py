@@ -20,13 +20,14 @@ class Level:
     """One array of the request and the array of the response that mirrors it.
 
     ``copied`` maps request fields to response fields; "" is the element itself. ``fixed`` are other values of
-    an element that stands for an error.
+    an element that stands for an error, ``for_null`` stands where a copied value is null.
     """
 
     request: str
     response: str
     copied: Mapping[str, str]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    for_null: Mapping[str, Any] = field(default_factory=dict)
 
 
 def same(*names: str) -> dict[str, str]:
@@ -97,6 +98,7 @@ def _mirrored(message: Any, source: Any, levels: tuple[Level, ...], code: ErrorC
     elements = []
     for item in getattr(source, level.request) or ():
         values = {to: getattr(item, name) if name else item for name, to in level.copied.items()}
+        values |= {to: value for to, value in level.for_null.items() if values[to] is None}
         values |= level.fixed
         if rest:
             values |= _mirrored(element_type, item, rest, code)

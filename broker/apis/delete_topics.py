@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._names import OFFSETS_TOPIC
 from .._stopwatch import clock
-from .._topics import NO_TOPIC_ID, Topic
+from .._topics import NO_TOPIC_ID
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Request, ServedApi
 from ._errors import ErrorShape, Level, same
@@ -30,7 +31,7 @@ async def handle(node: Node, request: Request) -> Any:
     else:
         wanted = [(name, NO_TOPIC_ID) for name in body.topic_names]
     make = request.part("DeletableTopicResult")
-    deleted: dict[UUID, Topic] = {}
+    deleted: dict[UUID, TopicImage] = {}
     responses = []
     times = Counter(wanted)
     for name, topic_id in times:
@@ -48,18 +49,18 @@ async def handle(node: Node, request: Request) -> Any:
                 make(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
             )
     if deleted:
-        _delete(node, list(deleted.values()))
+        await _delete(node, list(deleted.values()))
         await node.topics.clear()
     return request.answer(responses=responses)
 
 
-def _delete(node: Node, topics: list[Topic]) -> None:
+async def _delete(node: Node, topics: list[TopicImage]) -> None:
     """The topics and what groups have committed for them, in one turn: nobody sees one without the other."""
-    node.topics.delete(topics)
+    await node.topics.delete(topics)
     node.coordinator.topics_deleted([topic.name for topic in topics])
 
 
-def _find(node: Node, name: str | None, topic_id: UUID) -> Topic:
+def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
     if (name is None) == (topic_id == NO_TOPIC_ID):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
     topic = node.topics.by_id(topic_id) if name is None else node.topics.get(name)

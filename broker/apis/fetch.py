@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...log import FileRange
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._partition import Waiter
 from .._stopwatch import clock
-from .._waiter import Waiter
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Request, ServedApi
 from ._errors import ErrorShape, Level, same

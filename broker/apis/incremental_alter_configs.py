@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...settings import as_text
 from .._config_view import ConfigRow
 from .._live_settings import kafka_name
-from .._validation import as_text
 from ..security._listeners import PREFIX
 from ._api import Request, ServedApi
 from ._configs import ALTER_ERRORS, ALTER_RIGHTS, DELETE, Given, alter, configs_guard, invalid

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray, operation_bits
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
-from .._topics import NO_TOPIC_ID, Topic
+from .._topics import NO_TOPIC_ID
 from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
 from ._api import Asked, Request, ServedApi
@@ -20,13 +21,13 @@ from .create_topics import check_total, create_all
 
 if TYPE_CHECKING:
     from .._node import Node
-    from .._partition import Partition
 
 
 #: Answers carry topic ids from v10, questions may from v12 (KIP-516).
 _IDS_ASKED_FROM = 12
+#: Version from which a name may be null.
+_NULL_NAME_FROM = 12
 _NO_IDS = (None, NO_TOPIC_ID)
-_NO_LEADER = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -36,11 +37,13 @@ async def handle(node: Node, request: Request) -> Any:
             ErrorCode.INVALID_REQUEST, f"topics cannot be asked for by id before v{_IDS_ASKED_FROM}"
         )
     host, port = request.endpoint
-    broker = request.part("MetadataResponseBroker")(node_id=node.node_id, host=host, port=port)
+    make = request.part("MetadataResponseBroker")
+    image = node.image
+    # a broker listens where it was asked
     answer = MetadataResponse(
-        brokers=[broker],
-        cluster_id=node.cluster_id,
-        controller_id=node.node_id,
+        brokers=[make(node_id=each, host=host, port=port) for each in image.brokers],
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
         topics=await _topics(node, request),
     )
     if body.include_cluster_authorized_operations:
@@ -65,13 +68,13 @@ async def _topics(node: Node, request: Request) -> list[Any]:
     if wanted is None or (request.version == 0 and not wanted):
         return [_described(node, request, topic) async for topic in in_slices(node.topics.all())]
     once = {(item.name, item.topic_id): item for item in wanted}
-    refused = _create_missing(
+    refused = await _create_missing(
         node, request, [name for name, topic_id in once if name and topic_id in _NO_IDS]
     )
     return [_asked_for(node, request, item, refused) async for item in in_slices(once.values())]
 
 
-def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
+async def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
     """Create the topics that are not there, where that is wanted; why one could not be, by name."""
     if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
         return {}
@@ -84,7 +87,7 @@ def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str,
             plans.append(node.topics.plan(name, node.settings.num_partitions, {}))
         except KafkaError as error:
             refused[name] = error
-    return refused | create_all(node, request, plans)
+    return refused | await create_all(node, request, plans)
 
 
 def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, KafkaError]) -> Any:
@@ -100,7 +103,7 @@ def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, Ka
         return _missing(request, item.name, NO_TOPIC_ID, error.code)
 
 
-def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) -> Topic:
+def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) -> TopicImage:
     if name is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
     if name in refused:
@@ -112,13 +115,16 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
     return topic
 
 
-def _described(node: Node, request: Request, topic: Topic) -> Any:
+def _described(node: Node, request: Request, topic: TopicImage) -> Any:
     if topic.described is None:
         try:
-            topic.described = PreparedArray([_partition(node, each) for each in topic.partitions])
+            topic = node.topics.with_epochs(topic)
         except KafkaError:
             # no file can be opened now: clients come again
             return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
+        topic.described = PreparedArray(
+            [_partition(index, state) for index, state in enumerate(topic.partitions)]
+        )
     operations = (
         TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
     )
@@ -132,13 +138,10 @@ def _described(node: Node, request: Request, topic: Topic) -> Any:
     )
 
 
-def _partition(node: Node, partition: Partition) -> MetadataResponsePartition:
-    here = (node.node_id,)
-    epoch = partition.leader_epoch
-    if partition.damage is None:
-        return MetadataResponsePartition(ErrorCode.NONE, partition.index, node.node_id, epoch, here, here, ())
+def _partition(index: int, state: PartitionState) -> MetadataResponsePartition:
+    code = ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
     return MetadataResponsePartition(
-        ErrorCode.LEADER_NOT_AVAILABLE, partition.index, _NO_LEADER, epoch, here, (), here
+        code, index, state.leader, state.leader_epoch, state.replicas, state.isr, state.offline
     )
 
 
@@ -213,6 +216,12 @@ API = ServedApi(
     handler=handle,
     access=(_TOPIC_RIGHT, _CREATE_ANY_RIGHT, _CREATE_RIGHT, CLUSTER_OPERATIONS_RIGHT),
     guard=_guard,
-    errors=ErrorShape(top=(13, 13), levels={0: (Level("topics", "topics", same("name", "topic_id")),)}),
+    errors=ErrorShape(
+        top=(13, 13),
+        levels={
+            0: (Level("topics", "topics", same("name", "topic_id"), for_null={"name": ""}),),
+            _NULL_NAME_FROM: (Level("topics", "topics", same("name", "topic_id")),),
+        },
+    ),
     reads_only=True,
 )

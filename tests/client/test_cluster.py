@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kohort.client import BrokerConnectionError, Cluster, CommittedOffset, ConsumerClosedError
-from kohort.client.address import Address
 from kohort.client.connection import Connection
+from kohort.client.metadata import Address
 from kohort.client.pool import Channel, ConnectionPool
 from kohort.client.waiting import Backoff
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition

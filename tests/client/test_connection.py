@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kohort.client import BrokerConnectionError, BrokerTimeoutError
-from kohort.client.address import Address
 from kohort.client.connection import Connection
+from kohort.client.metadata import Address
 from kohort.protocol import (
     APIS,
     ApiKey,

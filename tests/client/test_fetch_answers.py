@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from kohort.client.fetch_answers import AbortedTransaction, FetchedPartition, fetched_rows
+from kohort.client.fetch_answers import (
+    AbortedTransaction,
+    FetchedPartition,
+    fetched_rows,
+)
 from kohort.protocol import ApiKey, MalformedMessageError, decode_response, encode_response
 from tests.messages import response_of
 

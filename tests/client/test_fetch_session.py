@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.client import FetchFrom, FetchSession
-from kohort.client.fetch_session import Plan
+from kohort.client.fetch import Plan
 from kohort.protocol import ErrorCode, TopicPartition
 
 A, B, C = (TopicPartition("orders", number) for number in range(3))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ....client.address import Address
 from ....client.errors import BrokerConnectionError, BrokerTimeoutError
+from ....client.metadata import Address
 from ....protocol import RequestContext, UnsupportedVersionError, api_for
 from .._network import Call, Connection
 

@@ -11,8 +11,8 @@ from contextvars import copy_context
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from ....client.address import Address
-from ....client.surroundings import SURROUNDINGS, Surroundings
+from ....client.metadata import Address
+from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
 from ....protocol import KohortError
 from .._violation import Violation

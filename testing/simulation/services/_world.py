@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, Final
 
-from ....client.address import Address
+from ....client.metadata import Address
 from ....protocol import ApiKey, TopicPartition
 from .._checks import Checks
 from .._network import Call

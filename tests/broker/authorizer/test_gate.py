@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._state_file import StateFileError
 from kohort.broker.apis import served_apis
 from kohort.broker.authorizer import (
     STANDARD_AUTHORIZER,
@@ -16,6 +15,7 @@ from kohort.broker.authorizer import (
     Permission,
     ResourceType,
 )
+from kohort.cluster import StateFileError
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter

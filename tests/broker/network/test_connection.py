@@ -117,7 +117,7 @@ def test_a_null_where_none_may_be_ends_the_connection(
     with one_log_line(caplog) as lines, Wire(broker.bootstrap) as bad:
         bad.send(ApiKey.LIST_OFFSETS, 1, replica_id=-1, topics=None)
         assert bad.closed_by_broker()
-    assert "ListOffsets v1: topics is null" in lines[0]
+    assert "ListOffsetsRequest.topics is null" in lines[0]
 
 
 def test_a_frame_may_come_byte_by_byte(broker: RunningBroker) -> None:

@@ -352,4 +352,4 @@ def test_secrets_are_told_to_nobody(broker: RunningBroker) -> None:
                 assert rows[name].is_sensitive
                 assert rows[name].value is None
                 assert all(synonym.value is None for synonym in rows[name].synonyms)
-            assert "secret" not in repr(answer.to_dict())
+            assert "secret" not in repr(answer)
