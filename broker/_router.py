@@ -148,7 +148,8 @@ class Router:
         begun_s = clock()
         api = self.api_of(frame)
         if api is None:
-            raise UnsupportedVersionError(f"API number {int.from_bytes(frame[:2], 'big')} is not offered")
+            number = int.from_bytes(frame[:2], "big", signed=True)
+            raise UnsupportedVersionError(f"API number {number} is not offered")
         header = decode_request_header(frame)
         if api.key is ApiKey.API_VERSIONS and not api.serves(header.api_version):
             from .apis.api_versions import unknown_version

@@ -262,14 +262,12 @@ _REPLICA_RIGHT = Access(
 )
 _TOPIC_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else")
 
-#: v15 moved the replica's number into a struct.
-_REPLICA_STATE_FROM = 15
-
 
 async def _guard(asked: Asked) -> Any:
     body = asked.request.body
-    moved = asked.request.version >= _REPLICA_STATE_FROM
-    if (body.replica_state.replica_id if moved else body.replica_id) >= 0:
+    # v15 moved the number into a struct
+    number = body.replica_id if body.replica_state is None else body.replica_state.replica_id
+    if number >= 0:
         return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
     return await topics(_TOPIC_RIGHT, "topic")(asked)
 

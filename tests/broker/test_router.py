@@ -45,9 +45,12 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
         SimpleNamespace(authorizer=authorizer, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())),
     )
     known = served_apis()
-    keys = (ApiKey.PRODUCE, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS)
-    served: dict[int, ServedApi] = {key: replace(known[key], handler=handler) for key in keys}
-    served[ApiKey.API_VERSIONS] = known[ApiKey.API_VERSIONS]
+    served: dict[int, ServedApi] = {
+        ApiKey.PRODUCE: replace(known[ApiKey.PRODUCE], handler=handler),
+        ApiKey.LIST_GROUPS: replace(known[ApiKey.LIST_GROUPS], handler=handler),
+        ApiKey.API_VERSIONS: known[ApiKey.API_VERSIONS],
+        ApiKey.DELETE_GROUPS: replace(known[ApiKey.DELETE_GROUPS], handler=handler),
+    }
     return Router(node, lambda: served)
 
 
