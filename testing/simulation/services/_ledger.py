@@ -31,6 +31,9 @@ _LATE_MS: Final = 600
 _ORIGIN: Final = "kohort.origin."
 #: A cancelled handler had its time if no more than this was missing.
 _ROUNDING_MS: Final = 10
+#: Length of a big value.
+BIG_BYTES: Final = 1 << 20
+_GZIP: Final = 1
 _FLOOD: Final = 1_500
 _FLOOD_BATCH: Final = 50
 
@@ -110,8 +113,10 @@ class Ledger:
 
     # --- records come and go ------------------------------------------------------------------------------
 
-    def produce(self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False) -> None:
-        """So many records more, with what they ask for drawn."""
+    def produce(
+        self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False, big: bool = False
+    ) -> None:
+        """So many records more, with what they ask for drawn; ``big`` ones are long, and compressed."""
         world = self._world
         rng, work = world.rng, world.plan.work
         rows, live = [], self._live.setdefault(partition, {})
@@ -125,17 +130,17 @@ class Ledger:
                 entry.poison = rng.random() < work.poison
                 entry.cancels = rng.random() < work.cancels
                 entry.hangs = hangs and offset == log.end
-            entry.row = self._row(entry)
+            entry.row = self._row(entry, BIG_BYTES if big else world.plan.padding.get(partition.topic, 0))
             entry.gone = offset < self._passed_over.get(partition, 0)
             rows.append(entry.row)
-        log.append(rows)
+        log.append(rows, _GZIP if big else 0)
 
-    def _row(self, entry: Entry) -> Row:
+    def _row(self, entry: Entry, padding: int) -> Row:
         world = self._world
         if world.users is not None:
             return world.users.record(entry.partition.topic, world.rng)
         key = b"k%d" % world.rng.randrange(_KEYS) if world.rng.random() < 0.8 else None
-        return key, b"#%d#" % entry.number
+        return key, b"#%d#%s" % (entry.number, bytes(padding))
 
     def flood(self, partition: TopicPartition, log: Log) -> None:
         """More records than any buffer has."""

@@ -268,7 +268,7 @@ class ServiceWorld(World):
                 topic = self.topics.topics.get(name)
                 for partition in topic.partitions() if topic is not None else ():
                     log = topic.logs[partition.partition] if topic is not None else None
-                    if log is not None and log.leader >= 0 and self.rng.random() < 0.4:
+                    if log is not None and log.leader >= 0 and self.rng.random() < self.plan.busy:
                         self.ledger.produce(partition, log, self.rng.randint(1, 3))
             self.topics.changed()
             self.heap.at(self.heap.now + _PRODUCE_MS, self._produce)
