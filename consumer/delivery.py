@@ -256,17 +256,16 @@ class Delivery:
         try:
             made = deliver(Chunk(lane.stay, reader, []))
         except CorruptBatchError as error:
+            # what is before the bad batch and holds no records was passed
+            self.held.read(before - reader.size)
             self._corrupt(lane, error)
             return []
-        self._was_read(lane, reader, before)
+        self.held.read(before - reader.size)
+        lane.position.unreadable = 0
         if not reader.size:
             self.held.remove(lane.readers.popleft())
         self._hungry()
         return made
-
-    def _was_read(self, lane: Lane, reader: ChunkReader, before: int) -> None:
-        lane.position.unreadable = 0
-        self.held.read(before - reader.size)
 
     def run(self) -> Run | None:
         """Records of the next lane, to be made as they are taken; None when there is nothing now.
@@ -362,11 +361,13 @@ class Delivery:
         try:
             batch = reader.read_batch()
         except CorruptBatchError as error:
+            self.held.read(before - reader.size)
             self._corrupt(lane, error)
             return
+        self.held.read(before - reader.size)
         lane.index = 0
+        lane.position.unreadable = 0
         lane.stay.read_under(reader.leader_epoch)
-        self._was_read(lane, reader, before)
         if batch is not None:
             fresh = lane.stay.fresh(batch.rows.offsets)
             if fresh:

@@ -34,8 +34,14 @@ SERVICE_BUGS = (
     _Bug(
         "a commit for a topic that is gone is tried until its time is up",
         "consumer.committer:Committer._sort_answers",
-        "elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:",
+        "elif error.code in _UNKNOWN_TOPIC:",
         "elif False:",
+    ),
+    _Bug(
+        "a commit goes by the name of its topic, whichever has it",
+        "consumer.offset_requests:commit_once",
+        "None not in ids.values()",
+        "False",
     ),
     _Bug(
         "a partition that is behind pauses the others as well",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ....consumer import done_ahead
 from ....consumer.decode import ChunkReader
-from ....protocol import TopicPartition
+from ....protocol import ApiKey, TopicPartition
 
 if TYPE_CHECKING:
     from ....consumer import Record
@@ -26,8 +26,10 @@ Row: TypeAlias = tuple[bytes | None, bytes | None]
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
 #: So long after a topic was made anew, beside the age of metadata and the length of a release, a commit may
-#: still be for the one before: it has but the name.
+#: still be for the one before: below v10 it has but the name.
 _LATE_MS: Final = 600
+#: Of OffsetCommit.
+_TOPIC_ID_VERSION: Final = 10
 _ORIGIN: Final = "kohort.origin."
 #: A cancelled handler had its time if no more than this was missing.
 _ROUNDING_MS: Final = 10
@@ -316,6 +318,9 @@ class Ledger:
         if partition.topic in self._remade:
             progress = self._progress.get(partition) or _Progress()
             if offset > progress.prefix and self._is_late(partition, offset):
+                if self._world.plan.versions[ApiKey.OFFSET_COMMIT] >= _TOPIC_ID_VERSION:
+                    text = f"{offset} is committed for {partition.topic}, and was of the one before of that name"
+                    self._world.found("S11", text)
                 self._pass_over(partition, offset)
             return
         before = self._committed.get(partition, -1)

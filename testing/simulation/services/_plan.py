@@ -74,7 +74,7 @@ _VERSIONS: Final[dict[int, int]] = {
     ApiKey.SYNC_GROUP: 5,
     ApiKey.HEARTBEAT: 4,
     ApiKey.LEAVE_GROUP: 5,
-    ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_COMMIT: 10,
     ApiKey.OFFSET_FETCH: 9,
 }
 _BY_NAME: Final[dict[int, int]] = {**_VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}

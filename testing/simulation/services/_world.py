@@ -6,6 +6,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from ....consumer.address import Address
 from ....protocol import ApiKey, TopicPartition
@@ -124,6 +125,10 @@ class ServiceWorld(World):
         if node is not None:
             return node
         return next((node for node in self.nodes.values() if node.reachable), None)
+
+    def topic_of_id(self, topic_id: UUID) -> str | None:
+        found = self.topics.by_id(topic_id)
+        return None if found is None else found.name
 
     def partition_count(self, topic: str) -> int | None:
         if topic == ASIDE:
