@@ -58,6 +58,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.src $(BIN)/lint-imports
+	$(BIN)/python scripts/import_circles.py
 
 unit: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(RERUNS) $(PYTEST_ARGS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ..assignors import Measure, MeasuringAssignor, available_assignors, load_assignor
-from ..consumer import Cluster
+from ..client import Cluster
 from . import _assignor_tables as tables
 from ._errors import with_advice
 from ._plain import plain

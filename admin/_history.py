@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ..consumer import Cluster
+from ..client import Cluster
 from ..offsets_topic import GroupDeleted, GroupStored
 from ..protocol import (
     ApiKey,

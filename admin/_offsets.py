@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ..consumer import LATEST, BrokerConnectionError, Cluster, CommittedOffset
+from ..client import LATEST, BrokerConnectionError, Cluster, CommittedOffset
 from ..protocol import KafkaError, TopicPartition
 from .results import GroupDescription, PartitionOffsets
 

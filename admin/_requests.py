@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from ..consumer import Cluster
+from ..client import Cluster
 from ..protocol import (
     ApiKey,
     ErrorCode,

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ..consumer import EARLIEST, LATEST, Cluster
+from ..client import EARLIEST, LATEST, Cluster
 from ..consumer.decode import ChunkReader
 from ..offsets_topic import (
     CorruptRecordError,

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ..consumer import BrokerConnectionError
+from ..client import BrokerConnectionError
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from . import _words, tables
 from ._errors import advised

@@ -249,7 +249,7 @@ def _perform(options: argparse.Namespace) -> Coroutine[Any, Any, int]:
 def _perform_or_say(program: str, perform: Perform, options: argparse.Namespace) -> int:
     import asyncio
 
-    from ..consumer import BrokerConnectionError, ConfigError
+    from ..client import BrokerConnectionError, ConfigError
     from ..protocol import KohortError
 
     def say(words: str, code: int) -> int:

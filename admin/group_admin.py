@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Self, TypeVar
 
-from ..consumer import Cluster, CommittedOffset
+from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
 from . import _history, _requests, _stored, reset
 from ._errors import advised, with_advice

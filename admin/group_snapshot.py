@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from ..assignors import Measure, Member, TopicInfo
-from ..consumer import Cluster
+from ..client import Cluster
 from ..consumer.weights import measure_weights
 from ..protocol import (
     ApiKey,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ._plain import document
 
 if TYPE_CHECKING:
-    from ..log.dump import Dumped
-    from ..log.verify import VerifiedFolder
+    from ..log.tools.dump import Dumped
+    from ..log.tools.verify import VerifiedFolder
 
 #: Exit codes: all is well, something is damaged, asked for what cannot be done.
 OK, DAMAGE, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -69,7 +69,7 @@ def _say(words: str) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from ..log.verify import verify_folder
+    from ..log.tools.verify import verify_folder
 
     found = verify_folder(options.folder)
     damaged = [finding for finding in found.all_findings() if finding.level != "note"]
@@ -139,7 +139,7 @@ def _show(found: VerifiedFolder, damaged: int) -> None:
 
 
 def _dump(options: argparse.Namespace) -> int:
-    from ..log.dump import dump_file
+    from ..log.tools.dump import dump_file
 
     code = OK
     for path in options.files:

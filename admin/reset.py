@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from ..consumer import EARLIEST, LATEST, Cluster, CommittedOffset
+from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition
 from ._offsets import log_offsets
 from ._requests import describe_group

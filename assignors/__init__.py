@@ -1,11 +1,10 @@
-"""Assignors: who in the group reads which partition; Kafka's own four, one by weight, and yours.
+"""Assignors decide which member reads which partition: Kafka's own four, one by weight, and yours.
 
 ``load_assignor("range")`` finds one by name; :class:`Assignor` is the class to derive a new one from.
 """
 
-from ._balance import BalanceLimit, explain_balance
-from ._range import RangeAssignor
-from ._roundrobin import RoundRobinAssignor
+from ._balanced_loads import BalanceLimit, explain_balance
+from ._range_and_roundrobin import RangeAssignor, RoundRobinAssignor
 from ._sticky import CooperativeStickyAssignor, RackPreference, StickyAssignor
 from ._weighted import BalancedByWeightAssignor
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_member_order

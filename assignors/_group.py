@@ -1,30 +1,34 @@
-"""The group as the sticky assignors count it: topics and members by index, partitions numbered through.
+"""Indexed form of a group for the sticky assignors, and equivalence classes of its partitions.
 
-All partitions stand in one row, by topic and number: partition 3 of topic 2 is at ``starts[2] + 3``.
+Topics and members have indexes, and all partitions one sequence of numbers, by topic and number: partition 3
+of topic 2 is ``starts[2] + 3``. Partitions with the same subscribers, and with replicas in the racks of the
+same members, are equivalent: balance, moves and racks depend on how many of a class each member has, not on
+which. So the work does not grow with the number of partitions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, repeat
 
-from ..protocol import Subscription
+from ..protocol import TopicPartition
 from .base import Member, TopicInfo, in_member_order
-from .user_data import NO_GENERATION, Claim
+from .user_data import NO_GENERATION
 
 #: Stand for a member's index where a partition has no newest claimant.
 UNCLAIMED, CONTESTED = -1, -2
 
-#: Newest claimant of each partition, by topic index and partition number.
-Claimants = list[list[int]]
+#: Some partitions of one topic: topic index, and partition numbers in the group's sequence, ascending.
+TopicSlice = tuple[int, Sequence[int]]
 
 
 @dataclass(slots=True)
 class Group:
-    """Topics that exist and are subscribed to, sorted; all members, in order.
+    """Subscribed topics that exist, sorted, and all members, in order.
 
-    What wants the same shares one list in ``subscribers`` and ``wanted``: neither is to be changed.
+    Topics with the same subscribers share one list in ``subscribers``, members with the same topics one in
+    ``wanted``: change neither.
     """
 
     member_ids: list[str]
@@ -36,14 +40,14 @@ class Group:
     @classmethod
     def of(cls, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> Group:
         ordered = in_member_order(members.values())
-        alike: dict[tuple[str, ...], list[int]] = {}  # members, by the topics as they sent them
+        alike: dict[tuple[str, ...], list[int]] = {}  # members by subscription as sent
         for m, member in enumerate(ordered):
             alike.setdefault(tuple(member.topics), []).append(m)
         subscribed = set[str]().union(*alike)
         names = sorted(topic for topic in subscribed & topics.keys() if topics[topic].partition_count)
         index = {topic: t for t, topic in enumerate(names)}
         wanted: list[list[int]] = [[]] * len(ordered)
-        sharing: list[list[int]] = [[] for _ in names]  # of each topic: numbers of the sorts of members
+        sharing: list[list[int]] = [[] for _ in names]  # by topic: indexes into alike.values()
         for sort, (as_sent, of_sort) in enumerate(alike.items()):
             mine = sorted({index[topic] for topic in as_sent if topic in index})
             for m in of_sort:
@@ -60,42 +64,24 @@ class Group:
 
     @property
     def active(self) -> list[int]:
-        """Members that can be given anything at all, in order."""
+        """Members with at least one topic that exists, in order."""
         return [m for m, mine in enumerate(self.wanted) if mine]
 
     @property
     def starts(self) -> list[int]:
-        """Where each topic's partitions start when all are numbered through; last, how many there are."""
+        """Number of each topic's first partition, and at the end the number of all partitions."""
         return list(accumulate(self.partition_counts, initial=0))
-
-
-def newest_claimants(
-    group: Group, members: Mapping[str, Member], claim_of: Callable[[Subscription], Claim]
-) -> Claimants:
-    """Settle who owned what: the newest generation wins, and two claimants in that generation both lose.
-
-    Claims to partitions that do not exist, or of topics nobody subscribes to, are passed over. A winner may
-    have dropped the topic from its subscription: it still reads the partition, though it cannot keep it.
-    """
-    claims = [claim_of(members[member_id].subscription) for member_id in group.member_ids]
-    places = {topic: t for t, topic in enumerate(group.topics)}
-    starts, counts = group.starts, group.partition_counts
-    claimed = (
-        (m, starts[t] + number)
-        for m, claim in enumerate(claims)
-        for topic, number in claim.partitions
-        if (t := places.get(topic, -1)) >= 0 and 0 <= number < counts[t]
-    )
-    newest = [UNCLAIMED] * starts[-1]
-    settle(newest, claimed, [claim.generation for claim in claims])
-    return [newest[start:end] for start, end in pairwise(starts)]
 
 
 def settle(
     newest: list[int] | dict[int, int], claimed: Iterable[tuple[int, int]], generations: list[int]
 ) -> None:
-    """Enter the newest claimant of each partition into ``newest``; ``claimed`` are members and partitions."""
-    contested: dict[int, int] = {}  # partition -> generation of its rivals
+    """Enter the newest claimant of each partition into ``newest``; ``claimed`` are (member, partition).
+
+    The newest generation wins; two claimants in that generation both lose (CONTESTED). A winner may have
+    dropped the topic from its subscription: it still reads the partition, though it cannot keep it.
+    """
+    contested: dict[int, int] = {}  # partition -> generation of its claimants
     for m, partition in claimed:
         holder = newest[partition]
         if holder == UNCLAIMED:
@@ -110,8 +96,86 @@ def settle(
                 contested[partition] = best
 
 
-def share_out(total: int, takers: Iterable[int]) -> list[tuple[int, int]]:
-    """Cut ``total`` into shares that differ by one at most, the larger ones first."""
-    members = list(takers)
-    quota, extras = divmod(total, len(members))
-    return [(m, quota + (i < extras)) for i, m in enumerate(members)]
+def topic_partitions(topics: Iterable[str], numbers: Iterable[int]) -> Iterator[TopicPartition]:
+    """TopicPartitions, made without calling Python code for each."""
+    return map(tuple.__new__, repeat(TopicPartition), zip(topics, numbers, strict=False))
+
+
+@dataclass(slots=True)
+class EquivalenceClasses:
+    """``group`` has classes in place of topics, each named as its first topic.
+
+    ``slices``: partitions of each class. ``elsewhere``: by class, members in other racks than its replicas.
+    """
+
+    group: Group
+    slices: list[list[TopicSlice]]
+    elsewhere: list[frozenset[int]]
+
+    @classmethod
+    def of(cls, group: Group) -> EquivalenceClasses:
+        """Classes by subscribers alone."""
+        nobody = frozenset[int]()
+        return cls._of(
+            group,
+            ((t, nobody, range(*bounds)) for t, bounds in enumerate(pairwise(group.starts))),
+        )
+
+    @classmethod
+    def in_racks(
+        cls, group: Group, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]
+    ) -> EquivalenceClasses:
+        """Classes by subscribers and racks: a topic is cut where only some members share a replica's rack."""
+        racks = [members[member_id].rack for member_id in group.member_ids]
+        if not any(topics[topic].racks for topic in group.topics) or not any(racks):
+            return cls.of(group)
+        return cls._of(group, _slices_in_racks(group, topics, racks))
+
+    @classmethod
+    def _of(
+        cls, group: Group, cut: Iterator[tuple[int, frozenset[int], range | list[int]]]
+    ) -> EquivalenceClasses:
+        found: dict[tuple[int, frozenset[int]], list[TopicSlice]] = {}
+        for t, elsewhere, partitions in cut:
+            # topics with the same subscribers share one list of them
+            found.setdefault((id(group.subscribers[t]), elsewhere), []).append((t, partitions))
+        slices = list(found.values())
+        firsts = [of_class[0][0] for of_class in slices]
+        subscribers = [group.subscribers[t] for t in firsts]
+        by_class = Group(
+            group.member_ids,
+            [group.topics[t] for t in firsts],
+            [sum(len(partitions) for _, partitions in of_class) for of_class in slices],
+            subscribers,
+            _wanted(subscribers, len(group.member_ids)),
+        )
+        return cls(by_class, slices, [elsewhere for _, elsewhere in found])
+
+
+def _slices_in_racks(
+    group: Group, topics: Mapping[str, TopicInfo], racks: list[str | None]
+) -> Iterator[tuple[int, frozenset[int], range | list[int]]]:
+    for t, start in enumerate(group.starts[:-1]):
+        of_partitions = topics[group.topics[t]].racks or (frozenset[str](),) * group.partition_counts[t]
+        alike: dict[frozenset[str], list[int]] = {}
+        for number, replicas in enumerate(of_partitions):
+            alike.setdefault(replicas, []).append(start + number)
+        found: dict[frozenset[int], list[int]] = {}
+        for replicas, partitions in alike.items():
+            found.setdefault(_elsewhere(group.subscribers[t], racks, replicas), []).extend(partitions)
+        for elsewhere, partitions in found.items():
+            yield t, elsewhere, sorted(partitions)
+
+
+def _elsewhere(subscribers: list[int], racks: list[str | None], replicas: frozenset[str]) -> frozenset[int]:
+    """Subscribers in other racks than ``replicas``; none where all are, or where replicas have no racks."""
+    found = frozenset(m for m in subscribers if racks[m] is not None and racks[m] not in replicas)
+    return frozenset() if not replicas or len(found) == len(subscribers) else found
+
+
+def _wanted(subscribers: list[list[int]], size: int) -> list[list[int]]:
+    wanted: list[list[int]] = [[] for _ in range(size)]
+    for p, members in enumerate(subscribers):
+        for m in members:
+            wanted[m].append(p)
+    return wanted

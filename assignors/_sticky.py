@@ -11,17 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from ..protocol import Subscription, TopicPartition
-from ._book import collector_paused, open_book
-from ._claims import Claimed, ClaimReader, owned
-from ._group import Group
-from ._pools import Pools
-from ._target import target
+from ._balanced_loads import balanced_loads
+from ._group import EquivalenceClasses, Group
+from ._min_cost_flow import Preferences, fewest_moves
+from ._owned_partitions import OwnedPartitions, OwnedPartitionsReader, owned_partitions
+from ._ownership import collector_paused, ownership_of
 from .base import Assignor, GroupAssignment, Member, RebalanceProtocol, TopicInfo
 from .user_data import NO_GENERATION, cooperative_claim, encode_cooperative, encode_sticky
 
 
 class RackPreference(Enum):
-    """What a member's rack counts for where balance allows more than one assignment (KIP-881).
+    """Weight of members' racks where balance allows more than one assignment (KIP-881).
 
     BEFORE_MOVES: as few partitions as possible are read from another rack, then as few as possible move.
     AFTER_MOVES: the other way round. IGNORED: racks play no part. Members without a rack are at home
@@ -33,11 +33,16 @@ class RackPreference(Enum):
     IGNORED = "ignored"
 
 
-class _Balanced:
-    """What both do, and how it is set.
+#: Numbers of partitions by class and member.
+Counts = list[list[int]]
 
-    ``racks``: what they count for. ``slack``: a member may have so many partitions more or fewer than best
-    balance would give it where that saves moves. Only the leader's settings count; give all members the same.
+
+class _Balanced:
+    """Settings and the steps that both sticky assignors share.
+
+    ``racks``: what the members' racks count for. ``slack``: a member may have so many partitions more or
+    fewer than best balance would give it where that saves moves. Only the leader's settings count; give all
+    members the same.
     """
 
     def __init__(self, *, racks: RackPreference | str = RackPreference.BEFORE_MOVES, slack: int = 0) -> None:
@@ -51,24 +56,28 @@ class _Balanced:
         self,
         topics: Mapping[str, TopicInfo],
         members: Mapping[str, Member],
-        read_claim: Callable[[Subscription], Claimed],
+        read_claim: Callable[[Subscription], OwnedPartitions],
         withhold: bool,
     ) -> GroupAssignment:
         with collector_paused():
             group = Group.of(topics, members)
             claims = [read_claim(members[member_id].subscription) for member_id in group.member_ids]
-            book = open_book(group, claims)
+            ownership = ownership_of(group, claims)
             by_rack = self.racks is not RackPreference.IGNORED
-            pools = Pools.in_racks(group, topics, members) if by_rack else Pools.of(group)
-            counts = [book.owned(pieces) for pieces in pools.pieces]
-            given = target(pools, counts, self.racks is RackPreference.BEFORE_MOVES, self.slack)
-            for pieces, subscribers, own, row in zip(
-                pools.pieces, pools.group.subscribers, counts, given, strict=True
+            classes = (
+                EquivalenceClasses.in_racks(group, topics, members)
+                if by_rack
+                else EquivalenceClasses.of(group)
+            )
+            owned = [ownership.owned(slices) for slices in classes.slices]
+            given = target_assignment(classes, owned, self.racks is RackPreference.BEFORE_MOVES, self.slack)
+            for slices, subscribers, own, row in zip(
+                classes.slices, classes.group.subscribers, owned, given, strict=True
             ):
-                book.deal(pieces, own, {m: row[m] for m in subscribers})
+                ownership.distribute(slices, own, {m: row[m] for m in subscribers})
             if withhold:
-                book.withhold()
-            return book.assignment()
+                ownership.withhold()
+            return ownership.assignment()
 
 
 class StickyAssignor(_Balanced, Assignor):
@@ -86,7 +95,7 @@ class StickyAssignor(_Balanced, Assignor):
         self._partitions: tuple[TopicPartition, ...] | None = None
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        reader = ClaimReader()
+        reader = OwnedPartitionsReader()
         return self._assign(topics, members, lambda one: reader.sticky(one.user_data), withhold=False)
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
@@ -108,7 +117,9 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
     rebalance_protocols = frozenset({RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER})
 
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        return self._assign(topics, members, lambda one: owned(cooperative_claim(one)), withhold=True)
+        return self._assign(
+            topics, members, lambda one: owned_partitions(cooperative_claim(one)), withhold=True
+        )
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
         del topics
@@ -117,3 +128,34 @@ class CooperativeStickyAssignor(_Balanced, Assignor):
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:
         del partitions
         self._generation = generation
+
+
+def target_assignment(
+    classes: EquivalenceClasses, owned: Counts, racks_first: bool = True, slack: int = 0
+) -> Counts:
+    """given[class][member]: best balance first, then racks and moves.
+
+    ``owned`` has the same shape, and counts what members cannot keep too.
+    """
+    group = classes.group
+    own = [[0] * len(group.member_ids) for _ in group.topics]
+    for row, all_owned, members in zip(own, owned, group.subscribers, strict=True):
+        for m in members:
+            row[m] = all_owned[m]
+    in_racks = any(classes.elsewhere)
+    if len(own) == 1 and not in_racks and not slack:
+        return [_even(own[0], group.subscribers[0], group.partition_counts[0])]
+    best = balanced_loads(group)
+    if not in_racks and not any(map(any, own)):
+        return best.given
+    return fewest_moves(group, own, best.blocks, Preferences(classes.elsewhere, racks_first, slack))
+
+
+def _even(own: list[int], members: list[int], total: int) -> list[int]:
+    """One class: each load is q or q + 1, the larger ones first for members that own more than q."""
+    quota, extras = divmod(total, len(members))
+    larger_first = sorted(members, key=lambda m: own[m] <= quota)  # sorted() is stable: then in member order
+    given = [0] * len(own)
+    for place, m in enumerate(larger_first):
+        given[m] = quota + (place < extras)
+    return given

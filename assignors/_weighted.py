@@ -1,15 +1,161 @@
-"""``balanced-by-weight``: loads even by what partitions weigh, not by their number."""
+"""``balanced-by-weight``: loads even by what partitions weigh, not by their number.
+
+Unowned partitions go to the lightest member; then heavy members give to light ones, pair by pair. The best
+balance by weight is NP-hard (number partitioning), so this is a local search: it ends where neither moving
+one partition nor exchanging two brings a pair of members closer by more than the tolerance. The result
+depends on previous owners and weights alone, and a search that starts from it changes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heapreplace
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from ..protocol import Subscription, TopicPartition
-from ._by_weight import Item, Scales
 from .base import GroupAssignment, Member, RebalanceProtocol, TopicInfo, in_member_order
 from .user_data import NO_GENERATION, Claim, cooperative_claim, decode_sticky, encode_sticky
 from .weights import Measure, MeasuringAssignor, Weights, WeightSource, whole_weights
+
+#: Most members that one member tries to give to, the lightest first; bounds the search in groups that
+#: cannot be balanced.
+_PARTNERS = 16
+
+
+@dataclass(slots=True, eq=False)
+class _WeightedPartition:
+    """A partition and its subscribers ``takers`` (member indexes, ascending); -1 stands for no member."""
+
+    partition: TopicPartition
+    weight: int
+    takers: tuple[int, ...]
+    owner: int = -1
+    holder: int = -1
+
+    def cost(self, holder: int) -> int:
+        """Return 1 if ``holder`` is not the previous owner, else 0."""
+        return int(self.owner not in (-1, holder))
+
+
+class _Exchange(NamedTuple):
+    """``given`` goes to the lighter member ``to``, and ``taken`` comes back where it is set."""
+
+    given: _WeightedPartition
+    to: int
+    taken: _WeightedPartition | None
+    cost: int
+
+
+@dataclass(slots=True)
+class _Loads:
+    """Loads and partitions of the members. ``tolerance`` is in units of weight, at least 1."""
+
+    wanted: Sequence[frozenset[str]]
+    tolerance: int
+    loads: list[int] = field(init=False)
+    held: list[dict[str, list[_WeightedPartition]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.loads = [0] * len(self.wanted)
+        self.held = [defaultdict(list) for _ in self.wanted]
+
+    def give(self, item: _WeightedPartition, member: int) -> None:
+        if item.holder >= 0:
+            self.loads[item.holder] -= item.weight
+            self.held[item.holder][item.partition.topic].remove(item)
+        item.holder = member
+        self.loads[member] += item.weight
+        self.held[member][item.partition.topic].append(item)
+
+    def place(self, items: Iterable[_WeightedPartition]) -> None:
+        """Give out unowned partitions, the heaviest first, each to its lightest subscriber."""
+        heaps: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+        for item in sorted(items, key=lambda one: (-one.weight, one.partition)):
+            heap = heaps.get(item.takers)
+            if heap is None:
+                heap = heaps[item.takers] = [(self.loads[m], m) for m in item.takers]
+                heapify(heap)
+            while heap[0][0] < self.loads[heap[0][1]]:  # it has grown since
+                heapreplace(heap, (self.loads[heap[0][1]], heap[0][1]))
+            self.give(item, heap[0][1])
+
+    def even_out(self, moves: int | None) -> None:
+        """_Exchange until no exchange helps, or ``moves`` partitions are held by others than their owners."""
+        spent = 0
+        while (found := self._best(None if moves is None else moves - spent)) is not None:
+            heavy = found.given.holder
+            spent += found.cost
+            self.give(found.given, found.to)
+            if found.taken is not None:
+                self.give(found.taken, heavy)
+
+    def _best(self, budget: int | None) -> _Exchange | None:
+        by_load = sorted(
+            (m for m, topics in enumerate(self.wanted) if topics), key=lambda m: (self.loads[m], m)
+        )
+        for heavy in reversed(by_load):
+            if self.loads[heavy] - self.loads[by_load[0]] <= self.tolerance:
+                return None
+            holding = frozenset(topic for topic, items in self.held[heavy].items() if items)
+            tried = 0
+            for light in by_load:
+                gap = self.loads[heavy] - self.loads[light]
+                if gap <= self.tolerance or tried == _PARTNERS:
+                    break
+                shared = holding & self.wanted[light]
+                if not shared:
+                    continue
+                tried += 1
+                found = self._exchange(heavy, light, gap, shared, budget)
+                if found is not None:
+                    return found
+        return None
+
+    def _exchange(
+        self, heavy: int, light: int, gap: int, topics: frozenset[str], budget: int | None
+    ) -> _Exchange | None:
+        """The exchange that brings the two closest; within the tolerance, the one with fewer moves."""
+        gives = sorted((item for topic in topics for item in self.held[heavy][topic]), key=_by_partition)
+        back = self.wanted[heavy] & self.held[light].keys()
+        takes = sorted((item for topic in back for item in self.held[light][topic]), key=_by_weight)
+        weights = [item.weight for item in takes]
+        best: tuple[tuple[object, ...], _Exchange] | None = None
+        for item in gives:
+            near = bisect_left(weights, item.weight - gap // 2)
+            for taken in (None, *takes[max(0, near - 1) : near + 1]):
+                left = abs(gap - 2 * (item.weight - (taken.weight if taken else 0)))
+                if gap - left <= self.tolerance:
+                    continue
+                cost = _cost(item, light) + (_cost(taken, heavy) if taken else 0)
+                if budget is not None and cost > budget:
+                    continue
+                two = taken is not None
+                key = (
+                    max(left, self.tolerance),
+                    cost,
+                    two,
+                    left,
+                    item.partition,
+                    taken.partition if taken else (),
+                )
+                if best is None or key < best[0]:
+                    best = key, _Exchange(item, light, taken, cost)
+        return None if best is None else best[1]
+
+
+_by_partition = attrgetter("partition")
+
+
+def _by_weight(item: _WeightedPartition) -> tuple[int, TopicPartition]:
+    return item.weight, item.partition
+
+
+def _cost(item: _WeightedPartition, to: int) -> int:
+    return item.cost(to) - item.cost(item.holder)
 
 
 class BalancedByWeightAssignor(MeasuringAssignor):
@@ -50,7 +196,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         self._tolerance = tolerance
         self._partitions: tuple[TopicPartition, ...] | None = None
         self._generation = NO_GENERATION
-        #: What was withheld for whom by the last assignment of this leader, and in which group.
+        #: Partitions that this leader's last assignment withheld, for whom, and in which group.
         self._meant: dict[TopicPartition, str] = {}
         self._meant_in: object = None
 
@@ -83,7 +229,7 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         topics: Mapping[str, TopicInfo],
         wanted: Sequence[frozenset[str]],
         before: Mapping[TopicPartition, int],
-    ) -> list[Item]:
+    ) -> list[_WeightedPartition]:
         names = sorted(frozenset[str]().union(*wanted))
         takers = {name: tuple(m for m, mine in enumerate(wanted) if name in mine) for name in names}
         partitions = [TopicPartition(t, n) for t in names for n in range(topics[t].partition_count)]
@@ -93,15 +239,22 @@ class BalancedByWeightAssignor(MeasuringAssignor):
         for partition, weight in whole_weights(weights, partitions).items():
             owner = before.get(partition, -1)
             mine = owner >= 0 and partition.topic in wanted[owner]
-            items.append(Item(partition, weight, takers[partition.topic], owner if mine else -1))
+            items.append(
+                _WeightedPartition(partition, weight, takers[partition.topic], owner if mine else -1)
+            )
         return items
 
     def _share(
-        self, items: list[Item], wanted: Sequence[frozenset[str]], names: Sequence[str], *, finishing: bool
+        self,
+        items: list[_WeightedPartition],
+        wanted: Sequence[frozenset[str]],
+        names: Sequence[str],
+        *,
+        finishing: bool,
     ) -> None:
         active = sum(map(bool, wanted))
         mean = sum(item.weight for item in items) // max(1, active)
-        scales = Scales(wanted, max(1, int(mean * self._tolerance)))
+        loads = _Loads(wanted, max(1, int(mean * self._tolerance)))
         meant = {name: m for m, name in enumerate(names)} if finishing else {}
         came_free = 0
         for item in items:
@@ -110,10 +263,10 @@ class BalancedByWeightAssignor(MeasuringAssignor):
                 holder = meant.get(self._meant[item.partition], -1)
                 came_free += holder >= 0
             if holder >= 0:
-                scales.put(item, holder)
-        scales.place(item for item in items if item.holder < 0)
-        if not came_free:  # else this round only brings to its end what the last one began
-            scales.level(self._moves)
+                loads.give(item, holder)
+        loads.place(item for item in items if item.holder < 0)
+        if not came_free:  # else this round only completes the last one
+            loads.even_out(self._moves)
 
     def user_data(self, topics: Sequence[str]) -> bytes | None:
         del topics
@@ -124,12 +277,12 @@ class BalancedByWeightAssignor(MeasuringAssignor):
 
 
 def _last_held(subscription: Subscription) -> Claim:
-    """What the member had, given up or not: in an eager round that is all there is to go by."""
+    """The member's last assignment, revoked or not: all there is to go by in an eager round."""
     return decode_sticky(subscription.user_data)
 
 
 def _newest(claims: Sequence[Claim]) -> dict[TopicPartition, int]:
-    """Who owned what: index of the newest claimant; -2 where several claim it in that generation."""
+    """Index of each partition's newest claimant; -2 where several claim it in that generation."""
     newest: dict[TopicPartition, tuple[int, int]] = {}
     for m, claim in enumerate(claims):
         for partition in claim.partitions:

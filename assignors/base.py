@@ -1,7 +1,7 @@
-"""What an assignor is: the one class to write, and the types it is given.
+"""The base class of assignors, and the types that it is given.
 
 An assignor is a pure, synchronous function from topics and members to an assignment; it runs in the group's
-leader and nowhere else. What it keeps between rebalances belongs to its instance: two consumers in one
+leader and nowhere else. State that it keeps between rebalances belongs to its instance: two consumers in one
 process have two instances.
 """
 
@@ -24,7 +24,7 @@ _CLIENT_AND_UUID = re.compile(r"(.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
 
 
 class RebalanceProtocol(IntEnum):
-    """How members hand partitions over (KIP-429). The consumer takes the highest that all its assignors have.
+    """Way of handing partitions over (KIP-429). The consumer takes the highest that all its assignors have.
 
     EAGER: everyone gives up everything before joining. COOPERATIVE: a member keeps what it owns while
     joining, so an assignment must not give a partition to one member while another still claims it.
@@ -74,7 +74,7 @@ class Member:
 
     @property
     def owned(self) -> tuple[TopicPartition, ...]:
-        """What the member says it owns, in ``generation``: partitions may be gone, or claimed by others."""
+        """Partitions that the member says it owns: some may be gone, or claimed by others."""
         return self.subscription.owned
 
     @property
@@ -84,7 +84,7 @@ class Member:
 
     @property
     def user_data(self) -> bytes | None:
-        """What the member's assignor sent along, or another client's did under the same name."""
+        """Bytes from the member's assignor, or another client's assignor of the same name."""
         return self.subscription.user_data
 
     @property
@@ -112,7 +112,7 @@ class Assignor(ABC):
 
     @abstractmethod
     def assign(self, topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> GroupAssignment:
-        """Who reads what.
+        """Return the partitions of each member.
 
         ``topics`` has the topics that exist; members may subscribe to others, which are skipped. The answer
         has an entry for every member, and every partition of every subscribed topic exactly once, at a
@@ -127,7 +127,7 @@ class Assignor(ABC):
         return None
 
     def on_assignment(self, partitions: Sequence[TopicPartition], generation: int) -> None:  # noqa: B027
-        """Called at every member with what it got, before the next :meth:`user_data`."""
+        """Called at every member with its assignment, before the next :meth:`user_data`."""
 
 
 def in_member_order(members: Iterable[Member]) -> list[Member]:

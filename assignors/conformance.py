@@ -1,4 +1,4 @@
-"""Is this assignor fit for a group? Checks for anyone's assignor; each raises AssertionError with the story.
+"""Checks of anyone's assignor: each raises AssertionError, which describes group, answer and problem.
 
 :mod:`kohort.testing.assignors` is the face of it. ``make`` is the class, or any function that makes a new
 instance: a group's members each have one of their own.
@@ -111,7 +111,7 @@ def check_stable(make: MakeAssignor, case: Case) -> None:
         raise _failure(assignor, case, words, answer)
 
 
-#: What every case is put through.
+#: Checks that are made of every case.
 CHECKS = (check_valid, check_complete, check_order_independent, check_stable)
 
 
@@ -130,7 +130,7 @@ def _assign(
 
 
 def standard_cases() -> list[Case]:
-    """Groups at the ends, and some in the middle: what every assignor must live with."""
+    """Groups at the limits, and some between: every assignor must handle them."""
     orders, clicks = TopicInfo(6), TopicInfo(3)
     both = {"orders": orders, "clicks": clicks}
     racks = tuple(frozenset({f"r{number % 3}"}) for number in range(6))

@@ -1,4 +1,4 @@
-"""Assignors by name: kohort's own, and those that installed distributions bring by entry point.
+"""Assignors by name: kohort's own, and those of installed distributions, by entry point.
 
 A distribution offers one in its pyproject.toml, under the name that goes over the wire:
 
@@ -20,8 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import KohortError
-from ._range import RangeAssignor
-from ._roundrobin import RoundRobinAssignor
+from ._range_and_roundrobin import RangeAssignor, RoundRobinAssignor
 from ._sticky import CooperativeStickyAssignor, StickyAssignor
 from ._weighted import BalancedByWeightAssignor
 from .base import Assignor, RebalanceProtocol
@@ -149,7 +148,7 @@ def _packages(_: tuple[str, ...]) -> Mapping[str, list[str]]:
 
 
 class _Origin:
-    """Where a candidate comes from, behind its name in an error; found out only when it is read."""
+    """Origin of a candidate, behind its name in an error; looked up only when it is read."""
 
     def __init__(self, spec: str, candidate: object) -> None:
         self._spec = spec

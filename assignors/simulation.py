@@ -1,4 +1,4 @@
-"""A group without a network: members that take what they are given and join again, until it has settled."""
+"""A group without a network: members take their assignments and join again until the group has settled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a group came to. ``answers`` has each round's, the last one is the end.
+    """Outcome of a group's rounds. ``answers`` has that of each round, the final one last.
 
     ``problems`` are those of the first answer that is wrong; with any, the rounds ended there. ``settled`` is
     False for a group that went on moving for too long.

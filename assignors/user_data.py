@@ -1,4 +1,4 @@
-"""What the sticky assignors of every client write into a subscription's user data (KIP-54, KIP-341, KIP-429).
+"""User data that the sticky assignors of all clients put into a subscription (KIP-54, KIP-341, KIP-429).
 
 * ``sticky`` v0: owned partitions. v1: the same and an int32 generation. Nothing in front tells them apart;
   kafka-python alone puts an int16 version there.
@@ -31,7 +31,7 @@ _GENERATION_SINCE = 2
 
 
 class Claim(NamedTuple):
-    """What a member says it owned, and in which generation."""
+    """Partitions that a member says it owned, and in which generation."""
 
     partitions: Sequence[TopicPartition]
     generation: int = NO_GENERATION
@@ -76,7 +76,7 @@ def decode_cooperative(data: bytes | None) -> int:
 
 
 def cooperative_claim(subscription: Subscription) -> Claim:
-    """What a member of a cooperative group still owns.
+    """Partitions that a member of a cooperative group still owns.
 
     The generation comes from its own field; only subscriptions too old to have one are asked for user data.
     """

@@ -1,4 +1,4 @@
-"""Is an assignment fit to be sent? What the leader asks before it hands out an assignor's answer."""
+"""Check of an assignment, which the leader makes before it sends out an assignor's answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_CHARS = 80
 
 
 class ProblemKind(Enum):
-    """What may be wrong with an assignment."""
+    """Kinds of problems of an assignment."""
 
     MALFORMED = "malformed"
     UNKNOWN_MEMBER = "unknown member"
@@ -31,7 +31,7 @@ class ProblemKind(Enum):
 
     @property
     def unsafe(self) -> bool:
-        """Whether sending the assignment could let two members read a partition, or send one into nowhere.
+        """Return whether sending it could let two members read a partition, or send one into nowhere.
 
         A partition that is merely missing stays unread, which is to be reported but harms nobody else.
         """
@@ -40,7 +40,7 @@ class ProblemKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong; ``str()`` tells it in a sentence."""
+    """One problem; ``str()`` describes it in a sentence."""
 
     kind: ProblemKind
     text: str
@@ -57,7 +57,7 @@ def validate_assignment(
     assignment: Mapping[str, Iterable[TopicPartition]],
     protocol: RebalanceProtocol = RebalanceProtocol.EAGER,
 ) -> list[Problem]:
-    """Everything wrong with ``assignment``, each partition by itself; empty when it can be sent.
+    """Problems of ``assignment``, one for each partition; empty when it can be sent.
 
     Under COOPERATIVE nothing may be given to a member while another claims it, and what is claimed may be
     left out. The newest generation's claim counts, so that a member that was away too long cannot stop the
@@ -94,7 +94,7 @@ def _give(
     topics: Mapping[str, TopicInfo],
     problems: list[Problem],
 ) -> None:
-    """Enter what one member was given; this loop is all that a right answer costs."""
+    """Enter the partitions given to one member; a correct answer costs no more than this loop."""
     if isinstance(given, Iterator):
         raise TypeError("can be read once only, and is read here")
     member_id, subscribed = member.member_id, frozenset(member.topics)
@@ -126,7 +126,7 @@ def _problem_of(
 
 
 class _Claims(NamedTuple):
-    """What one member of a cooperative group says it owns."""
+    """Partitions that one member of a cooperative group says it owns."""
 
     member_id: str
     generation: int
@@ -139,7 +139,7 @@ def _claims(members: Mapping[str, Member]) -> list[_Claims]:
 
 
 def _problems_of_claims(owners: _Owners, claims: list[_Claims]) -> list[Problem]:
-    """What is given to nobody and claimed by nobody, and what is given to one and claimed by another."""
+    """Partitions given to nobody and claimed by nobody, or given to one member and claimed by another."""
     claimed = frozenset[TopicPartition]().union(*(claim.partitions for claim in claims))
     rivals: set[TopicPartition] = set()
     if sum(len(claim.partitions) for claim in claims) > len(claimed):
@@ -165,7 +165,7 @@ def _given_to_nobody(owners: _Owners) -> Iterator[TopicPartition]:
 
 
 def _given_away(claim: _Claims, owners: _Owners) -> list[TopicPartition]:
-    """What ``claim`` is about and somebody else was given, or nobody, or does not exist."""
+    """Partitions of ``claim`` that its member was not given."""
     me, away = claim.member_id, []
     for partition in claim.partitions:
         topic, number = partition

@@ -1,4 +1,4 @@
-"""What partitions weigh: where weights come from, and how they become whole numbers.
+"""Weights of partitions: where they come from, and how they become whole numbers.
 
 Whole numbers, because sums of floats depend on their order, and an assignment must not.
 """
@@ -29,7 +29,7 @@ _LEAST_OF_MEAN: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a leader measures for its assignor before it assigns.
+    """Measurement that a leader takes for its assignor before it assigns.
 
     ``lag``: records between committed and end offset. ``throughput``: records written in the last
     ``window_ms``, by end offset and the offset of that time.
@@ -46,7 +46,7 @@ class Measure:
 
 
 class MeasuringAssignor(Assignor):
-    """An assignor that is told measured weights before it assigns, where ``measure`` is set.
+    """Base of assignors that get measured weights before they assign, where ``measure`` is set.
 
     The leader's consumer measures on the group's own cluster, and so does the workbench. When that fails the
     assignor is not told, and goes on with what it was told last.

@@ -32,6 +32,8 @@ SETTINGS: Mapping[str, str] = {
     "group.max.size": "10000",
     "group.min.session.timeout.ms": "500",
     "offsets.topic.num.partitions": "50",
+    # a crowd of more than a thousand members comes from one address
+    "max.connections.per.ip": "10000",
 }
 
 

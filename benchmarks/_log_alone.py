@@ -18,9 +18,9 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from kohort.coordinator.load import Loader
+from kohort.coordinator.engine.loader import Loader
+from kohort.coordinator.engine.shard import Shard
 from kohort.coordinator.settings import GroupSettings
-from kohort.coordinator.shard import Shard
 from kohort.log import LogConfig, PartitionLog
 from kohort.offsets_topic import OffsetCommitted, OffsetsStore, encode
 from kohort.protocol import build_batch

@@ -1,9 +1,8 @@
 """The broker: sockets, request routing, topics, produce and fetch; hosts the group coordinator."""
 
 from ._broker import Broker
-from ._collector import settle_collector
 from ._log_handler import LogHandler
-from ._loop import allow_open_files, loop_factory
+from ._process import allow_open_files, loop_factory, settle_collector
 from ._settings import BrokerSettings
 from ._validation import SettingsError
 from .metrics import BrokerSnapshot

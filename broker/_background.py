@@ -1,4 +1,4 @@
-"""What a broker does by itself: retention, recovery points, compaction, a look at its descriptors."""
+"""Background work of a broker: retention, recovery points, compaction, a look at its descriptors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from ..protocol import KafkaError
 from ._cleaner import LogCleaner
-from ._descriptor_watch import DescriptorWatch
 from ._partition import Partition
+from ._process import DescriptorWatch
 from ._settings import BrokerSettings
 from ._topics import Topics
 

@@ -15,11 +15,11 @@ from ._node import Node
 from ._parts import Parts, handlers
 from ._requests import Handler
 from ._router import Router
-from ._server import host_port
 from ._settings import BrokerSettings, broker_settings
 from ._topics import Topics
 from ._warm import warm_up
 from .metrics import BrokerSnapshot
+from .network._server import host_port
 
 if TYPE_CHECKING:
     from .metrics._exposer import MetricsListener
@@ -95,19 +95,18 @@ class Broker:
         return self._running().coordinator
 
     def events(self, group: str | None = None) -> EventStream:
-        """What happens in a group (None: in all) from now on: ``async for event in broker.events(): ...``.
+        """Events of a group (None: of all) from now on: ``async for event in broker.events(): ...``.
 
         For the broker's own event loop, while it serves; ends when it stops.
         """
         return self._running().coordinator.events(group)
 
     def metrics(self) -> BrokerSnapshot:
-        """What the broker has done and does, as plain data; for its own event loop, while it serves."""
-        parts = self._running()
-        return parts.node.metrics.snapshot(parts.node, parts.server)
+        """Snapshot of the broker's figures; for its own event loop, while it serves."""
+        return self._running().snapshot()
 
     def history(self, group: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
-        """What happened in a group, oldest first: entries with a higher sequence than ``after``, the newest
+        """History of a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all). Raises KafkaError (GROUP_ID_NOT_FOUND and others).
         """
         return self._running().coordinator.history(group, limit, after)
@@ -171,8 +170,7 @@ class Broker:
             return
         from .metrics._exposer import MetricsListener
 
-        node, server = parts.node, parts.server
-        listener = MetricsListener(lambda: node.metrics.snapshot(node, server), self.host, self.metrics_port)
+        listener = MetricsListener(parts.snapshot, self.host, self.metrics_port)
         await listener.start()
         self.metrics_port = listener.port
         self._metrics_listener = listener

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final
 
 from ..coordinator import GroupEvent, MemberFenced, Note, RebalanceNote, Refusal
-from ._text import cut
+from ._log_lines import cut
 
 #: The logger of events.
 EVENTS_LOGGER: Final = "kohort.events"

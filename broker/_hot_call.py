@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ..protocol import HotCodec
 from ._stopwatch import clock
 from .metrics import ApiMeter
 from .quotas import Gauge, Throttle, told_ms
 
-if TYPE_CHECKING:
-    from ._connection import Connection
+
+class Caller(Protocol):
+    """The connection that a request came by."""
+
+    def answered(self) -> None:
+        """A response is there: send what is now due."""
+
+    def lap(self, now: float) -> float:
+        """Seconds that the connection has run since the last lap; 0.0 while it does not run."""
+
+    def mute(self, seconds: float) -> None:
+        """Take nothing more for so long."""
 
 
 class HotCall:
@@ -18,7 +28,7 @@ class HotCall:
 
     __slots__ = ("_codec", "_connection", "_correlation_id", "_meter", "response")
 
-    def __init__(self, connection: Connection, codec: HotCodec, correlation_id: int, meter: ApiMeter) -> None:
+    def __init__(self, connection: Caller, codec: HotCodec, correlation_id: int, meter: ApiMeter) -> None:
         self._connection = connection
         self._codec = codec
         self._correlation_id = correlation_id
@@ -47,7 +57,7 @@ class TimedCall(HotCall):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Caller,
         codec: HotCodec,
         correlation_id: int,
         meter: ApiMeter,
@@ -79,7 +89,7 @@ class MeteredCall(HotCall):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Caller,
         codec: HotCodec,
         correlation_id: int,
         meter: ApiMeter,

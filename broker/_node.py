@@ -1,4 +1,4 @@
-"""What handlers see of the broker they run in."""
+"""The parts of a broker that handlers use."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 
 from ..coordinator import GroupCoordinator
 from ._live_settings import LiveSettings
-from ._long_work import LongWork
 from ._producer_ids import ProducerIds
 from ._settings import BrokerSettings
 from ._state_file import StateFile
 from ._topics import Topics
+from ._turns import LongWork
 from .metrics import BrokerMetrics
 from .quotas import ClientQuotas, Throttle
 from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
-    from .authorizer._gate import Gate
+    from .authorizer import Authorizer
 
 
 @dataclass(slots=True)
 class Node:
     """One broker's parts, handed to every handler.
 
-    ``data`` is the data folder, where a :class:`~._state_file.StateFile` lies. ``gate`` stands in front of
-    each API where there are access rules. ``now_ms`` is the wall clock that timestamps are compared with.
+    ``data`` is the data folder, where a :class:`~._state_file.StateFile` lies. ``authorizer`` is None
+    where there are no access rules. ``now_ms`` is the wall clock that timestamps are compared with.
     """
 
     settings: BrokerSettings
@@ -43,7 +43,7 @@ class Node:
     quotas: ClientQuotas
     quotas_file: StateFile
     throttle: Throttle
-    gate: Gate | None = None
+    authorizer: Authorizer | None = None
     long_work: LongWork = field(default_factory=LongWork)
 
     @property

@@ -151,7 +151,7 @@ class Partition:
         """
         if self._unopened and self.damage is None:
             try:
-                self._log = self._files.open(self)
+                self._log = self._opened()
             except (CorruptLogError, DataFolderError, KafkaError) as error:
                 self._damaged(error)
             else:
@@ -159,6 +159,20 @@ class Partition:
                 if self._leader_epoch is None:
                     self._leader_epoch = self._log.leader_epoch + 1 if self._log.log_end_offset else 0
         return self._log
+
+    def _opened(self) -> PartitionLog:
+        log = self._files.open(self)
+        if log.config.shows_flushed and log.recovery_point < log.log_end_offset:
+            log.flush()  # what was recovered is read from the page cache
+        self._advance(log)
+        return log
+
+    def _advance(self, log: PartitionLog) -> None:
+        """Move the high watermark: the only replica has all that was appended, or with
+        ``kohort.visibility=flushed`` all that is on the disk. Who waits for records is told of them.
+        """
+        if log.advance_high_watermark(log.recovery_point if log.config.shows_flushed else log.log_end_offset):
+            self.wake()
 
     def _damaged(self, error: Exception) -> None:
         """One bad file is no reason to serve nothing; what it holds is left for somebody to look at."""
@@ -199,7 +213,6 @@ class Partition:
         self.check_usable()
         if self._log is None:
             self._log = self._created(records, from_client=from_client)
-        seen = self._log.high_watermark
         info = self._log.append(
             records,
             now_ms=now_ms,
@@ -208,14 +221,13 @@ class Partition:
             flush_when_due=not from_client,
             checked=checked,
         )
-        if self._log.high_watermark > seen:
-            self.wake()
+        self._advance(self._log)
         self._plan_flush(self._log)
         return info
 
     def _created(self, records: bytes | bytearray, *, from_client: bool) -> PartitionLog:
         try:
-            log = self._files.open(self)
+            log = self._opened()
         except (KafkaError, CorruptLogError, DataFolderError) as error:
             if from_client:
                 self._missed.append(parse_batch_header(records))
@@ -260,8 +272,7 @@ class Partition:
 
     def _flushed(self) -> None:
         if self._log is not None:
-            if self._log.config.shows_flushed:
-                self.wake()
+            self._advance(self._log)
             self._plan_flush(self._log)
 
     def _flush_failed(self, error: KafkaError) -> None:
@@ -364,6 +375,7 @@ class Partition:
         """Go by what the topic's config says now."""
         if self._log is not None:
             self._log.reconfigure(self.topic.config.log_config())
+            self._advance(self._log)
             self.wake()
             self._plan_flush(self._log)
 

@@ -1,4 +1,4 @@
-"""What a broker consists of, put together, started and stopped in the right order."""
+"""The parts of a running broker: put together, started and stopped in the right order, and looked at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..coordinator import GroupCoordinator, Note
-from ..log import DataFolder
+from ..log import OPEN_FILES, DataFolder
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
 from ._background import Background
@@ -20,15 +20,16 @@ from ._node import Node
 from ._producer_ids import ProducerIds
 from ._requests import Handler
 from ._router import Router
-from ._server import Server
 from ._settings import BrokerSettings, parse_principals
+from ._stopwatch import clock
 from ._topics import Topics
-from .metrics import BrokerMetrics
+from .metrics import BrokerMetrics, BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures
+from .network._server import Server
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
 from .security._scram_users import ScramUsers
 
 if TYPE_CHECKING:
-    from .authorizer._gate import Gate
+    from .authorizer import Authorizer
 
 
 def _now_ms() -> int:
@@ -36,7 +37,7 @@ def _now_ms() -> int:
 
 
 class Parts:
-    """What a broker consists of while it runs."""
+    """The parts of a broker while it runs."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Parts:
         settings = copy(settings)  # the caller's stay as they are: these may change
         metrics = BrokerMetrics(on_note)
         users = ScramUsers()
-        self.server = Server(settings, users, *address)
+        self.server = Server(settings, users, metrics.clients, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
             users.open(Path(self._folder.path))
@@ -64,7 +65,7 @@ class Parts:
             live.on_change.append(topics.settings_changed)
             kept_quotas = quotas_file(self._folder.path)
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
-            gate = _gate(data, settings)
+            authorizer = _authorizer(data, settings)
         except BaseException:
             self._folder.close(clean=False)
             raise
@@ -98,7 +99,7 @@ class Parts:
             scram_users=users,
             producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
             now_ms=_now_ms,
-            gate=gate,
+            authorizer=authorizer,
             live=live,
             metrics=metrics,
             quotas=quotas,
@@ -117,6 +118,36 @@ class Parts:
         self.node.topics.forget_deleted()
         self._background.start()
         self.node.metrics.start()
+
+    def snapshot(self) -> BrokerSnapshot:
+        """The broker at this moment; for its event loop."""
+        node, server, metrics, now = self.node, self.server, self.node.metrics, clock()
+        topics = node.topics.all()
+        partitions = [partition for topic in topics for partition in topic.partitions]
+        return BrokerSnapshot(
+            timestamp_ms=node.now_ms(),
+            node_id=node.node_id,
+            apis=metrics.requests.figures(now),
+            clients=metrics.clients.figures(server.peers()),
+            topics={topic.name: topic.traffic.figures() for topic in topics},
+            partitions=[
+                PartitionFigures(
+                    one.topic.name, one.index, one.size_bytes, one.log_start_offset, one.log_end_offset
+                )
+                for one in partitions
+                if one.log is not None
+            ],
+            groups=_group_figures(node),
+            quotas=_quota_figures(node, now),
+            connections=server.quotas.by_listener(),
+            connections_made=server.connections_made,
+            connections_refused=dict(server.quotas.refused),
+            request_bytes_held=server.backpressure.held_bytes,
+            flush_times=metrics.flush_times.figures(),
+            offline_partitions=sum(one.damage is not None for one in partitions),
+            open_log_files=len(OPEN_FILES),
+            max_open_log_files=OPEN_FILES.limit,
+        )
 
     async def stop(self) -> None:
         self.node.metrics.stop()
@@ -138,21 +169,42 @@ def handlers() -> Mapping[ApiKey, Handler]:
     return HANDLERS
 
 
-def _gate(data: Path, settings: BrokerSettings) -> Gate | None:
-    """What asks the access rules, where there are some."""
+def _authorizer(data: Path, settings: BrokerSettings) -> Authorizer | None:
+    """The access rules of the data folder, where they are asked."""
     if not settings.authorizer_class_name:
         return None
     # imported only where it is needed: most brokers are started without
     from .authorizer import Authorizer
-    from .authorizer._gate import Gate
     from .authorizer._keeping import AclsFile
 
     file = AclsFile(data)
-    return Gate(
-        Authorizer(
-            file.load(),
-            super_users=parse_principals(settings.super_users),
-            allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
-            save=file.save,
-        )
+    return Authorizer(
+        file.load(),
+        super_users=parse_principals(settings.super_users),
+        allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
+        save=file.save,
     )
+
+
+def _group_figures(node: Node) -> GroupFigures:
+    counted = node.metrics.groups
+    by_state, members = node.coordinator.group_counts()
+    return GroupFigures(
+        by_state=by_state,
+        members=members,
+        rebalances=dict(counted.rebalances),
+        abandoned=counted.abandoned,
+        rebalance_times=counted.rebalance_times.figures(),
+        expired_members=counted.expired_members,
+        offsets_committed=node.metrics.requests.offsets_committed,
+        offsets_removed=counted.offsets_removed,
+        refusals=counted.refusals,
+        records_skipped=counted.records_skipped,
+    )
+
+
+def _quota_figures(node: Node, now: float) -> list[QuotaFigures]:
+    return [
+        QuotaFigures(str(key), user, client_id, gauge.limit, gauge.used(now), gauge.throttled_s)
+        for (key, user, client_id), gauge in node.quotas.gauges()
+    ]

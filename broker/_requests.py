@@ -6,12 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..protocol import Api, ApiKey, RequestContext, response_class
-
-if TYPE_CHECKING:
-    from ._node import Node
 
 
 @dataclass(slots=True)
@@ -82,5 +79,6 @@ ONLY_ANSWERED = frozenset(
 #: with acks=0 sends and closes.
 CARRIED_OUT = frozenset({ApiKey.PRODUCE, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS})
 
-#: Answers a request with a response body; None answers nothing (Produce with acks=0). May raise KafkaError.
-Handler = Callable[["Node", Request], Awaitable[Any]]
+#: Answers a request with a response body, given the Node; None answers nothing (Produce with acks=0). May
+#: raise KafkaError.
+Handler = Callable[[Any, Request], Awaitable[Any]]

@@ -38,9 +38,11 @@ from .metrics import SAMPLED, ApiMeter, BrokerMetrics
 from .quotas import Gauge, told_ms
 
 if TYPE_CHECKING:
-    from ._connection import Connection
     from ._node import Node
-    from ._peer import Peer
+    from .authorizer import Authorizer
+    from .authorizer._gate import Gate
+    from .network._connection import Connection
+    from .network._peer import Peer
 
 log = logging.getLogger("kohort.broker")
 
@@ -54,12 +56,13 @@ class Router:
     ``handlers`` is called at the first frame.
     """
 
-    __slots__ = ("_handlers", "_hot", "_load", "_node")
+    __slots__ = ("_gate", "_handlers", "_hot", "_load", "_node")
 
     def __init__(self, node: Node, handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
         self._node = node
         self._load = handlers
         self._handlers: Mapping[int, Handler] = {}
+        self._gate = None if node.authorizer is None else _gate(node.authorizer)
         self._hot: dict[bytes, tuple[HotCodec, ApiMeter]] = {}
 
     @property
@@ -98,7 +101,7 @@ class Router:
             body = codec.decode(frame, at)
         except UNREADABLE:
             return False
-        gate = node.gate
+        gate = self._gate
         if gate is not None:
             readable = peer.readable
             # written out: a call costs more than the look, and this is asked for every heartbeat
@@ -235,7 +238,7 @@ class Router:
 
     async def _handled(self, handler: Handler, request: Request) -> Any:
         try:
-            gate = self._node.gate
+            gate = self._gate
             if gate is None:
                 return await handler(self._node, request)
             return await gate.admit(handler, self._node, request)
@@ -246,6 +249,13 @@ class Router:
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
             return error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _gate(authorizer: Authorizer) -> Gate:
+    # imported only where it is needed: most brokers are started without
+    from .authorizer._gate import Gate
+
+    return Gate(authorizer)
 
 
 def _encoded(header: RequestHeader, response: Any) -> bytes | bytearray | Sequence[Part] | None:

@@ -45,7 +45,7 @@ class StateFile:
         return cls(Path(folder) / f"kohort-{kind}.json", without, version)
 
     def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
-        """What ``parse`` makes of the document; None if there is none.
+        """The document as ``parse`` reads it; None if there is none.
 
         Raises StateFileError for what is no document of this version, or what ``parse`` raises ValueError,
         KeyError, TypeError or AttributeError for.

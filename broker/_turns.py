@@ -1,4 +1,4 @@
-"""How much one connection may have under way, and how long its turn is."""
+"""Turns of a request that would keep everybody else waiting: it lets others go on now and then."""
 
 from __future__ import annotations
 
@@ -6,33 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TypeVar
 
+from ..log import Result, Steps
 from ._stopwatch import clock
 
 T = TypeVar("T")
 
-#: Requests of one connection that may wait; over it its reading pauses.
-MAX_WAITING_REQUESTS = 32
-
-#: Bytes of one connection's waiting requests; over it its reading pauses.
-MAX_WAITING_BYTES = 1_048_576
-
-#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write, unless
-#: they have MAX_WAITING_BYTES before.
-MAX_AHEAD = 1_024
-
-#: A connection whose requests are all answered at once lets others go on after this long, in seconds. They
-#: wait for a turn and for the writes that come of it: of a client with many groups, one in every partition.
-TURN_S = 0.002
-
-#: Of requests that are taken one behind the other one in so many looks at the clock (less one: the bits of a
-#: count that are 0 then): whether the turn is over, and how much a limited client has used by now.
-LOOK = 15
-
-#: A connection that holds no more than this may read on while others, who hold more, have to wait.
-SMALL_BYTES = 16_384
-
 #: A request about very many things lets others go on after this long, in seconds.
 SLICE_S = 0.01
+
+#: Work in steps goes on for this long, in seconds, before others have their turn.
+WORK_SLICE_S = 0.001
 
 
 async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
@@ -43,3 +26,44 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
         if clock() - begun_s > SLICE_S:
             await asyncio.sleep(0)
             begun_s = clock()
+
+
+class LongWork:
+    """Runs steps. What needs a thread, and the memory that comes with that, is done one at a time."""
+
+    __slots__ = ("_alone",)
+
+    def __init__(self) -> None:
+        self._alone = asyncio.Lock()
+
+    async def run(self, steps: Steps[Result]) -> Result:
+        """The result. Work that takes less than a slice is done before anybody else has a turn."""
+        begun_s = clock()
+        try:
+            work = next(steps)
+            while work is None:
+                begun_s = await _give_way(begun_s)
+                work = next(steps)
+            async with self._alone:
+                while True:
+                    if work is None:
+                        begun_s = await _give_way(begun_s)
+                        work = next(steps)
+                        continue
+                    try:
+                        found = await asyncio.get_running_loop().run_in_executor(None, work)
+                    except Exception as error:
+                        work = steps.throw(error)
+                    else:
+                        work = steps.send(found)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+
+
+async def _give_way(begun_s: float) -> float:
+    """Let others have their turn if it is time for that; when the slice began that now goes on."""
+    if clock() - begun_s < WORK_SLICE_S:
+        return begun_s
+    await asyncio.sleep(0)
+    return clock()

@@ -6,14 +6,22 @@ The faces are loaded when they are first asked for, so that this package is chea
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .cluster import Cluster
-from .errors import (
+from ..client.cluster import Cluster
+from ..client.errors import (
     AuthenticationError,
     BrokerConnectionError,
     BrokerTimeoutError,
-    CommitFailedError,
     ConfigError,
     ConsumerClosedError,
+)
+from ..client.fetch import FetchFrom, FetchSession
+from ..client.fetch_answers import AbortedTransaction, FetchedPartition
+from ..client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
+from ..client.pool import Channel
+from ..client.sasl import Sasl
+from .errors import (
+    CommitFailedError,
     ConsumerError,
     FatalGroupError,
     ForkedError,
@@ -21,13 +29,7 @@ from .errors import (
     NoOffsetError,
     StaleRecordError,
 )
-from .fetch_answers import AbortedTransaction, FetchedPartition
-from .fetch_session import FetchFrom, FetchSession
-from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
-from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
-from .pool import Channel
 from .record import Headers, Record
-from .sasl import Sasl
 
 if TYPE_CHECKING:
     from .blocking import GroupConsumer

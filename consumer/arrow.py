@@ -27,7 +27,7 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from ._columns import Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
+from .columns import Bytes, Fields, Ints, Spans, fields, headers, is_abort_marker, walk
 
 #: Rows of one Arrow batch, about: what Spark takes fastest.
 ROWS_PER_BATCH = 20_000

@@ -53,7 +53,7 @@ def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.Record
 
     Raises CorruptBatchError, with nothing delivered.
     """
-    session, reader = chunk.stay, chunk.reader
+    session, reader = chunk.session, chunk.reader
     if reader is None:
         made = [_of_records(chunk.records, include_headers)]
         end = chunk.records[-1].offset + 1

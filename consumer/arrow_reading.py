@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
+from ..client.errors import ConfigError
 from .assembly import Parts
-from .errors import ConfigError
-from .loading import off_the_loop
+from .decode import off_the_loop
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,27 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..assignors import Assignor, load_assignor
+from ..client.cluster import Cluster
+from ..client.errors import ConfigError
+from ..client.pool import SURROUNDINGS
+from ..client.waiting import Backoff, Signal
 from ..protocol import KohortError
-from .backoff import Backoff
-from .by_hand import ByHand
-from .cluster import Cluster
 from .committer import Committer
 from .config import ConsumerConfig
 from .delivery import Delivery
 from .driver import Driver
-from .errors import ConfigError
 from .events import Event, LoopBlocked
 from .fetcher import Fetcher, FetchSettings
 from .group_messages import MembershipSettings
 from .handover import Callbacks, Handover, HandoverSettings
 from .membership import Membership
-from .pollwatch import PollWatch
 from .positions import Positions
-from .signal import Signal
+from .selection import ManualAssignment
 from .start_offsets import Reading
-from .surroundings import SURROUNDINGS
 from .tracker import Tracker
-from .whereabouts import LoopWatch
+from .watchdogs import LoopWatch, PollWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def assemble(
         ssl_context=config.ssl_context(),
         sasl=config.sasl(),
     )
-    kind = ByHand if by_hand else Membership
+    kind = ManualAssignment if by_hand else Membership
     membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
     tracker = Tracker(commits=config.commits)
@@ -125,7 +123,7 @@ def assemble(
         tracker,
         committer,
         announced=fetcher.wake,
-        released=driver.released,
+        revocation_done=driver.revocation_done,
         report=report,
     )
     driver.handover = handover

@@ -14,16 +14,16 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from ..client.errors import ConsumerClosedError
+from ..client.offsets import CommittedOffset
 from ..protocol import TopicPartition
 from .arrow_reading import ROWS_PER_BATCH
 from .closing import CLOSE_TIMEOUT_MS
 from .consumer import AsyncGroupConsumer, ConsumerStatus
-from .errors import ConsumerClosedError, ForkedError
+from .errors import ForkedError
 from .events import EventLog
 from .handover import PartitionsCallback, in_callback
-from .offset_requests import CommittedOffset
-from .record import Record
-from .run import Run
+from .record import Record, Run
 
 if TYPE_CHECKING:
     import pyarrow as pa

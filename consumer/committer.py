@@ -14,17 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ..client.cluster import Cluster
+from ..client.errors import BrokerConnectionError, ConsumerClosedError
+from ..client.offsets import CommittedOffset, commit_once
+from ..client.waiting import Backoff, Signal
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
 from . import done_ahead
-from .backoff import Backoff
-from .cluster import Cluster
-from .errors import BrokerConnectionError, CommitFailedError, ConsumerClosedError
+from .errors import CommitFailedError
 from .events import CommitFailed, CommitSucceeded, Event
+from .group_errors import Reaction, reaction
 from .membership import Membership
-from .offset_requests import CommittedOffset, commit_once
 from .partition_session import PartitionSession
-from .refusals import Reaction, reaction
-from .signal import Signal
 from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]

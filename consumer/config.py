@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from .address import parse_bootstrap
-from .errors import ConfigError
-from .sasl import OAUTH, Sasl
+from ..client.errors import ConfigError
+from ..client.metadata import parse_bootstrap
+from ..client.sasl import OAUTH, Sasl
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}

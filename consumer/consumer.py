@@ -9,26 +9,24 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from ..client.errors import ConfigError, ConsumerClosedError
+from ..client.pool import SURROUNDINGS
+from ..client.waiting import Signal
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
 from .arrow_reading import ArrowReading
 from .assembly import Parts, assemble
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
-from .decode import prepare
-from .errors import ConfigError, ConsumerClosedError, ForkedError
+from .decode import off_the_loop, prepare
+from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
-from .loading import off_the_loop
 from .marking import Marking
-from .one_by_one import OneByOne
-from .record import Record
-from .run import Run
+from .record import Record, RecordStream, Run
 from .seeking import Seeking
 from .selection import Selection
-from .signal import Signal
-from .surroundings import SURROUNDINGS
 
 T = TypeVar("T")
 
@@ -240,7 +238,7 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
     # records
 
     def __aiter__(self) -> AsyncIterator[Record]:
-        return OneByOne(self._give_way, self._run_now, self._one)
+        return RecordStream(self._give_way, self._run_now, self._one)
 
     async def __anext__(self) -> Record:
         """The next record; waits for it. Ends when the consumer is closed."""

@@ -6,15 +6,18 @@ where that is, kafka-python's otherwise.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from ..client.fetch_answers import AbortedTransaction
 from ..protocol import (
     BATCH_OVERHEAD,
     MAX_DECOMPRESSED_BYTES,
@@ -26,9 +29,10 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from .fetch_answers import AbortedTransaction
 from .lenient import read_records
 from .record import Record, RecordBatch, Rows
+
+T = TypeVar("T")
 
 #: From so many records on, the fixed cost of columns is worth it.
 COLUMNS_FROM = 64
@@ -69,10 +73,10 @@ class ChunkReader:
         "_check_crcs",
         "_damage",
         "_data",
-        "_epoch",
         "_generation",
         "_max_batch_bytes",
         "_position",
+        "_session_id",
         "leader_epoch",
         "next_offset",
         "partition",
@@ -89,7 +93,7 @@ class ChunkReader:
         max_batch_bytes: int = MAX_DECOMPRESSED_BYTES,
         damage: CorruptBatchError | None = None,
         generation: int = -1,
-        epoch: int = 0,
+        session_id: int = 0,
     ) -> None:
         self.partition = partition
         self.next_offset = start_offset
@@ -100,7 +104,7 @@ class ChunkReader:
         self._max_batch_bytes = max_batch_bytes
         self._damage = damage
         self._generation = generation
-        self._epoch = epoch
+        self._session_id = session_id
         self._aborted = sorted(aborted, key=lambda a: a.first_offset, reverse=True)
         self._aborting: set[int] = set()
 
@@ -170,7 +174,7 @@ class ChunkReader:
             start, run = self.next_offset, self._next_run()
             if run and (rows := self._rows(run, start)).offsets:
                 size = sum(len(found.payload) for found in run)
-                return RecordBatch(self.partition, rows, self._generation, self._epoch, size)
+                return RecordBatch(self.partition, rows, self._generation, self._session_id, size)
         return None
 
     def _next_run(self) -> list[_Found]:
@@ -302,10 +306,16 @@ def prepare() -> None:
         importlib.import_module("aiokafka.record._crecords.default_records")
 
 
+async def off_the_loop(load: Callable[[], T]) -> T:
+    """What ``load`` returns; it runs in a thread that does not outlive it."""
+    with ThreadPoolExecutor(1) as other:
+        return await asyncio.get_running_loop().run_in_executor(other, load)
+
+
 @cache
 def _by_columns() -> Callable[[Sequence[tuple[BatchHeader, bytes | memoryview]]], Rows | None] | None:
     try:
-        from .rows import plain_rows
+        from .columns import plain_rows
     except ImportError:
         return None
     return plain_rows

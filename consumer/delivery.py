@@ -1,4 +1,4 @@
-"""From fetched bytes to the user: one lane of buffered data per partition, taken in turn. No I/O.
+"""From fetched bytes to the user: a fetch buffer for each partition, taken in turn. No I/O.
 
 Data is decoded when it is taken, a record batch at a time, so that what is buffered stays small and what is
 given up costs nothing.
@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from ..protocol import CorruptBatchError, TopicPartition
 from .decode import ChunkReader
 from .events import Event, PartitionFailed, WindowFull
-from .held import HeldBytes
+from .fetch_buffer import NOTHING, FetchBuffer, HeldBytes
 from .partition_session import PartitionSession
 from .positions import Position, Positions
-from .record import Record, RecordBatch, Rows
-from .run import Run
+from .record import Record, RecordBatch, Run
 from .tracker import Tracker
 
 T = TypeVar("T")
@@ -27,33 +26,15 @@ T = TypeVar("T")
 #: A batch that cannot be decoded is fetched so often (it may be the network's doing), then it is an error.
 DECODE_TRIES = 3
 
-NOTHING = RecordBatch(TopicPartition("", -1), Rows((), (), (), (), None))
-
 #: Records of a run at most: mostly all that were taken apart together.
 RUN = 10_000
-
-
-@dataclass(slots=True, eq=False)
-class Lane:
-    """What is fetched of a partition and not delivered: ``batch`` from ``index`` on, then ``readers``."""
-
-    position: Position
-    stay: PartitionSession
-    readers: deque[ChunkReader] = field(default_factory=deque)
-    batch: RecordBatch = NOTHING
-    index: int = 0
-    full: bool = False
-
-    @property
-    def buffered_bytes(self) -> int:
-        return sum(reader.size for reader in self.readers)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """A partition's next data: ``reader`` is at its beginning, or ``records`` were decoded before."""
 
-    stay: PartitionSession
+    session: PartitionSession
     reader: ChunkReader | None
     records: list[Record]
 
@@ -90,11 +71,12 @@ class Delivery:
         self._wake = wake
         self._report = report
         self._hungry = hungry
-        self._run: Run | None = None
+        #: The run under way, and the buffer that it is from.
+        self._run: tuple[Run, FetchBuffer] | None = None
         self._given = 0
         positions.disturbed = self.recall
-        self._lanes: dict[TopicPartition, Lane] = {}
-        self._turn: deque[Lane] = deque()
+        self._buffers: dict[TopicPartition, FetchBuffer] = {}
+        self._turn: deque[FetchBuffer] = deque()
 
     @property
     def buffered_bytes(self) -> int:
@@ -102,74 +84,74 @@ class Delivery:
         return self.held.unread
 
     def __repr__(self) -> str:
-        return f"Delivery({len(self._lanes)} lanes, {self.held!r})"
+        return f"Delivery({len(self._buffers)} buffers, {self.held!r})"
 
     # what the fetcher brings
 
     def start(self, position: Position, *, moved_by_reset: bool = False) -> None:
-        """The position has been set: read on from there, in a new stay unless a reset only went forward."""
+        """Read on from a position that was set, in a new session unless a reset only went forward."""
         self.recall()
         partition = position.partition
-        lane = self._lanes.get(partition)
-        if lane is not None and moved_by_reset and position.fetch_offset >= lane.stay.position:
+        buffer = self._buffers.get(partition)
+        if buffer is not None and moved_by_reset and position.fetch_offset >= buffer.session.position:
             return
         self.drop([partition])
-        stay = self._tracker.begin(
+        session = self._tracker.begin(
             partition,
             position.fetch_offset,
             committed=position.committed,
             leader_epoch=position.leader_epoch,
         )
         position.committed = None
-        self._lanes[partition] = lane = Lane(position, stay)
-        self._turn.append(lane)
+        self._buffers[partition] = buffer = FetchBuffer(position, session)
+        self._turn.append(buffer)
 
     def has(self, partition: TopicPartition) -> bool:
         """Whether the partition was started."""
-        return partition in self._lanes
+        return partition in self._buffers
 
     def session(self, partition: TopicPartition) -> PartitionSession | None:
         """The one in which the partition is delivered; None before ``start``."""
-        lane = self._lanes.get(partition)
-        return lane.stay if lane is not None else None
+        buffer = self._buffers.get(partition)
+        return buffer.session if buffer is not None else None
 
     def delivered_to(self, partition: TopicPartition) -> int | None:
         """The next offset to deliver; None before ``start``."""
         self.recall()
-        lane = self._lanes.get(partition)
-        return lane.stay.position if lane is not None else None
+        buffer = self._buffers.get(partition)
+        return buffer.session.position if buffer is not None else None
 
     def cut(self, position: Position) -> None:
         """The log was cut at the position: what is buffered is gone.
 
-        The stay goes on when nothing was delivered from behind the cut; else its records are void.
+        The session goes on when nothing was delivered from behind the cut; else its records are void.
         """
         self.recall()
-        lane = self._lanes.get(position.partition)
-        if lane is not None and lane.stay.position <= position.fetch_offset:
-            self._forget_buffered(lane)
+        buffer = self._buffers.get(position.partition)
+        if buffer is not None and buffer.session.position <= position.fetch_offset:
+            self._forget_buffered(buffer)
         else:
             self.drop([position.partition])
 
     def known_to(self, partition: TopicPartition, offset: int) -> None:
         """The log is known to be the same up to this offset, which is not before the next one to deliver."""
-        lane = self._lanes.get(partition)
-        if lane is not None:
-            lane.stay.cut(offset)
+        buffer = self._buffers.get(partition)
+        if buffer is not None:
+            buffer.session.cut(offset)
 
-    def epoch(self, partition: TopicPartition) -> int:
+    def session_id(self, partition: TopicPartition) -> int:
         """Id of the partition's session, to stamp its records with."""
-        return self._lanes[partition].stay.session_id
+        return self._buffers[partition].session.session_id
 
     def buffered(self, partition: TopicPartition) -> int:
         """Bytes fetched and not delivered."""
-        lane = self._lanes.get(partition)
-        return lane.buffered_bytes if lane is not None else 0
+        buffer = self._buffers.get(partition)
+        return buffer.buffered_bytes if buffer is not None else 0
 
     def put(self, reader: ChunkReader) -> None:
         """More data of a partition that was started."""
-        lane = self._lanes[reader.partition]
-        lane.readers.append(reader)
+        buffer = self._buffers[reader.partition]
+        buffer.readers.append(reader)
         self.held.add(reader)
         self._wake()
 
@@ -179,11 +161,11 @@ class Delivery:
         """Forget what is buffered: it will not be delivered from here."""
         self.recall()
         for partition in partitions:
-            lane = self._lanes.pop(partition, None)
-            if lane is not None:
-                self._forget_buffered(lane)
-                self._set_full(lane, False)
-                self._turn.remove(lane)
+            buffer = self._buffers.pop(partition, None)
+            if buffer is not None:
+                self._forget_buffered(buffer)
+                self._set_full(buffer, False)
+                self._turn.remove(buffer)
 
     def end(self, partition: TopicPartition) -> None:
         """``drop``; and what was delivered of it can no longer be marked done, nor be committed."""
@@ -211,18 +193,18 @@ class Delivery:
         for _ in range(len(self._turn)):
             if self.halted:
                 break
-            lane = self._turn[0]
-            while len(taken) < limit and self._ready(lane):
-                records = self._take_from(lane, limit - len(taken))
+            buffer = self._turn[0]
+            while len(taken) < limit and self._ready(buffer):
+                records = self._take_from(buffer, limit - len(taken))
                 taken += records
-                parts.append((lane.stay, records[0].offset, records[-1].offset + 1))
+                parts.append((buffer.session, records[0].offset, records[-1].offset + 1))
                 if max_bytes is not None:
                     taken_bytes += sum(len(record.value or b"") for record in records)
                     if taken_bytes >= max_bytes:
                         limit = len(taken)
-            if len(lane.batch) and len(taken) >= limit:
+            if len(buffer.batch) and len(taken) >= limit:
                 break
-            # at the end of a batch, or of what it has, the next lane has its turn
+            # at the end of a batch, or of what it has, the next buffer has its turn
             self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
@@ -231,17 +213,17 @@ class Delivery:
         return taken
 
     def take_chunk(self, deliver: Callable[[Chunk], list[T]]) -> list[T]:
-        """What ``deliver`` makes of the next chunk (and tells its stay); empty when there is nothing now."""
+        """What ``deliver`` makes of the next chunk; empty when there is nothing now."""
         self.recall()
         for _ in range(len(self._turn)):
-            lane = self._turn[0]
+            buffer = self._turn[0]
             made: list[T] = []
-            while not self.halted and not made and lane.position.readable and not self._window_full(lane):
-                if lane.index < len(lane.batch):
-                    made = deliver(Chunk(lane.stay, None, lane.batch.records(lane.index)))
-                    self._end_batch(lane)
-                elif lane.readers:
-                    made = self._deliver_reader(lane, deliver)
+            while not self.halted and not made and buffer.position.readable and not self._window_full(buffer):
+                if buffer.index < len(buffer.batch):
+                    made = deliver(Chunk(buffer.session, None, buffer.batch.records(buffer.index)))
+                    self._end_batch(buffer)
+                elif buffer.readers:
+                    made = self._deliver_reader(buffer, deliver)
                 else:
                     break
             self._turn.rotate(-1)
@@ -250,73 +232,79 @@ class Delivery:
                 return made
         return []
 
-    def _deliver_reader(self, lane: Lane, deliver: Callable[[Chunk], list[T]]) -> list[T]:
-        reader = lane.readers[0]
+    def _deliver_reader(self, buffer: FetchBuffer, deliver: Callable[[Chunk], list[T]]) -> list[T]:
+        reader = buffer.readers[0]
         before = reader.size
         try:
-            made = deliver(Chunk(lane.stay, reader, []))
+            made = deliver(Chunk(buffer.session, reader, []))
         except CorruptBatchError as error:
             # what is before the bad batch and holds no records was passed
             self.held.read(before - reader.size)
-            self._corrupt(lane, error)
+            self._corrupt(buffer, error)
             return []
         self.held.read(before - reader.size)
-        lane.position.unreadable = 0
+        buffer.position.unreadable = 0
         if not reader.size:
-            self.held.remove(lane.readers.popleft())
+            self.held.remove(buffer.readers.popleft())
         self._hungry()
         return made
 
     def run(self) -> Run | None:
-        """Records of the next lane, to be made as they are taken; None when there is nothing now.
+        """Records of the next buffer, to be made as they are taken; None when there is nothing now.
 
         All of them count as delivered, until ``recall`` takes back what was not taken: whatever comes between
         does so, another taker included.
         """
         self.recall()
-        lane = self._next_lane()
-        if lane is None:
+        buffer = self._next_buffer()
+        if buffer is None:
             return None
-        first = lane.index
-        room = min(RUN, self._max_undone - lane.stay.undone)
-        lane.index = end = min(first + room, len(lane.batch))
-        lane.stay.delivered_all(lane.batch.rows.offsets[first:end])
+        first = buffer.index
+        room = min(RUN, self._max_undone - buffer.session.undone)
+        buffer.index = end = min(first + room, len(buffer.batch))
+        buffer.session.delivered_all(buffer.batch.rows.offsets[first:end])
         self._tracker.given_out += 1
-        self._run = run = Run(lane, first, end)
+        run = Run(buffer.batch, first, end)
+        self._run = run, buffer
         return run
 
     def recall(self) -> None:
         """What was not taken of the last run is as if it had not been given out."""
-        run, self._run = self._run, None
-        if run is None:
+        under_way, self._run = self._run, None
+        if under_way is None:
             return
-        given, lane = run.recall(), run.lane
+        run, buffer = under_way
+        given = run.recall()
         self._given += given
         if given < run.count:
-            lane.index -= run.count - given
-            lane.stay.taken_back(lane.batch.rows.offsets[lane.index])
-        elif lane.index == len(lane.batch):
-            self._end_batch(lane)
+            buffer.index -= run.count - given
+            buffer.session.taken_back(buffer.batch.rows.offsets[buffer.index])
+        elif buffer.index == len(buffer.batch):
+            self._end_batch(buffer)
             self._turn.rotate(-1)
 
     @property
     def not_taken(self) -> int:
         """Records of the run under way that count as delivered and were not taken yet."""
-        run = self._run
-        return 0 if run is None else run.count - run.given
+        if self._run is None:
+            return 0
+        run, _ = self._run
+        return run.count - run.given
 
-    def next_offset(self, stay: PartitionSession) -> int:
-        """Offset of the next record to be taken of this stay."""
-        run = self._run
-        offset = run.next_offset if run is not None and run.lane.stay is stay else None
-        return stay.position if offset is None else offset
+    def next_offset(self, session: PartitionSession) -> int:
+        """Offset of the next record to be taken of this session."""
+        offset = None
+        if self._run is not None:
+            run, buffer = self._run
+            offset = run.next_offset if buffer.session is session else None
+        return session.position if offset is None else offset
 
     @property
     def taken_one_by_one(self) -> int:
         """Records that were taken of runs, so far."""
-        return self._given + (self._run.given if self._run is not None else 0)
+        return self._given + (self._run[0].given if self._run is not None else 0)
 
-    def _next_lane(self) -> Lane | None:
+    def _next_buffer(self) -> FetchBuffer | None:
         """The next one that has a record to give now; it has the turn then."""
         for _ in range(0 if self.halted else len(self._turn)):
             if self._ready(self._turn[0]):
@@ -324,75 +312,75 @@ class Delivery:
             self._turn.rotate(-1)
         return None
 
-    def _take_from(self, lane: Lane, limit: int) -> list[Record]:
-        room = self._max_undone - lane.stay.undone
-        first, last = lane.index, min(lane.index + min(limit, room), len(lane.batch))
-        lane.index = last
-        lane.stay.delivered_all(lane.batch.rows.offsets[first:last])
-        some = lane.batch.records(first, last)
-        if last == len(lane.batch):
-            self._end_batch(lane)
+    def _take_from(self, buffer: FetchBuffer, limit: int) -> list[Record]:
+        room = self._max_undone - buffer.session.undone
+        first, last = buffer.index, min(buffer.index + min(limit, room), len(buffer.batch))
+        buffer.index = last
+        buffer.session.delivered_all(buffer.batch.rows.offsets[first:last])
+        some = buffer.batch.records(first, last)
+        if last == len(buffer.batch):
+            self._end_batch(buffer)
         return some
 
-    def _ready(self, lane: Lane) -> bool:
-        """Whether the lane has a record to give now; decodes the next batch if need be."""
-        if not lane.position.readable or self._window_full(lane):
+    def _ready(self, buffer: FetchBuffer) -> bool:
+        """Whether the buffer has a record to give now; decodes the next batch if need be."""
+        if not buffer.position.readable or self._window_full(buffer):
             return False
-        while lane.index >= len(lane.batch):
-            if not lane.readers:
+        while buffer.index >= len(buffer.batch):
+            if not buffer.readers:
                 return False
-            self._decode(lane)
+            self._decode(buffer)
         return True
 
-    def _window_full(self, lane: Lane) -> bool:
-        full = lane.stay.undone >= self._max_undone
-        if full and not lane.full:
-            self._report(WindowFull(lane.stay.partition, lane.stay.undone))
-        self._set_full(lane, full)
+    def _window_full(self, buffer: FetchBuffer) -> bool:
+        full = buffer.session.undone >= self._max_undone
+        if full and not buffer.full:
+            self._report(WindowFull(buffer.session.partition, buffer.session.undone))
+        self._set_full(buffer, full)
         return full
 
-    def _set_full(self, lane: Lane, full: bool) -> None:
-        self._tracker.awaited += full - lane.full
-        lane.full = full
+    def _set_full(self, buffer: FetchBuffer, full: bool) -> None:
+        self._tracker.awaited += full - buffer.full
+        buffer.full = full
 
-    def _decode(self, lane: Lane) -> None:
-        reader = lane.readers[0]
+    def _decode(self, buffer: FetchBuffer) -> None:
+        reader = buffer.readers[0]
         before = reader.size
         try:
             batch = reader.read_batch()
         except CorruptBatchError as error:
             self.held.read(before - reader.size)
-            self._corrupt(lane, error)
+            self._corrupt(buffer, error)
             return
         self.held.read(before - reader.size)
-        lane.index = 0
-        lane.position.unreadable = 0
-        lane.stay.read_under(reader.leader_epoch)
+        buffer.index = 0
+        buffer.position.unreadable = 0
+        buffer.session.read_under(reader.leader_epoch)
         if batch is not None:
-            fresh = lane.stay.fresh(batch.rows.offsets)
+            fresh = buffer.session.fresh(batch.rows.offsets)
             if fresh:
-                self._set_batch(lane, batch if len(fresh) == len(batch) else batch.only(fresh))
-        if not len(lane.batch):
-            self._end_batch(lane)
+                self._set_batch(buffer, batch if len(fresh) == len(batch) else batch.only(fresh))
+        if not len(buffer.batch):
+            self._end_batch(buffer)
         self._hungry()
 
-    def _end_batch(self, lane: Lane) -> None:
+    def _end_batch(self, buffer: FetchBuffer) -> None:
         """All records of a batch are delivered, so what follows it up to the next one is passed."""
-        self._set_batch(lane, NOTHING)
-        if lane.readers:
-            lane.stay.passed(lane.readers[0].next_offset)
-            if not lane.readers[0].size:
-                self.held.remove(lane.readers.popleft())
+        self._set_batch(buffer, NOTHING)
+        if buffer.readers:
+            buffer.session.passed(buffer.readers[0].next_offset)
+            if not buffer.readers[0].size:
+                self.held.remove(buffer.readers.popleft())
 
-    def _set_batch(self, lane: Lane, batch: RecordBatch) -> None:
-        self.held.decoded += batch.size - lane.batch.size
-        lane.batch, lane.index = batch, 0
+    def _set_batch(self, buffer: FetchBuffer, batch: RecordBatch) -> None:
+        self.held.decoded += batch.size - buffer.batch.size
+        buffer.batch, buffer.index = batch, 0
 
-    def _corrupt(self, lane: Lane, error: CorruptBatchError) -> None:
+    def _corrupt(self, buffer: FetchBuffer, error: CorruptBatchError) -> None:
         """Read the same place again; give up after some times."""
-        position = lane.position
-        self._forget_buffered(lane)
-        position.fetch_offset = lane.stay.position
+        position = buffer.position
+        self._forget_buffered(buffer)
+        position.fetch_offset = buffer.session.position
         position.changed += 1
         position.damaged = False
         position.unreadable += 1
@@ -401,15 +389,15 @@ class Delivery:
             self._positions.fail(position, error)
         self._hungry()
 
-    def _forget_buffered(self, lane: Lane) -> None:
-        for reader in lane.readers:
+    def _forget_buffered(self, buffer: FetchBuffer) -> None:
+        for reader in buffer.readers:
             self.held.remove(reader)
-        lane.readers.clear()
-        self._set_batch(lane, NOTHING)
+        buffer.readers.clear()
+        self._set_batch(buffer, NOTHING)
 
     # windows
 
     def made_room(self) -> None:
         """Some records are done."""
-        if any(lane.full and lane.stay.undone < self._max_undone for lane in self._turn):
+        if any(buffer.full and buffer.session.undone < self._max_undone for buffer in self._turn):
             self._wake()

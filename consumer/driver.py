@@ -8,20 +8,18 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ..assignors import TopicInfo
+from ..client.cluster import Cluster
+from ..client.errors import ConsumerClosedError
+from ..client.metadata import ClusterMetadata
+from ..client.waiting import Backoff, Signal
 from ..protocol import ErrorCode, KafkaError, KohortError
-from .backoff import Backoff
-from .by_hand import ByHand
-from .cluster import Cluster
 from .delivery import Delivery
-from .effects import Adopt, Doubt, Effect, Fail, ForgetCoordinator, NeedTopics, Release, Report, Send
-from .errors import ConsumerClosedError
+from .effects import Assign, Effect, Fail, ForgetCoordinator, NeedTopics, Report, Revoke, Send, SessionAtRisk
 from .events import BrokerUnavailable, Event, PatternMatched, PollIntervalExceeded, TopicMissing
 from .handover import Handover
 from .membership import Membership
-from .metadata import ClusterMetadata
-from .pollwatch import PollWatch
-from .selection import Selection
-from .signal import Signal
+from .selection import ManualAssignment, Selection
+from .watchdogs import PollWatch
 from .weights import tell_weights
 
 #: Missing topics are looked for at this interval, the others at ``metadata_max_age_ms``.
@@ -72,7 +70,7 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._selection = Selection()
         self._wanted: frozenset[str] = frozenset()
-        self._led: frozenset[str] = frozenset()
+        self._led_group: frozenset[str] = frozenset()
         self._missing: frozenset[str] = frozenset()
         self._unknown: frozenset[str] = frozenset()
         #: What is wrong with a topic that this client may not see; polls raise it while that is so.
@@ -92,7 +90,7 @@ class Driver:
         """Take part for these topics, or for those that match; or read these partitions."""
         self._selection = selection
         membership = self._membership
-        if isinstance(membership, ByHand):
+        if isinstance(membership, ManualAssignment):
             self._wanted = frozenset(partition.topic for partition in selection.partitions)
             membership.assign(selection.partitions)
         elif selection.pattern is None:
@@ -101,9 +99,9 @@ class Driver:
         self.carry_out()
         self._ask_topics()
 
-    def released(self) -> None:
-        """Handover has carried out a Release."""
-        self._membership.released(self.now())
+    def revocation_done(self) -> None:
+        """Called when handover has carried out a Revoke."""
+        self._membership.revocation_done(self.now())
         self.carry_out()
 
     def polled_again(self) -> None:
@@ -198,14 +196,14 @@ class Driver:
             case ForgetCoordinator():
                 self._cluster.forget_coordinator(self._group)
             case NeedTopics(names):
-                self._led = names
+                self._led_group = names
                 self._ask_topics()
-            case Adopt():
-                self.handover.adopt(effect)
-            case Release():
-                self.handover.release(effect)
-            case Doubt(doubtful):
-                self._delivery.halt(doubtful)
+            case Assign():
+                self.handover.assign(effect)
+            case Revoke():
+                self.handover.revoke(effect)
+            case SessionAtRisk(at_risk):
+                self._delivery.halt(at_risk)
             case Report(event):
                 self._report(event)
             case Fail(error):
@@ -243,7 +241,7 @@ class Driver:
         while True:
             self._look_now = False
             try:
-                wanted = None if self._selection.pattern is not None else self._wanted | self._led
+                wanted = None if self._selection.pattern is not None else self._wanted | self._led_group
                 known = await self._cluster.metadata(wanted, create=self._create_topics)
             except ConsumerClosedError:
                 return
@@ -264,7 +262,7 @@ class Driver:
                 self._prepared = True
                 self._start(self._cluster.prepare_fetches(self._wanted), "kohort connections")
             await tell_weights(
-                self._membership.measuring, self._cluster, self._group, self._led, self._report
+                self._membership.measuring, self._cluster, self._group, self._led_group, self._report
             )
             gone, doubted = self._gone(known)
             self._membership.topics(self._infos(known), self.now(), gone)
@@ -305,7 +303,7 @@ class Driver:
         """Topics that do not exist, by two answers (a broker may lag); and whether others do not by one."""
         unknown = frozenset(
             name
-            for name in self._wanted | self._led
+            for name in self._wanted | self._led_group
             if known.errors.get(name) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
         gone, self._unknown = unknown & self._unknown, unknown

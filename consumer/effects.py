@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..client.pool import Channel
 from ..protocol import ApiKey, TopicPartition
 from .events import Event
-from .pool import Channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class NeedTopics(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Adopt(Effect):
+class Assign(Effect):
     """A generation is agreed: ``added`` are new to this member, ``kept`` it had and has."""
 
     generation: int
@@ -47,8 +47,8 @@ class Adopt(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Release(Effect):
-    """Give these partitions up, then call ``released``.
+class Revoke(Effect):
+    """Give these partitions up, then call ``revocation_done``.
 
     In order: stop delivery, wait for what is delivered, commit, tell the user, forget. When ``lost``, others
     may have them already: nothing to wait for and nothing to commit.
@@ -60,10 +60,10 @@ class Release(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt(Effect):
+class SessionAtRisk(Effect):
     """Stop delivery of everything (or go on): whether this member is still one is not known (or is again)."""
 
-    doubtful: bool
+    at_risk: bool
 
 
 @dataclass(frozen=True, slots=True)

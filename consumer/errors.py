@@ -4,35 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..client.errors import ClientError, ConsumerClosedError
 from ..protocol import KohortError, TopicPartition
 
-
-class ConsumerError(KohortError):
-    """Root of this room's errors."""
-
-
-class ConfigError(ConsumerError, ValueError):
-    """A setting that is unknown, of the wrong type or out of range. Raised before any connection."""
-
-
-class BrokerConnectionError(ConsumerError):
-    """A broker cannot be reached or its connection broke; trying again may help. ``address``: host:port."""
-
-    def __init__(self, address: str, message: str) -> None:
-        super().__init__(f"{address}: {message}")
-        self.address = address
-
-
-class AuthenticationError(ConsumerError):
-    """A broker does not believe who this client is, or the other way round. Trying again cannot help."""
-
-    def __init__(self, address: str, message: str) -> None:
-        super().__init__(f"{address}: {message}")
-        self.address = address
-
-
-class BrokerTimeoutError(BrokerConnectionError):
-    """A broker did not answer in time; the connection has been closed, for what is behind would wait too."""
+#: Root of this room's errors: also of those of the cluster client that it reads with.
+ConsumerError = ClientError
 
 
 class NoOffsetError(ConsumerError):
@@ -87,10 +63,6 @@ class FatalGroupError(ConsumerError):
     """The group does not take this member and trying again cannot help; the text says what to change."""
 
 
-class ConsumerClosedError(ConsumerError):
-    """The consumer has been closed, or was not started: use it in ``async with`` (or ``with``)."""
-
-
 class ForkedError(ConsumerClosedError):
     """The consumer is of the process that this one was forked from, with its connections and its loop."""
 
@@ -98,3 +70,28 @@ class ForkedError(ConsumerClosedError):
         super().__init__(
             "this consumer is of the process that this one was forked from: make one after the fork"
         )
+
+
+#: Most characters of an error in a log line.
+SHORT = 500
+
+
+def short(error: BaseException) -> str:
+    """Class and message, on one line."""
+    said = " ".join(message(error).split())
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return text if len(text) <= SHORT else f"{text[:SHORT]} ..."
+
+
+def told(error: BaseException) -> str:
+    """As ``short``, without the class where it is an error of kohort: those speak for themselves."""
+    text = short(error)
+    return text.removeprefix(f"{type(error).__name__}: ") if isinstance(error, KohortError) else text
+
+
+def message(error: BaseException) -> str:
+    """The error's own text."""
+    try:
+        return str(error)
+    except Exception:
+        return "(an error whose text cannot be made)"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import singledispatch
 
 from . import events
-from .error_text import told
+from .errors import told
 from .events import Event
 
 #: A level of ``logging``, and a sentence.

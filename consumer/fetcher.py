@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..client.errors import ConsumerClosedError
+from ..client.fetch import STALE_METADATA, FetchFrom, FetchSession
+from ..client.fetch_answers import FetchedPartition
+from ..client.requests import leader_or_raise
+from ..client.waiting import Signal
 from ..protocol import MAX_DECOMPRESSED_BYTES, ErrorCode, KafkaError, KohortError, TopicPartition
 from .decode import ChunkReader, end_of_run
-from .errors import ConsumerClosedError
 from .events import BrokerUnavailable, PartitionFailed
-from .fetch_answers import FetchedPartition
-from .fetch_requests import STALE_METADATA
-from .fetch_session import FetchFrom, FetchSession
-from .offset_requests import leader_or_raise
 from .positions import Phase, Position
-from .signal import Signal
 from .start_offsets import Reading, StartOffsets
 
 #: While some partitions have enough buffered, a long poll for the others must not keep them from their turn.
@@ -218,7 +217,7 @@ class Fetcher:
     async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
         """Whether there was an answer."""
         settings = self._settings
-        before = {p.partition: (p, p.changed, self._with.delivery.epoch(p.partition)) for p in positions}
+        before = {p.partition: (p, p.changed, self._with.delivery.session_id(p.partition)) for p in positions}
         max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
         self._asked_bytes[node] = max_bytes = self._room(node)
         try:
@@ -243,10 +242,10 @@ class Fetcher:
         self._node_failures.pop(node, None)
         self._node_retry_at.pop(node, None)
         for partition, fetched in answer.items():
-            position, changed, epoch = before[partition]
+            position, changed, session_id = before[partition]
             current = self._with.positions.get(partition) is position and not position.held
             if current and position.changed == changed:
-                self._take_in(position, epoch, fetched)
+                self._take_in(position, session_id, fetched)
         return True
 
     def _from(self, position: Position) -> FetchFrom:
@@ -262,7 +261,7 @@ class Fetcher:
             self._with.report(BrokerUnavailable(f"fetching from node {node}", error))
         self._metadata_is_stale()
 
-    def _take_in(self, position: Position, epoch: int, fetched: FetchedPartition) -> None:
+    def _take_in(self, position: Position, session_id: int, fetched: FetchedPartition) -> None:
         if fetched.error_code:
             self._partition_error(position, fetched)
             return
@@ -284,7 +283,7 @@ class Fetcher:
             max_batch_bytes=self._settings.max_batch_bytes,
             damage=damage,
             generation=position.generation,
-            epoch=epoch,
+            session_id=session_id,
         )
         position.fetch_offset, position.leader_epoch = end, leader_epoch
         position.damaged = damage is not None

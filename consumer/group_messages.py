@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..client.pool import Channel
 from ..protocol import ApiKey
 from .effects import Send
-from .pool import Channel
 
 #: Protocol type of consumers.
 CONSUMER = "consumer"

@@ -16,10 +16,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from ..client.waiting import Signal
 from ..protocol import TopicPartition
 from .committer import Committer
 from .delivery import Delivery
-from .effects import Adopt, Release
+from .effects import Assign, Revoke
 from .events import (
     CallbackFailed,
     DrainTimedOut,
@@ -30,7 +31,6 @@ from .events import (
     PartitionsRevoking,
 )
 from .positions import Positions
-from .signal import Signal
 from .tracker import Tracker
 
 #: Called with the partitions concerned, sorted. May be async; what it raises is reported and not fatal.
@@ -84,7 +84,7 @@ _COMMIT_SHARE = 0.1
 
 
 @dataclass(slots=True, eq=False)
-class _Release:
+class _Revocation:
     """What membership, or ``give_up_all``, asked for: some givings, of which ``left`` are under way."""
 
     asked: bool
@@ -99,7 +99,7 @@ class _Giving:
     """
 
     partitions: tuple[TopicPartition, ...]
-    release: _Release
+    revocation: _Revocation
     drain_ms: float
     lost: str | None = None
     told: bool = False
@@ -107,7 +107,7 @@ class _Giving:
 
 
 class Handover:
-    """Give it the effects as they come; ``released`` is called after each Release. Run ``run`` as a task."""
+    """Carries out Assign and Revoke; calls ``revocation_done`` after each Revoke. Run ``run`` as a task."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Handover:
         committer: Committer,
         *,
         announced: Callable[[], None],
-        released: Callable[[], None],
+        revocation_done: Callable[[], None],
         report: Callable[[Event], None],
     ) -> None:
         self._settings = settings
@@ -129,7 +129,7 @@ class Handover:
         self._tracker = tracker
         self._committer = committer
         self._announced = announced
-        self._released = released
+        self._revocation_done = revocation_done
         self._report = report
         #: Every step under way, and the last one of each partition, which the next one waits for.
         self._steps: set[asyncio.Task[None]] = set()
@@ -147,7 +147,7 @@ class Handover:
 
     # from membership, at once
 
-    def adopt(self, effect: Adopt) -> None:
+    def assign(self, effect: Assign) -> None:
         """New partitions get their positions, and are delivered once the user has been told."""
         self._positions.kept(effect.kept, effect.generation)
         if self._closing:
@@ -155,7 +155,7 @@ class Handover:
         self._positions.add(effect.added, effect.generation)
         self._begin(effect.added, self._announce(effect))
 
-    def release(self, effect: Release) -> None:
+    def revoke(self, effect: Revoke) -> None:
         """Delivery stops now. A loss also calls off whatever else is under way: it is of everything."""
         if effect.lost:
             for giving in self._giving:
@@ -177,9 +177,9 @@ class Handover:
         apart: dict[asyncio.Task[None] | None, list[TopicPartition]] = defaultdict(list)
         for partition in partitions:
             apart[self._last.get(partition)].append(partition)
-        release = _Release(asked, max(1, len(apart)))
+        revocation = _Revocation(asked, max(1, len(apart)))
         for together in apart.values() or [()]:
-            giving = _Giving(tuple(together), release, drain_ms, lost)
+            giving = _Giving(tuple(together), revocation, drain_ms, lost)
             self._giving.append(giving)
             self._begin(together, self._give_up(giving))
 
@@ -250,7 +250,7 @@ class Handover:
                 step.cancel()
             await asyncio.gather(*self._steps, return_exceptions=True)
 
-    async def _announce(self, effect: Adopt) -> None:
+    async def _announce(self, effect: Assign) -> None:
         self._report(PartitionsAssigned(effect.added, effect.generation))
         telling = asyncio.create_task(
             self._call("on_partitions_assigned", self._callbacks.assigned, effect.added)
@@ -265,7 +265,7 @@ class Handover:
     async def _give_up(self, giving: _Giving) -> None:
         partitions = giving.partitions
         if partitions and giving.lost is None:
-            giving.work = asyncio.create_task(self._in_order(giving), name="kohort release")
+            giving.work = asyncio.create_task(self._in_order(giving), name="kohort revocation")
             await _unless_called_off(giving.work)
         if partitions and giving.lost is not None:
             self._report(PartitionsLost(partitions, giving.lost))
@@ -278,9 +278,9 @@ class Handover:
             self._tracker.end(partition)
         self._positions.remove(partitions)
         self._giving.remove(giving)
-        giving.release.left -= 1
-        if giving.release.asked and not giving.release.left:
-            self._released()
+        giving.revocation.left -= 1
+        if giving.revocation.asked and not giving.revocation.left:
+            self._revocation_done()
 
     async def _in_order(self, giving: _Giving) -> None:
         """What a loss calls off, at any point of it."""

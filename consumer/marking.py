@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
+from ..client.errors import ConfigError
+from ..client.offsets import CommittedOffset
 from ..protocol import TopicPartition
 from .assembly import Parts
 from .config import ConsumerConfig
-from .errors import ConfigError
-from .offset_requests import CommittedOffset
 from .partition_session import PartitionSession
 from .record import Record
 from .tracker import Tracker

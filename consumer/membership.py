@@ -4,7 +4,7 @@ Requests go out as :class:`~.effects.Send`; answers and time come in. All times 
 steadily rising clock. After each call take the effects; call ``advance`` when ``next_deadline`` has come.
 
 A round of the group, as this object drives it: *prepare* (give up what the rebalance protocol wants given up
-before joining, see :class:`~.effects.Release`), JoinGroup, at the leader the assignment, SyncGroup, *adopt*
+before joining, see :class:`~.effects.Revoke`), JoinGroup, at the leader the assignment, SyncGroup, *adopt*
 (start what is new, give up what moved away; then, under COOPERATIVE, once more: KIP-429).
 
 Nothing is owned without a generation. When the group has gone on without this member, everything it owned is
@@ -13,25 +13,98 @@ released as lost, in whatever state that news arrives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import random
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..assignors import MeasuringAssignor, RebalanceProtocol, TopicInfo
+from ..assignors import Assignor, MeasuringAssignor, RebalanceProtocol, TopicInfo
+from ..client.waiting import Backoff
 from ..protocol import ApiKey, ErrorCode, KafkaError, MalformedMessageError, TopicPartition, decode_assignment
-from ..statemachine import MemberState, MemberTrigger
+from ..statemachine import MemberState, MemberTrigger, fire_member
 from . import group_messages
-from .effects import Adopt, ForgetCoordinator, NeedTopics, Send
-from .events import AssignmentRefused, BrokerUnavailable, RebalanceCompleted, RebalanceStarted
-from .leader import ANOTHER_ROUND, LISTENING, Led
-from .membership_core import FRESH_TOPICS_MS, GIVE_UP_AFTER_MS, NEXT_ROUND_MS, MembershipCore
-from .refusals import NO_COORDINATOR_FOR_US, Reaction, reaction
+from .assignment import ANOTHER_ROUND, LISTENING, LedGroup, MemberAssignors
+from .effects import Assign, Effect, Fail, ForgetCoordinator, NeedTopics, Report, Revoke, Send
+from .errors import FatalGroupError
+from .events import (
+    AssignmentRefused,
+    BrokerUnavailable,
+    Event,
+    RebalanceCompleted,
+    RebalanceRetried,
+    RebalanceStarted,
+    StateChanged,
+)
+from .group_errors import NO_COORDINATOR_FOR_US, Reaction, fatal_text, reaction
+from .group_messages import MembershipSettings
+from .heartbeat import Heartbeats
 
+#: Members told of a rebalance in the same moment spread their JoinGroups over this time.
+REJOIN_SPREAD_MS = 20.0
+#: How long after its share a member begins the round that is known to follow, if it has nothing to give up.
+#: A SyncGroup that comes later is refused, and its sender learns nothing in the round.
+NEXT_ROUND_MS = 10.0
+#: Who has something to give up reads on for so long, while the others join.
+GIVE_UP_AFTER_MS = 30.0
+#: A leader that knows its topics since so short a time assigns at once.
+FRESH_TOPICS_MS = 5_000
 #: Why partitions are given up that the group's leader has for another member.
 MOVES = "moves to another member"
 
 
-class Membership(MembershipCore):
+class Membership:
     """Call ``subscribe`` to begin. ``assignors`` in the order of preference, each with a name of its own."""
+
+    def __init__(
+        self, settings: MembershipSettings, assignors: Sequence[Assignor], rng: random.Random
+    ) -> None:
+        self.state = MemberState.UNJOINED
+        self.generation = -1
+        self.member_id = ""
+        self.is_leader = False
+        self.owned: frozenset[TopicPartition] = frozenset()
+        #: Name of the assignor the group agreed on; empty before the first generation.
+        self.protocol = ""
+        self._settings = settings
+        self._assignors = MemberAssignors(assignors, self._report)
+        self._rng = rng
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, rng=rng)
+        self._heartbeats = Heartbeats(
+            settings.heartbeat_interval_ms, settings.session_timeout_ms, self._backoff, self._emit
+        )
+        self._effects: list[Effect] = []
+        self._subscription: tuple[str, ...] = ()
+        self._owned_generation = -1
+        self._paused = False
+        # the round: why, when it may begin, how far it is
+        self._rejoin_reason: str | None = None
+        self._join_reason = ""
+        self._rejoin_at = 0.0
+        self._attempts = 0
+        self._round_began: float | None = None
+        self._prepared = False
+        self._revocations = 0
+        self._request: Send | None = None
+        self._first_refused: float | None = None
+        #: Whether another round was known to follow the last one.
+        self._announced = False
+        #: When to ask for that round, if nobody else has.
+        self._round_overdue_at: float | None = None
+        #: Owned, and to be given up before the next round.
+        self._moving: frozenset[TopicPartition] = frozenset()
+        #: Why this member is about to leave, once the group is to be told; whether its last JoinGroup did so;
+        #: when it may leave, and whether it may, once the others know.
+        self._leaving: str | None = None
+        self._said_so = False
+        self._leave_at: float | None = None
+        self._may_leave = False
+        #: Whether the leader of this generation understands it.
+        self._heard_by_leader = False
+        # as leader: the members, and the topics they were given their shares from
+        self._led_group: LedGroup | None = None
+        self._led_topics: dict[str, TopicInfo] | None = None
+        # the topics as they were last told, and when
+        self._topics: dict[str, TopicInfo] = {}
+        self._topics_at = 0.0
 
     def __repr__(self) -> str:
         who = self.member_id or "no member id yet"
@@ -39,16 +112,23 @@ class Membership(MembershipCore):
 
     # what the driver asks
 
+    def take_effects(self) -> list[Effect]:
+        """What is to be done now, in order; each is given once."""
+        effects, self._effects = self._effects, []
+        return effects
+
     @property
     def rebalance_protocol(self) -> RebalanceProtocol:
         """How this member hands partitions over: the highest protocol all its assignors have."""
-        return self._strategies.protocol
+        return self._assignors.protocol
 
     @property
     def measuring(self) -> MeasuringAssignor | None:
         """The assignor that is about to assign here and may want weights first."""
-        waiting = self.state is MemberState.COMPLETING and self._led is not None and self._request is None
-        return self._strategies.measuring(self.protocol) if waiting else None
+        waiting = (
+            self.state is MemberState.COMPLETING and self._led_group is not None and self._request is None
+        )
+        return self._assignors.measuring(self.protocol) if waiting else None
 
     @property
     def subscription(self) -> frozenset[str]:
@@ -58,7 +138,7 @@ class Membership(MembershipCore):
     def next_deadline(self) -> float | None:
         """When to call ``advance`` at the latest; None while only answers can move anything."""
         times = [self._rejoin_at] if self._may_begin_round() else []
-        if self.state.heartbeats and (beat := self._heart.deadline()) is not None:
+        if self.state.heartbeats and (beat := self._heartbeats.deadline()) is not None:
             times.append(beat)
         times += [at for at in (self._leave_at, self._round_overdue_at) if at is not None]
         return min(times, default=None)
@@ -86,12 +166,66 @@ class Membership(MembershipCore):
             self._paused = False
             self._ask_rejoin("polled again", now, 0.0)
 
+    # going
+
+    @property
+    def paused(self) -> bool:
+        """Whether this member stays away until ``resume``."""
+        return self._paused
+
+    def pause(self, reason: str) -> None:
+        """Leave, and stay away until ``resume``. What was owned is lost.
+
+        A static member only forgets its generation: its seat waits for it until the session ends (KIP-345).
+        """
+        self._paused = True
+        self._depart(reason)
+        self._lose(reason)
+        self._rejoin_reason = None
+
+    def announce_leave(self, reason: str, now: float) -> bool:
+        """Tell the group that this member is about to leave; what it owns it keeps until ``may_leave``.
+
+        The leader then gives it nothing, and the others are ready to take over. False where that is of no
+        use: under EAGER, for a static member, without others, or with a leader that would not understand.
+        """
+        others = len(self._led_group.members) > 1 if self._led_group is not None else self._heard_by_leader
+        if (
+            not (self.owned and others and self.generation >= 0)
+            or self._paused
+            or self._settings.instance_id is not None
+            or self._assignors.protocol is RebalanceProtocol.EAGER
+        ):
+            return False
+        self._leaving = reason
+        self._rejoin_reason = f"about to leave: {reason}"
+        self._rejoin_at = now
+        return True
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether nothing is gained by waiting longer with ``leave``."""
+        return self._leaving is None or self._may_leave or self.generation < 0
+
+    def leave(self, reason: str) -> None:
+        """Leave for good; a static member keeps its seat. What is owned must have been released before."""
+        self._paused = True
+        self._depart(reason)
+        self._rejoin_reason = None
+        self.owned = frozenset()
+        self._forget_generation(reason)
+
+    @property
+    def another_round_follows(self) -> bool:
+        """Whether the group's leader has said so with the last share."""
+        return self._announced
+
     # what happens
 
     def answered(self, request: Send, response: Any, now: float) -> None:
         """The answer to a Send. One that has been overtaken by events is ignored."""
-        if request is self._heart.under_way:
-            self._heart.under_way = None
+        if request is self._heartbeats.under_way:
+            self._heartbeats.under_way = None
             self._heartbeat_answered(response.error_code, now)
         elif request is self._request:
             self._request = None
@@ -102,7 +236,7 @@ class Membership(MembershipCore):
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
         """A Send had no answer: the coordinator cannot be reached, or the connection broke."""
-        if request is not self._heart.under_way and request is not self._request:
+        if request is not self._heartbeats.under_way and request is not self._request:
             return
         if isinstance(error, KafkaError) and error.code in NO_COORDINATOR_FOR_US:
             self._fail(error.code)
@@ -114,13 +248,13 @@ class Membership(MembershipCore):
             self._request = None
             self._retry(f"{doing} had no answer: {error}", now)
         else:
-            self._heart.under_way = None
-            self._heart.retry(now)
+            self._heartbeats.under_way = None
+            self._heartbeats.retry(now)
 
-    def released(self, now: float) -> None:
-        """A Release has been carried out."""
-        self._releases -= 1
-        assert self._releases >= 0, "released more often than asked"
+    def revocation_done(self, now: float) -> None:
+        """A Revoke has been carried out."""
+        self._revocations -= 1
+        assert self._revocations >= 0, "more revocations done than asked for"
         self.advance(now)
 
     def topics(self, topics: Mapping[str, TopicInfo], now: float, gone: frozenset[str] = frozenset()) -> None:
@@ -128,12 +262,12 @@ class Membership(MembershipCore):
 
         ``gone`` are topics that certainly do not exist (any more).
         """
-        if self._led is None:
+        if self._led_group is None:
             return
-        known = {name: topics[name] for name in self._led.topics if name in topics}
+        known = {name: topics[name] for name in self._led_group.topics if name in topics}
         self._topics, self._topics_at = known, now
         if self.state is MemberState.COMPLETING and self._request is None:
-            self._assign(self._led, known)
+            self._assign(self._led_group, known)
         elif self.state.heartbeats:
             before = self._led_topics
             left = {name: info for name, info in (before or {}).items() if name not in gone}
@@ -168,10 +302,10 @@ class Membership(MembershipCore):
         if self._may_begin_round() and now >= self._rejoin_at:
             self._begin_round(now)
         if self.state.heartbeats:
-            if self._heart.due(now):
+            if self._heartbeats.due(now):
                 beat = group_messages.heartbeat(self._settings, self.generation, self.member_id)
-                self._heart.sent(beat, self.generation, now)
-            self._heart.check_session(now)
+                self._heartbeats.sent(beat, self.generation, now)
+            self._heartbeats.check_session(now)
 
     # joining
 
@@ -179,10 +313,10 @@ class Membership(MembershipCore):
         return (
             self._rejoin_reason is not None
             and self._request is None
-            and self._releases == 0
+            and self._revocations == 0
             and not self._paused
             and self.state is not MemberState.FAILED
-            and not (self.state is MemberState.COMPLETING and self._led is not None)
+            and not (self.state is MemberState.COMPLETING and self._led_group is not None)
             and (self._leaving is None or not (self._may_leave or self._leave_at or self.generation < 0))
         )
 
@@ -204,7 +338,7 @@ class Membership(MembershipCore):
             if gone := self._given_up_before_joining():
                 self.owned -= frozenset(gone)
                 why, self._moving = MOVES if self._moving else reason, frozenset()
-                self._release(gone, lost=False, reason=why)
+                self._revoke(gone, lost=False, reason=why)
                 return
         self._send_join(reason)
 
@@ -218,7 +352,7 @@ class Membership(MembershipCore):
         if self.state is not MemberState.PREPARING:
             self._fire(MemberTrigger.JOIN, reason)
         self._said_so = self._leaving is not None
-        protocols = self._strategies.offer(
+        protocols = self._assignors.offer(
             self._subscription,
             self.owned,
             self._owned_generation,
@@ -237,44 +371,44 @@ class Membership(MembershipCore):
         self.protocol = response.protocol_name or ""
         self.is_leader = response.leader == response.member_id
         self._first_refused = self._round_overdue_at = None
-        self._led = self._led_topics = None
-        self._heart.joined(now)
+        self._led_group = self._led_topics = None
+        self._heartbeats.joined(now)
         self._fire(MemberTrigger.JOINED, f"joined generation {self.generation}")
-        if self.protocol not in self._strategies:
+        if self.protocol not in self._assignors:
             self._refuse_for_good(
                 f"the group agreed on the protocol {self.protocol!r}, which this member does not have"
             )
         elif self.is_leader:
-            self._led = Led.of(response.members)
+            self._led_group = LedGroup.of(response.members)
             if response.skip_assignment:
                 # the coordinator keeps what it has; we still watch the topics for the group (KIP-814)
                 self._send_sync({})
-            elif self._knows_topics(self._led, now):
-                self._assign(self._led, self._topics)
+            elif self._knows_topics(self._led_group, now):
+                self._assign(self._led_group, self._topics)
             # at once in either case: who learns of them later takes what has changed meanwhile for old
-            self._emit(NeedTopics(self._led.topics))
+            self._emit(NeedTopics(self._led_group.topics))
         else:
             self._send_sync({})
 
-    def _knows_topics(self, led: Led, now: float) -> bool:
+    def _knows_topics(self, led: LedGroup, now: float) -> bool:
         """Whether the round before this one has just told them, and the assignor wants nothing else."""
         return (
             self._announced
             and now < self._topics_at + FRESH_TOPICS_MS
             and led.topics <= self._topics.keys()
-            and self._strategies.measuring(self.protocol) is None
+            and self._assignors.measuring(self.protocol) is None
         )
 
-    def _assign(self, led: Led, topics: dict[str, TopicInfo]) -> None:
+    def _assign(self, led: LedGroup, topics: dict[str, TopicInfo]) -> None:
         self._led_topics = {name: topics[name] for name in led.topics if name in topics}
-        self._send_sync(self._strategies.assign(self.protocol, led, self._led_topics))
+        self._send_sync(self._assignors.assign(self.protocol, led, self._led_topics))
 
     def _join_refused(self, code: ErrorCode, member_id: str, now: float) -> None:
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
             self._send_join(self._join_reason)
             return
-        if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL and self._strategies.take_back():
+        if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL and self._assignors.take_back():
             self._send_join(self._join_reason)
             return
         if code is ErrorCode.FENCED_INSTANCE_ID and not self.member_id and self._may_wait_for_seat(now):
@@ -300,7 +434,7 @@ class Membership(MembershipCore):
         if response.error_code:
             self._refused(ApiKey.SYNC_GROUP, KafkaError(response.error_code).code, now)
             return
-        self._heart.heard(now)
+        self._heartbeats.heard(now)
         self._fire(MemberTrigger.SYNCED, f"synced generation {self.generation}")
         self._attempts = 0
         self._prepared = False
@@ -328,7 +462,7 @@ class Membership(MembershipCore):
         self._moving = self.owned - given
         self.owned |= given
         self._owned_generation = self.generation
-        self._strategies.adopted(self.protocol, given, self.generation)
+        self._assignors.adopted(self.protocol, given, self.generation)
         began = now if self._round_began is None else self._round_began
         self._round_began = None
         self._report(
@@ -343,7 +477,7 @@ class Membership(MembershipCore):
                 duration_ms=now - began,
             )
         )
-        self._emit(Adopt(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
+        self._emit(Assign(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
 
     def _ask_next_round(self, announced: bool, now: float) -> None:
         """What moves is given up before the next round, which gives it to its new owner (KIP-429).
@@ -363,20 +497,20 @@ class Membership(MembershipCore):
         elif first:
             self._ask_rejoin("partitions wait for their new owners", now, NEXT_ROUND_MS)
         elif announced:
-            self._heart.expect(now)
+            self._heartbeats.expect(now)
             self._round_overdue_at = now + self._settings.session_timeout_ms
-        elif self._strategies.worth_another_round(self.protocol):
+        elif self._assignors.worth_another_round(self.protocol):
             self._ask_rejoin(f"assignor {self.protocol} failed", now, 0.0)
 
     # heartbeats
 
     def _heartbeat_answered(self, number: int, now: float) -> None:
-        if self._heart.generation != self.generation or not self.state.heartbeats:
+        if self._heartbeats.generation != self.generation or not self.state.heartbeats:
             return
         code = KafkaError(number).code if number else ErrorCode.NONE
         how = reaction(ApiKey.HEARTBEAT, code) if number else Reaction.OK
         if how in (Reaction.OK, Reaction.REJOIN):
-            self._heart.heard(now)
+            self._heartbeats.heard(now)
         match how:
             case Reaction.REJOIN if self.state is MemberState.STABLE:
                 self._ask_rejoin("the group is rebalancing", now, self._spread())
@@ -387,4 +521,90 @@ class Membership(MembershipCore):
             case Reaction.RETRY | Reaction.FIND_COORDINATOR:
                 if how is Reaction.FIND_COORDINATOR:
                     self._emit(ForgetCoordinator())
-                self._heart.retry(now)
+                self._heartbeats.retry(now)
+
+    # refusals
+
+    def _refused(self, api_key: ApiKey, code: ErrorCode, now: float) -> None:
+        text = f"{api_key.name} was refused: {code.name}"
+        match reaction(api_key, code):
+            case Reaction.FATAL:
+                self._fail(code)
+            case Reaction.NEW_GENERATION | Reaction.NEW_MEMBER as how:
+                self._lost_generation(how, text, now)
+            case Reaction.FIND_COORDINATOR:
+                self._emit(ForgetCoordinator())
+                self._retry(text, now)
+            case Reaction.REJOIN:
+                self._retry(text, now, self._spread())
+            case _:
+                self._retry(text, now)
+
+    def _retry(self, reason: str, now: float, delay_ms: float | None = None) -> None:
+        """Another JoinGroup after a pause; what was prepared for this round stays prepared."""
+        if delay_ms is None:
+            delay_ms = self._backoff.delay_ms(self._attempts)
+            self._attempts += 1
+        self._led_group = self._led_topics = None
+        self._rejoin_reason = reason
+        self._rejoin_at = now + delay_ms
+        self._report(RebalanceRetried(reason, delay_ms))
+
+    def _lost_generation(self, how: Reaction, reason: str, now: float) -> None:
+        if how is Reaction.NEW_MEMBER:
+            self.member_id = ""
+        self._lose(reason)
+        self._retry(reason, now)
+
+    def _lose(self, reason: str) -> None:
+        """The group goes on without this member: whatever it owned or is giving up is lost."""
+        lost, self.owned = tuple(sorted(self.owned)), frozenset()
+        self._forget_generation(reason)
+        self._revoke(lost, lost=True, reason=reason)
+
+    def _forget_generation(self, reason: str) -> None:
+        self.generation = self._owned_generation = -1
+        self.is_leader = False
+        self._led_group = self._led_topics = self._round_overdue_at = None
+        self._moving = frozenset()
+        self._announced = False
+        self._request = None
+        self._heartbeats.stop()
+        self._prepared = False
+        if self.state not in (MemberState.UNJOINED, MemberState.FAILED):
+            self._fire(MemberTrigger.RESET, reason)
+
+    def _fail(self, code: ErrorCode) -> None:
+        self._refuse_for_good(fatal_text(code, self._settings.group, self._settings.instance_id), code)
+
+    def _refuse_for_good(self, text: str, code: ErrorCode | None = None) -> None:
+        self._lose(text)
+        self._fire(MemberTrigger.FAIL, text)
+        error = FatalGroupError(text)
+        error.__cause__ = None if code is None else KafkaError(code)
+        self._emit(Fail(error))
+
+    # small things
+
+    def _depart(self, reason: str) -> None:
+        if self.member_id and self._settings.instance_id is None:
+            self._emit(group_messages.leave_group(self._settings, self.member_id, reason))
+            self.member_id = ""
+
+    def _revoke(self, partitions: tuple[TopicPartition, ...], *, lost: bool, reason: str) -> None:
+        self._revocations += 1
+        self._emit(Revoke(partitions, lost, reason))
+
+    def _fire(self, trigger: MemberTrigger, reason: str) -> None:
+        fire_member(self, trigger)
+        self._report(StateChanged(self.state, reason))
+
+    def _report(self, event: Event) -> None:
+        self._emit(Report(event))
+
+    def _emit(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def _spread(self) -> float:
+        # partitions wait for a round that was announced
+        return 0.0 if self._announced else self._rng.random() * REJOIN_SPREAD_MS

@@ -6,10 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..client.offsets import CommittedOffset
 from ..protocol import TopicPartition
 from . import done_ahead
 from .done_ahead import Range
-from .offset_requests import CommittedOffset
 
 #: Bounds of ranges that are passed are removed once they are so many, and half of the list.
 _TRIM = 64

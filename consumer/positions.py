@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 from ..protocol import TopicPartition
 from .errors import NoOffsetError
-from .offset_requests import EARLIEST, LATEST, CommittedOffset
 
 #: As ``auto_offset_reset``: earliest, latest, fail, or a time in milliseconds.
 ResetPolicy = str | int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
-from operator import itemgetter
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import islice, repeat
+from operator import itemgetter, length_hint
+from typing import Any, NamedTuple, Self
 
 from ..protocol import TopicPartition
 
@@ -112,16 +112,16 @@ class Rows(NamedTuple):
 class RecordBatch:
     """Records of one partition, each made when it is asked for. ``size``: about so many bytes of memory."""
 
-    __slots__ = ("_epoch", "_generation", "_partition", "rows", "size")
+    __slots__ = ("_generation", "_partition", "_session_id", "rows", "size")
 
     def __init__(
-        self, partition: TopicPartition, rows: Rows, generation: int = -1, epoch: int = 0, size: int = 0
+        self, partition: TopicPartition, rows: Rows, generation: int = -1, session_id: int = 0, size: int = 0
     ) -> None:
         self.rows = rows
         self.size = size
         self._partition = partition
         self._generation = generation
-        self._epoch = epoch
+        self._session_id = session_id
 
     def __repr__(self) -> str:
         return f"RecordBatch({self._partition}, {len(self)} records)"
@@ -131,7 +131,8 @@ class RecordBatch:
 
     def only(self, places: Sequence[int]) -> RecordBatch:
         """With the records in these places."""
-        return RecordBatch(self._partition, self.rows.at(places), self._generation, self._epoch, self.size)
+        rows = self.rows.at(places)
+        return RecordBatch(self._partition, rows, self._generation, self._session_id, self.size)
 
     @property
     def topic(self) -> str:
@@ -161,5 +162,100 @@ class RecordBatch:
             rows.values,
             repeat(()) if rows.headers is None else rows.headers,
             repeat(self._generation),
-            repeat(self._epoch),
+            repeat(self._session_id),
         )
+
+
+class Run:
+    """Records ``first`` to, not including, ``end`` of a lane's batch. Iterate it, in any thread.
+
+    Making the next record is C code from end to end: no other thread comes between the steps, so that
+    ``given`` is right when the run was recalled in one thread while another one takes records.
+    """
+
+    __slots__ = ("_gate", "_left", "_offsets", "_records", "count")
+
+    def __init__(self, batch: RecordBatch, first: int, end: int) -> None:
+        self.count = end - first
+        self._offsets = batch.rows.offsets[first:end]
+        self._gate = [batch.topic] * self.count
+        # counts down with each record
+        self._left = repeat(batch.partition, self.count)
+        self._records: Iterator[Record] = map(made, batch.fields(first, end, self._gate, self._left))
+
+    def __repr__(self) -> str:
+        return f"Run({self.given} of {self.count} given)"
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._records
+
+    @property
+    def given(self) -> int:
+        """Records that were taken."""
+        return self.count - length_hint(self._left)
+
+    @property
+    def next_offset(self) -> int | None:
+        """Of the next record to be taken; None when all were."""
+        given = self.given
+        return self._offsets[given] if given < self.count else None
+
+    @property
+    def over(self) -> bool:
+        """Whether there are no more to take."""
+        return not self._gate or not length_hint(self._left)
+
+    def recall(self) -> int:
+        """Give no more; how many were given."""
+        self._gate.clear()
+        return self.given
+
+
+#: Whether others must have their turn is looked at after so many records at most.
+LOOK_EVERY = 64
+
+
+class RecordStream:
+    """No async generator: CPython makes an exception for each tuple that one of those gives.
+
+    ``give_way`` lets others have their turn if they are due one, and says so; ``run_now`` gives records if
+    there are any; ``one`` waits for one, and gives none at the end.
+    """
+
+    __slots__ = ("_few", "_give_way", "_many", "_one", "_run", "_run_now")
+
+    def __init__(
+        self,
+        give_way: Callable[[], Awaitable[bool]],
+        run_now: Callable[[], Run | None],
+        one: Callable[[], Awaitable[list[Record]]],
+    ) -> None:
+        self._give_way, self._run_now, self._one = give_way, run_now, one
+        self._run: Run | None = None
+        self._few: Iterator[Record] = iter(())
+        self._many = 1
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        for record in self._few:
+            return record
+        return await self._next()
+
+    async def _next(self) -> Record:
+        """The first one of the next few. While there is time they are twice as many, so that a turn becomes
+        twice as long at most.
+        """
+        while True:
+            self._many = 1 if await self._give_way() else min(2 * self._many, LOOK_EVERY)
+            if self._run is None or self._run.over:
+                self._run = self._run_now()
+            if self._run is not None:
+                self._few = islice(self._run, self._many)
+            elif one := await self._one():
+                self._few = iter(one)
+            else:
+                raise StopAsyncIteration
+            for record in self._few:
+                return record

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 
+from ..client.offsets import EARLIEST, LATEST
+from ..client.waiting import Signal
 from ..protocol import TopicPartition
 from .assembly import Parts
-from .offset_requests import EARLIEST, LATEST
-from .signal import Signal
 
 #: What an int64 holds.
 _MOST = 2**63 - 1

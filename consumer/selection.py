@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from ..client.errors import ConfigError
 from ..protocol import TopicPartition
-from .errors import ConfigError
+from .effects import Assign
+from .membership import Membership
 
 _HOW = {
     "topics": "subscribes to topics",
@@ -94,3 +96,39 @@ def _partitions(partitions: Iterable[TopicPartition]) -> frozenset[TopicPartitio
     if not given:
         raise ConfigError("partitions are empty: give one or more")
     return frozenset(TopicPartition(*each) for each in given)
+
+
+class ManualAssignment(Membership):
+    """Stands where a membership stands, and sends nothing: no generation, no heartbeats, no sessions.
+
+    Commits go to the group (if there is one) as of an administrator: the group must have no members.
+    """
+
+    _chosen: frozenset[TopicPartition] = frozenset()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these from now on; what was assigned before and is not among them is given up in order."""
+        self._chosen = frozenset(partitions)
+        self._follow()
+
+    def revocation_done(self, now: float) -> None:
+        super().revocation_done(now)
+        self._follow()
+
+    def _follow(self) -> None:
+        wanted = self._chosen
+        if self._revocations or wanted == self.owned:
+            return
+        added, gone = sorted(wanted - self.owned), sorted(self.owned - wanted)
+        kept, self.owned = self.owned & wanted, wanted
+        self._emit(Assign(self.generation, tuple(added), tuple(sorted(kept))))
+        if gone:
+            self._revoke(tuple(gone), lost=False, reason="no longer assigned")
+
+    def leave(self, reason: str) -> None:
+        self._chosen = frozenset()
+        super().leave(reason)
+
+    def can_commit(self) -> bool:
+        """At any time."""
+        return True

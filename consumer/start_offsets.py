@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ..client.cluster import Cluster
+from ..client.errors import ConsumerClosedError
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, Errors
+from ..client.waiting import Backoff
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition, UnsupportedVersionError
 from . import done_ahead
-from .backoff import Backoff
-from .cluster import Cluster
 from .delivery import Delivery
-from .errors import ConsumerClosedError, LogTruncatedError
+from .errors import LogTruncatedError
 from .events import BrokerUnavailable, Event, LogTruncated, OffsetReset, PartitionFailed
-from .offset_requests import EARLIEST, LATEST, CommittedOffset, EpochEnd, Errors
 from .positions import Phase, Position, Positions
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from ..client.offsets import CommittedOffset
 from ..protocol import TopicPartition
 from . import done_ahead
 from .errors import StaleRecordError
-from .offset_requests import CommittedOffset
 from .partition_session import PartitionSession
 from .record import Record
 

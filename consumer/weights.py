@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ..assignors import Measure, MeasuringAssignor
+from ..client.cluster import Cluster
+from ..client.offsets import LATEST
 from ..protocol import KohortError, TopicPartition
-from .cluster import Cluster
 from .events import BrokerUnavailable, Event
-from .offset_requests import LATEST
 
 #: The group waits for its leader, so a measurement that takes longer is given up.
 MEASURE_TIMEOUT_MS: Final = 3_000

@@ -1,9 +1,12 @@
 """The group coordinator: ``Shard`` is its deterministic core without I/O, ``GroupCoordinator`` runs it."""
 
-from .effects import Append, Effect, Note, Reply, Request
-from .errors import Unready, append_error, unready_error
-from .history import HistoryEntry
-from .insight import (
+from .engine.effects import Append, Effect, Note, Reply, Request
+from .engine.events import EventStream
+from .engine.loader import LoadError
+from .engine.readiness import Unready, append_error, unready_error
+from .engine.runner import OffsetsLog
+from .engine.shard import Shard
+from .events import (
     AppendRefused,
     CommitRefused,
     EventsLost,
@@ -24,16 +27,13 @@ from .insight import (
     ShardLoaded,
     ShardLoading,
 )
-from .listeners import EventStream
-from .load import LoadError
+from .group_coordinator import GroupCoordinator
+from .history import HistoryEntry
 from .moves import Move
+from .offsets.transactions import OpenTransaction
 from .repeats import Repeats
-from .runner import OffsetsLog
-from .runtime import GroupCoordinator
 from .settings import GroupSettings
-from .shard import Shard
 from .topics import TopicDirectory
-from .transactions import OpenTransaction
 
 __all__ = [
     "Append",

@@ -6,9 +6,9 @@ from dataclasses import fields
 from inspect import getdoc
 from typing import get_type_hints
 
-from . import insight
-from .effects import Note
-from .insight import GroupEvent
+from . import events
+from .engine.effects import Note
+from .events import GroupEvent
 
 
 def events_table() -> str:
@@ -28,7 +28,7 @@ def fields_table() -> str:
 def _kinds() -> list[type[Note]]:
     return [
         kind
-        for kind in vars(insight).values()
+        for kind in vars(events).values()
         if isinstance(kind, type) and issubclass(kind, Note) and not kind.__subclasses__()
     ]
 

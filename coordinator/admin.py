@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..protocol import ErrorCode
 from ..statemachine import GroupState
-from .errors import append_error
-from .expiry import group_tombstones
-from .insight import GroupRemoved, append_refused
+from .engine.readiness import append_error
+from .events import GroupRemoved, append_refused
+from .offsets.expiry import group_tombstones
 from .repeats import Repeats
 from .replies import GROUP_OPERATIONS, DeletedGroup, DescribedGroup, DescribedMember, ListedGroup
 
 if TYPE_CHECKING:
-    from .effects import Request
-    from .shard import Shard
+    from .engine.effects import Request
+    from .engine.shard import Shard
 
 #: The only kind of group here; KIP-848 has others.
 GROUP_TYPE: Final = "classic"

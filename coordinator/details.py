@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any, Final
 
 from ..protocol import ErrorCode
-from .effects import Note
+from .engine.effects import Note
+from .events import RebalanceNote, Refusal
 from .history import HistoryEntry
-from .insight import RebalanceNote, Refusal
 
 #: Fields that stand beside the details: of every event, and of the answer to DescribeGroupHistory.
 _EVERYWHERE: Final = frozenset({"group", "sequence", "timestamp_ms"})

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..protocol import ApiKey
-from . import admin, offsets
+from . import admin
+from .offsets import fetch
 from .replies import GroupsReply
 from .topics import TopicDirectory
 
@@ -22,7 +23,7 @@ class FanOut:
 
 #: The APIs that name many groups.
 FAN_OUT: Final[dict[int, FanOut]] = {
-    ApiKey.OFFSET_FETCH: FanOut(offsets.split_fetch, offsets.join_fetches),
+    ApiKey.OFFSET_FETCH: FanOut(fetch.split_fetch, fetch.join_fetches),
     ApiKey.DESCRIBE_GROUPS: FanOut(
         lambda _version, body, _directory: admin.split_describe(body),
         lambda _version, groups, _directory: GroupsReply(groups=groups),

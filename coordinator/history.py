@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from .insight import (
+from .events import (
     GroupEvent,
     MemberFenced,
     RebalanceNote,

@@ -5,22 +5,19 @@ partition in it.
 """
 
 from ._checkpoints import encode_uuid
-from ._cleanable import DEDUPE_BUFFER_BYTES
-from ._cleaner import Cleaning, CleanReport
 from ._config import CREATE_TIME, LOG_APPEND_TIME, LogConfig
 from ._descriptors import OPEN_FILES, OpenFiles, process_limit
 from ._errors import CorruptLogError, DataFolderError, DataFolderInUseError, NoDescriptorsError
-from ._files import OS_FILES, File, FileSystem, Lock
+from ._files import OS_FILES, File, FileRange, FileSystem, Lock
 from ._flush import Flush
 from ._folder import DataFolder
-from ._info import AppendInfo, ReadInfo
-from ._partition import UP_TO_HIGH_WATERMARK, PartitionLog
-from ._ranges import FileRange
+from ._partition import DEDUPE_BUFFER_BYTES, UP_TO_HIGH_WATERMARK, AppendInfo, PartitionLog, ReadInfo
 from ._records import decode_records, record_at
 from ._recovery import Cut, RecoveryReport
-from ._salvage import Salvaged
+from ._scan import Salvaged
 from ._steps import Result, Steps, at_once
 from ._validation import CheckedBatch, RecordsError, check_batch
+from .cleaner._cleaning import Cleaning, CleanReport
 
 __all__ = [
     "CREATE_TIME",

@@ -141,6 +141,7 @@ class DataFolder:
             clean=self.clean_start,
             recovery_point=self.recovery_point(topic, partition),
             log_start_offset=self.log_start_offset(topic, partition),
+            high_watermark=self._high_watermarks.get(TopicPartition(topic, partition), 0),
             topic_id=topic_id,
             keep_damage=keep_damage,
             fs=self._fs,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, Codec, CorruptBatchError, verify_batch
 from ._errors import CorruptLogError
-from ._records import record_at
+from ._indexes import NO_TIMESTAMP
+from ._records import record_at, unpacked
 from ._segment import Segment
 from ._segments import Segments
 from ._steps import Steps
-from ._timeindex import NO_TIMESTAMP
-from ._unpack import unpacked
 from ._walk import RecordWalk, UnreadableRecordError
 
 #: Batches and records that are looked at between two turns of others.

@@ -4,38 +4,114 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from ..protocol import BatchHeader, ErrorCode, KafkaError
-from ._checkpoints import claim_folder
-from ._cleanable import CleanableLog
+from ._checkpoints import UNDEFINED, claim_folder
 from ._config import LogConfig
-from ._control import markers_of
-from ._errors import DataFolderError, NoDescriptorsError, UndoError, storage_error
-from ._files import OS_FILES, FileSystem
-from ._flush import Flush
-from ._info import AppendInfo
-from ._lifetime import expired_segments, quiet_roll_is_due, roll_is_due
+from ._errors import CorruptLogError, DataFolderError, NoDescriptorsError, UndoError, storage_error
+from ._files import OS_FILES, FileRange, FileSystem
+from ._flush import Flush, Flushing
+from ._lookup import find_newest, find_timestamp
 from ._names import parse_partition_folder
-from ._recovery import open_files
+from ._producers import remove_snapshot, write_snapshot
+from ._records import markers_of
+from ._recovery import Opened, RecoveryReport, open_files
+from ._scan import Salvaged, salvage
 from ._segment import Segment
-from ._snapshot import remove_snapshot, write_snapshot
-from ._stamp import stamp
-from ._steps import Steps, at_once
+from ._segments import EMPTY_RUN, Segments, expired_segments, quiet_roll_is_due, roll_is_due
+from ._steps import Result, Steps, at_once
 from ._tidy import remove_partition
-from ._validation import CheckedBatch, check_batch, check_own
+from ._validation import CheckedBatch, check_batch, check_own, stamp
+from .cleaner._cleaning import Cleaning
+from .cleaner._filter import LastBatch, Rules
+from .cleaner._plan import Cleanable, SegmentInfo, find_cleanable, first_dirty_offset, segment_infos
+from .cleaner._swap import Source
 
 #: Ask delete_records for everything below the high watermark.
 UP_TO_HIGH_WATERMARK = -1
 
+#: Kafka's default for log.cleaner.dedupe.buffer.size.
+DEDUPE_BUFFER_BYTES = 128 << 20
 
-class PartitionLog(CleanableLog):
+
+class AppendInfo(NamedTuple):
+    """What became of an append.
+
+    ``log_append_time_ms`` is -1 unless the log stamps batches; of a duplicate, the time of the batch that was
+    appended before.
+    """
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool = False
+
+
+class ReadInfo(NamedTuple):
+    """Whole batches, the first one holding the offset asked for or, after compaction, the next one left.
+
+    ``aborted`` lists (producer id, first offset) of the aborted transactions among the records; it is filled
+    by a read of committed records alone.
+    """
+
+    records: bytes
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: Sequence[tuple[int, int]] = ()
+    #: Where the records lie, for messages about them.
+    file: str = ""
+    position: int = 0
+    #: Where a range was asked for and is given, the records are in it.
+    range: FileRange | None = None
+
+
+class PartitionLog:
     """One partition's records on disk, with one user at a time.
+
+    Which records are committed, and under which leader epoch new ones are written, is decided outside: the
+    owner passes the leader epoch to ``append`` and calls ``advance_high_watermark``. Readers see nothing
+    above the high watermark.
 
     Every method that meets a failing disk raises KafkaError KAFKA_STORAGE_ERROR. An append that does leaves
     the log as it was and may be tried again; where that cannot be promised the log goes ``offline`` and
     answers everything with that error until it is opened, and so read from the disk, again.
     """
+
+    def __init__(
+        self, path: str, config: LogConfig, topic_id: uuid.UUID, opened: Opened, fs: FileSystem
+    ) -> None:
+        name = parse_partition_folder(os.path.basename(path))
+        assert name is not None
+        self.path = path
+        self.config = config
+        self.topic_id = topic_id
+        self.topic, self.partition = name
+        #: What opening the files found and did; for the caller to report.
+        self.recovery: RecoveryReport = opened.report
+        self.offline = False
+        self._fs = fs
+        self._segments = Segments(fs, path, opened.segments)
+        self._flushing = Flushing(fs, path)
+        self._producers = opened.producers
+        self._epochs = opened.epochs
+        self.log_start_offset = self._segments.first.base_offset
+        self.log_end_offset = opened.log_end_offset
+        #: Offset below which records are committed and may be read; see ``advance_high_watermark``.
+        self.high_watermark = self.log_start_offset
+        #: Offset below which everything is on the disk.
+        self.recovery_point = opened.log_end_offset
+        #: Where the last compaction ended, 0 if none did: the cleaner-offset-checkpoint of the data folder.
+        self.cleaner_offset = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"PartitionLog({self.topic}-{self.partition}, {self.log_start_offset}..{self.log_end_offset}, "
+            f"{len(self._segments)} segments{', offline' if self.offline else ''})"
+        )
 
     @classmethod
     def open(
@@ -47,16 +123,19 @@ class PartitionLog(CleanableLog):
         clean: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        high_watermark: int = 0,
         topic_id: uuid.UUID | None = None,
         keep_damage: bool = False,
         fs: FileSystem = OS_FILES,
     ) -> PartitionLog:
         """Open the folder ``<topic>-<partition>``, or make it for ``topic_id``.
 
-        Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified. Raises
-        CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no partition's,
-        and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by ``salvage``, such
-        damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on behind it.
+        Unless the last stop was ``clean``, everything from ``recovery_point`` on is verified.
+        ``high_watermark`` is the last one that is known; readers see no further until it is advanced.
+        Raises CorruptLogError for damage that is no torn tail, DataFolderError for a folder that is no
+        partition's, and KafkaError KAFKA_STORAGE_ERROR. With ``keep_damage``, for logs that are read by
+        ``salvage``, such damage stays where it is, ``recovery.damaged`` tells of it, and the log goes on
+        behind it.
         """
         folder = os.path.abspath(os.fspath(path))
         if parse_partition_folder(os.path.basename(folder)) is None:
@@ -82,14 +161,42 @@ class PartitionLog(CleanableLog):
             log._epochs.assign(0, log.log_start_offset)
         except OSError as error:
             raise storage_error(folder, error) from error
-        if config.shows_flushed and log.recovery_point < log.log_end_offset:
-            log.flush()  # what was recovered is read from the page cache
+        log.high_watermark = log.log_start_offset
+        log.advance_high_watermark(high_watermark)
         return log
+
+    # -- what it holds ---------------------------------------------------------------------------------------
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Let records below ``offset`` be read, as far as there are some. Return whether that is more than
+        before: a high watermark never goes back.
+        """
+        offset = min(offset, self.log_end_offset)
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        return True
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Offset below which no transaction is open: where a reader of committed records has to stop."""
+        first_open = self._producers.first_open_offset
+        return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
+
+    @property
+    def leader_epoch(self) -> int:
+        """The newest leader epoch that records were written under; 0 before the first."""
+        return max(self._epochs.latest, 0)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of records on disk and on the way there."""
+        """Bytes of all batches, those below the log start that lie in a segment with live ones included."""
         return self._segments.size_bytes
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether batches are known to be damaged: what lies before and behind them is served."""
+        return any(segment.damage for segment in self._segments.all)
 
     @property
     def flush_is_due(self) -> bool:
@@ -104,7 +211,111 @@ class PartitionLog(CleanableLog):
     def reconfigure(self, config: LogConfig) -> None:
         """Go by other settings from now on."""
         self.config = config
-        self._show()
+
+    # -- read ------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        committed: bool = False,
+        to_log_end: bool = False,
+        at_least_one: bool = True,
+        range_bytes: int | None = None,
+    ) -> ReadInfo:
+        """Whole batches from the one that holds ``offset`` on: up to ``max_bytes``, but the first one however
+        large it is, unless ``at_least_one`` is False.
+
+        They end at the high watermark, with ``committed`` at the last stable offset, with ``to_log_end`` at
+        the log's end. Raises KafkaError OFFSET_OUT_OF_RANGE outside of log start .. log end, and
+        CorruptLogError for an offset that is damaged; what lies before and behind damage is given. With
+        ``range_bytes``, records of that many bytes or more are given as ``range``, unread, where the file
+        system is the operating system's own.
+        """
+        self._require_online()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.topic}-{self.partition}: it holds {self.log_start_offset} to "
+                f"{self.log_end_offset}",
+            )
+        limit = self.log_end_offset if to_log_end else self.high_watermark
+        if committed:
+            limit = self.last_stable_offset
+        run = EMPTY_RUN
+        while offset < limit:
+            try:
+                run = self._segments.read(
+                    offset,
+                    limit,
+                    self.log_end_offset,
+                    max_bytes,
+                    at_least_one=at_least_one,
+                    range_bytes=range_bytes,
+                )
+                break
+            except CorruptLogError as error:
+                if not self._segments.learn(error, self.log_end_offset):
+                    raise
+            except OSError as error:
+                raise storage_error(self.path, error) from error
+        return ReadInfo(
+            run.records,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start_offset,
+            self._segments.aborted(offset, run.end_offset) if committed and run.end_offset > offset else [],
+            run.file,
+            run.position,
+            run.range,
+        )
+
+    def salvage(self, offset: int) -> Iterator[Salvaged]:
+        """Every whole batch from ``offset`` to the log's end, and what is damaged between them: for logs in
+        which ``read`` met damage.
+        """
+        self._require_online()
+        try:
+            yield from salvage(self._segments.since(offset), offset)
+        except OSError as error:
+            raise storage_error(self.path, error) from error
+
+    def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
+        """Steps to the offset, timestamp and leader epoch of the first record that is not older; None if all
+        are.
+        """
+        steps = find_timestamp(self._segments, timestamp_ms, self.log_start_offset, self.log_end_offset)
+        return self._look_up(steps)
+
+    def find_newest(self) -> Steps[tuple[int, int] | None]:
+        """Steps to the offset and timestamp of the newest record; None if no record has a timestamp."""
+        return self._look_up(find_newest(self._segments))
+
+    def _look_up(self, steps: Steps[Result]) -> Steps[Result]:
+        self._require_online()
+        try:
+            return (yield from steps)
+        except OSError as error:
+            self._require_online()
+            raise storage_error(self.path, error) from error
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
+        """What ``find_timestamp`` finds, at once."""
+        return at_once(self.find_timestamp(timestamp_ms))
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """What ``find_newest`` finds, at once."""
+        return at_once(self.find_newest())
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The newest leader epoch not after ``epoch`` and its end offset; (-1, -1) if that is not known."""
+        return self._epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The leader epoch that wrote ``offset``; -1 if unknown."""
+        epoch = self._epochs.epoch_at(offset)
+        return epoch if epoch != UNDEFINED else -1
 
     # -- append ----------------------------------------------------------------------------------------------
 
@@ -166,7 +377,6 @@ class PartitionLog(CleanableLog):
                 self.missed(headers[0])
             raise storage_error(self.path, error) from error
         base_offset, self.log_end_offset = self.log_end_offset, headers[-1].next_offset
-        self._show()
         if flush_when_due and self.flush_is_due:
             self.flush()
         time_ms = -1 if stamp_ms is None else stamp_ms
@@ -190,14 +400,6 @@ class PartitionLog(CleanableLog):
     def _roll_if_due(self, headers: Sequence[BatchHeader], now_ms: int) -> None:
         if roll_is_due(self._segments.active, self.config, headers, now_ms):
             self._roll(now_ms)
-
-    def roll_for_cleaning(self, now_ms: int, min_bytes: int) -> bool:
-        """Begin a new segment if that lets a compaction start with ``min_bytes`` or more; whether it did."""
-        self._require_online()
-        due = self.config.compacts and self.roll_helps_cleaning(min_bytes)
-        if due:
-            self._roll_alone(now_ms)
-        return due
 
     def _roll_alone(self, now_ms: int) -> None:
         """Begin a new segment without an append."""
@@ -278,6 +480,95 @@ class PartitionLog(CleanableLog):
         finally:
             self.log_start_offset = max(self.log_start_offset, self._segments.first.base_offset)
 
+    # -- compaction ------------------------------------------------------------------------------------------
+
+    def cleanable(self, now_ms: int) -> Cleanable:
+        """What a compaction would do now, if the log were one that is compacted. Raises OSError and
+        CorruptLogError.
+        """
+        return self._cleanable(self._segment_infos(), now_ms)
+
+    def begin_cleaning(
+        self,
+        now_ms: int,
+        *,
+        memory_bytes: int = DEDUPE_BUFFER_BYTES,
+        breathe: Callable[[], None] = lambda: None,
+    ) -> Cleaning:
+        """A compaction whose stages are to be run now, and ``end_cleaning`` at the end; one at a time.
+
+        ``memory_bytes`` bounds what is kept of the keys; ``breathe`` is called every millisecond or so of the
+        long stages. Raises KafkaError KAFKA_STORAGE_ERROR, OSError and CorruptLogError.
+        """
+        self._require_online()
+        infos = self._segment_infos()
+        cleanable = self._cleanable(infos, now_ms)
+        segments = self._segments.all
+        source = Source(
+            fs=self._fs,
+            folder=self.path,
+            config=self.config,
+            segments=self._segments,
+            infos=infos,
+            aborted=[entry for segment in segments for entry in segment.txn_index.entries],
+            unsynced=[
+                segment.file.path
+                for segment, info in zip(segments, infos, strict=True)
+                if self.recovery_point < info.end_offset <= cleanable.end_offset
+            ],
+            online=lambda: not self.offline,
+            breathe=breathe,
+        )
+        producers = {
+            producer.producer_id: LastBatch(
+                producer.batches[-1].last_offset if producer.batches else -1, producer.epoch
+            )
+            for producer in self._producers
+        }
+        rules = Rules(now_ms, self.config.delete_retention_ms, producers)
+        return Cleaning(source, cleanable, rules, memory_bytes)
+
+    def end_cleaning(self, cleaning: Cleaning) -> bool:
+        """Take in what became of a compaction; one that was not done is abandoned. Return whether it was
+        done.
+        """
+        if cleaning.done:
+            self.cleaner_offset = cleaning.report.end_offset
+        elif not cleaning.abandon():
+            self.offline = True
+        return cleaning.done
+
+    def roll_for_cleaning(self, now_ms: int, min_bytes: int) -> bool:
+        """Begin a new segment if that lets a compaction start: ``min_bytes`` or more, and more than
+        min.cleanable.dirty.ratio of the log, would be dirty then. Return whether it did.
+        """
+        self._require_online()
+        dirty = sum(segment.size for segment in self._segments.since(self._first_dirty_offset()))
+        due = (
+            self.config.compacts
+            and self._segments.active.size > 0
+            and dirty >= min_bytes
+            and dirty > self.config.min_cleanable_dirty_ratio * self.size_bytes
+        )
+        if due:
+            self._roll_alone(now_ms)
+        return due
+
+    def _first_dirty_offset(self) -> int:
+        return first_dirty_offset(self.cleaner_offset, self.log_start_offset, self.log_end_offset)
+
+    def _segment_infos(self) -> list[SegmentInfo]:
+        return segment_infos(self._segments.all, self.log_end_offset, self.config)
+
+    def _cleanable(self, infos: Sequence[SegmentInfo], now_ms: int) -> Cleanable:
+        return find_cleanable(
+            infos,
+            self.config,
+            first_dirty=self._first_dirty_offset(),
+            last_stable_offset=self.last_stable_offset,
+            now_ms=now_ms,
+        )
+
     # -- to the disk -----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
@@ -315,12 +606,6 @@ class PartitionLog(CleanableLog):
             raise failure from flush.error
         self._flushing.end(flush)
         self.recovery_point = max(self.recovery_point, flush.end_offset)
-        self._show()
-
-    def _show(self) -> None:
-        """Let readers see what they may."""
-        end = self.recovery_point if self.config.shows_flushed else self.log_end_offset
-        self.high_watermark = max(self.high_watermark, end)
 
     def close(self) -> None:
         """Flush, leave indexes and a producer snapshot that a clean start can trust, and give the files back.
@@ -349,3 +634,10 @@ class PartitionLog(CleanableLog):
         """Remove the partition from the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
         self.abandon()
         remove_partition(self._fs, self.path)
+
+    def _require_online(self) -> None:
+        if self.offline:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{self.path} is closed or its disk failed: look at the disk, then restart the broker",
+            )

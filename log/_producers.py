@@ -1,21 +1,28 @@
-"""Producers of one partition: sequence numbers, duplicates and open transactions (KIP-98, KIP-360).
+"""Producers of one partition: sequence numbers, duplicates and open transactions (KIP-98, KIP-360), and the
+snapshots that spare a start reading the whole log for them.
 
 The last five batches of a producer are remembered. A batch that is one of them is a duplicate and is answered
 as the first time; one that does not follow the last is refused. A producer that is not known here may begin
 with any sequence number: its records may have been deleted by retention. A newer epoch begins at 0. One whose
 first batch met a disk error begins with that one, since others may be under way behind it.
+
+A snapshot is int16 version 1, uint32 CRC-32C of what follows, int32 count, then 46 bytes a producer.
 """
 
 from __future__ import annotations
 
+import os
+import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..protocol import BatchHeader, ErrorCode, KafkaError
-from ._control import Marker
-from ._txnindex import AbortedTransaction
+from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError
+from ._files import FileSystem, read_whole, write_whole
+from ._indexes import AbortedTransaction
+from ._names import SNAPSHOT, file_name, offset_of
+from ._records import Marker
 
 #: Batches remembered for each producer; clients keep at most five requests under way.
 REMEMBERED_BATCHES = 5
@@ -209,3 +216,93 @@ def _out_of_order(header: BatchHeader, expected: int) -> KafkaError:
         f"producer {header.producer_id} of epoch {header.producer_epoch} sent sequence number "
         f"{header.base_sequence}, {expected} is due: records before it are missing",
     )
+
+
+_HEAD = struct.Struct(">hIi")
+_CRC_END = 6
+_ENTRY = struct.Struct(">qhiqiqiq")
+_VERSION = 1
+
+
+def encode_snapshot(producers: Iterable[Producer]) -> bytes:
+    entries = [_encode(producer) for producer in producers]
+    body = struct.pack(">i", len(entries)) + b"".join(entries)
+    return _HEAD.pack(_VERSION, _crc32c(body), len(entries)) + body[4:]
+
+
+def decode_snapshot(data: bytes) -> list[Producer]:
+    """The producers of a snapshot file. Raises CorruptBatchError."""
+    if len(data) < _HEAD.size:
+        raise CorruptBatchError(f"producer snapshot of {len(data)} bytes")
+    version, crc, count = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise CorruptBatchError(f"producer snapshot of version {version}: only {_VERSION} is known")
+    if crc != _crc32c(data[_CRC_END:]) or len(data) != _HEAD.size + count * _ENTRY.size:
+        raise CorruptBatchError("producer snapshot that does not match its checksum")
+    return [_decode(*fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size :])]
+
+
+def write_snapshot(fs: FileSystem, folder: str, offset: int, producers: Iterable[Producer]) -> None:
+    """Write ``<offset>.snapshot``. Raises OSError."""
+    path = os.path.join(folder, file_name(offset, SNAPSHOT))
+    write_whole(fs, path, encode_snapshot(producers), sync_folder=False)
+
+
+def read_snapshot(fs: FileSystem, folder: str, offset: int) -> list[Producer]:
+    """Read ``<offset>.snapshot``. Raises CorruptBatchError."""
+    return decode_snapshot(read_whole(fs, os.path.join(folder, file_name(offset, SNAPSHOT))) or b"")
+
+
+def remove_snapshot(fs: FileSystem, folder: str, offset: int) -> None:
+    """Remove ``<offset>.snapshot``, if it is there. Raises OSError."""
+    fs.remove(os.path.join(folder, file_name(offset, SNAPSHOT)))
+
+
+def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
+    """Offsets of the snapshots that no recovery begins with: neither at a segment's base nor the newest."""
+    offsets = sorted(offsets)
+    return sorted(set(offsets[:-1]).difference(bases))
+
+
+def snapshot_offsets(names: Iterable[str]) -> list[int]:
+    """Offsets of the snapshots among a folder's files, rising."""
+    found = (offset_of(name) for name in names if name.endswith(SNAPSHOT))
+    return sorted(offset for offset in found if offset is not None)
+
+
+def _encode(producer: Producer) -> bytes:
+    last = producer.batches[-1] if producer.batches else AppendedBatch(-1, -1, 0, -1)
+    return _ENTRY.pack(
+        producer.producer_id,
+        producer.epoch,
+        last.last_sequence,
+        last.last_offset,
+        last.offset_delta,
+        producer.last_timestamp_ms,
+        producer.coordinator_epoch,
+        producer.transaction_start,
+    )
+
+
+def _decode(
+    producer_id: int,
+    epoch: int,
+    last_sequence: int,
+    last_offset: int,
+    offset_delta: int,
+    timestamp_ms: int,
+    coordinator_epoch: int,
+    transaction_start: int,
+) -> Producer:
+    producer = Producer(producer_id, epoch, coordinator_epoch, timestamp_ms, transaction_start)
+    if last_offset >= 0:
+        last = AppendedBatch(last_sequence, last_offset, offset_delta, timestamp_ms)
+        producer.batches = deque([last], producer.batches.maxlen)
+    return producer
+
+
+def _crc32c(data: bytes) -> int:
+    # on first use: the package reads its own metadata at import, a tenth of a broker's time to start
+    from crc32c import crc32c
+
+    return crc32c(data)

@@ -1,11 +1,27 @@
-"""Records of a batch, without their headers: what a look-up by time and the offsets topic need.
+"""Records of a batch, without their headers, and the control records that end a transaction (KIP-98).
 
-Uncompressed batches are walked where they are; the others are decompressed first, within a limit.
+Uncompressed batches are walked where they are; the others are decompressed first, once, within a limit, and
+in a thread where much comes out.
 """
 
 from __future__ import annotations
 
-from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, decompress
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ..protocol import (
+    BATCH_OVERHEAD,
+    BatchHeader,
+    Codec,
+    CorruptBatchError,
+    ErrorCode,
+    GrownTooLargeError,
+    KafkaError,
+    decompress,
+    decompressed_limit,
+)
+from ._steps import Steps
 
 #: Offset, timestamp in milliseconds, key, value; None is null.
 Record = tuple[int, int, bytes | None, bytes | None]
@@ -93,3 +109,62 @@ def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
         return None, position
     end = position + length
     return data[position:end], end
+
+
+_ABORT, _COMMIT = 0, 1
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
+def parse_marker(data: bytes | bytearray, header: BatchHeader, position: int = 0) -> Marker | None:
+    """What the control batch at ``position`` says; None for a type that ends no transaction.
+
+    Raises CorruptBatchError if it holds no record or one too short.
+    """
+    records = decode_records(data, header, position)
+    if not records:
+        return None  # compaction keeps the emptied batch for its producer's epoch
+    _, _, key, value = records[0]
+    if key is None or value is None or len(key) < 4 or len(value) < 6:
+        raise CorruptBatchError("control record too short for a type and a coordinator epoch", position)
+    kind = int.from_bytes(key[2:4], "big", signed=True)
+    if kind not in (_ABORT, _COMMIT):
+        return None
+    return Marker(kind == _COMMIT, int.from_bytes(value[2:6], "big", signed=True))
+
+
+def markers_of(data: bytes | bytearray, headers: Sequence[BatchHeader]) -> list[Marker | None]:
+    """What each of the batches that are to be appended says. Raises KafkaError INVALID_RECORD."""
+    markers: list[Marker | None] = []
+    position = 0
+    for header in headers:
+        try:
+            markers.append(parse_marker(data, header, position) if header.control else None)
+        except CorruptBatchError as error:
+            raise KafkaError(ErrorCode.INVALID_RECORD, str(error)) from error
+        position += header.size
+    return markers
+
+
+#: Bytes that are decompressed where the log is used; more are left to a thread.
+PROMPT_BYTES = 1 << 20
+
+
+def unpacked(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
+    """The records behind a batch's header, as they were before they were compressed.
+
+    Raises CorruptBatchError, and GrownTooLargeError over the limits of decompression.
+    """
+    if header.codec == Codec.NONE:
+        return bytes(payload)
+    try:
+        return bytes(decompress(header.codec, payload, min(PROMPT_BYTES, decompressed_limit(len(payload)))))
+    except GrownTooLargeError:
+        if decompressed_limit(len(payload)) <= PROMPT_BYTES:
+            raise
+    return bytes((yield partial(decompress, header.codec, payload)))

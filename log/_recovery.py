@@ -16,16 +16,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..protocol import BatchHeader, CorruptBatchError
+from ._checkpoints import UNDEFINED, LeaderEpochs
 from ._config import LogConfig
-from ._control import parse_marker
-from ._epochs import UNDEFINED, LeaderEpochs
 from ._errors import CorruptLogError, DataFolderError
 from ._files import FileSystem
 from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offset_of
-from ._producers import Producers
+from ._producers import Producers, read_snapshot, snapshot_offsets, stray_snapshots
+from ._records import parse_marker
 from ._scan import Chain, Damage, damaged_range, verify_segment
 from ._segment import Segment
-from ._snapshot import read_snapshot, snapshot_offsets, stray_snapshots
 from ._tidy import tidy
 
 

@@ -9,14 +9,33 @@ from itertools import chain
 from typing import NamedTuple
 
 from ..protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
-from ._damage import DamagedRange, intact
 from ._errors import CorruptLogError, UndoError
-from ._files import FileSystem, OsFile
-from ._index import OffsetIndex
+from ._files import FileRange, FileSystem, OsFile
+from ._indexes import NO_TIMESTAMP, AbortedTransaction, OffsetIndex, TimeIndex, TxnIndex
 from ._names import DELETED, INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name
-from ._ranges import FileRange
-from ._timeindex import NO_TIMESTAMP, TimeIndex
-from ._txnindex import AbortedTransaction, TxnIndex
+
+
+class DamagedRange(NamedTuple):
+    """Bytes of a segment that are no batch, up to the next whole one or the segment's end, and the offsets
+    that are missing for it.
+    """
+
+    position: int
+    resume: int
+    first_offset: int
+    next_offset: int
+    reason: str
+
+
+def intact(damage: Sequence[DamagedRange], position: int, end: int) -> Iterator[tuple[int, int]]:
+    """What is left from ``position`` to ``end``: begin and end of each piece. ``damage`` is in order."""
+    for damaged in damage:
+        if position < damaged.position:
+            yield position, min(damaged.position, end)
+        position = max(position, damaged.resume)
+    if position < end:
+        yield position, end
+
 
 #: Bytes read at a time when batches are walked; an index interval and its batches mostly fit.
 WALK_BYTES = 16 * 1024

@@ -1,4 +1,5 @@
-"""What a batch must be to enter the log, and the wire errors for one that is not.
+"""What a batch must be to enter the log, the wire errors for one that is not, and what the log writes into
+it.
 
 The errors are those that Apache Kafka 4.3 answers to the same bytes (``make test-kafka`` draws batches and
 compares), but for records that grow beyond the limits of decompression, which it does not have.
@@ -21,11 +22,12 @@ from ..protocol import (
     KafkaError,
     iter_batches,
     parse_batch_header,
+    stamp_batch,
     verify_batch,
 )
 from ._config import LogConfig
+from ._records import unpacked
 from ._steps import Steps
-from ._unpack import unpacked
 from ._walk import RecordsEndError, RecordWalk
 
 _MAGIC_AT: Final = 16
@@ -244,3 +246,30 @@ def _signed(number: int) -> int:
 
 def _invalid(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, reason)
+
+
+def stamp(
+    records: bytes | bytearray,
+    headers: Sequence[BatchHeader],
+    base_offset: int,
+    leader_epoch: int,
+    log_append_time_ms: int | None,
+    newest_ms: int | None = None,
+) -> tuple[bytearray, list[BatchHeader]]:
+    """A copy of ``records``, whose batches follow each other from ``base_offset`` on, and its headers."""
+    data = bytearray(records)
+    stamped: list[BatchHeader] = []
+    position, offset = 0, base_offset
+    for header in headers:
+        stamp_batch(
+            data,
+            position,
+            base_offset=offset,
+            leader_epoch=leader_epoch,
+            log_append_time_ms=log_append_time_ms,
+            newest_ms=newest_ms,
+        )
+        stamped.append(parse_batch_header(data, position))
+        position += header.size
+        offset = stamped[-1].next_offset
+    return data, stamped

@@ -33,25 +33,45 @@ BESIDE = ("docs", "scripts", "examples", "README.md", "pyproject.toml", "Makefil
 #: A room, and the tests that are to notice its mutants; those with clients of other makes are left out.
 ROOMS = {
     "coordinator": ("tests/coordinator",),
+    "coordinator/engine": ("tests/coordinator",),
+    "coordinator/offsets": ("tests/coordinator",),
+    "coordinator/classic": ("tests/coordinator",),
     # what works at import counts for the test that is first by name: in test_answers.py, which sees all of it
     "statemachine": ("tests/statemachine",),
     "offsets_topic": (
         "tests/offsets_topic",
         "tests/coordinator/test_durable.py",
         "tests/coordinator/test_kafka_log.py",
-        "tests/coordinator/test_load.py",
-        "tests/coordinator/test_loading.py",
+        "tests/coordinator/engine/test_loader.py",
+        "tests/coordinator/engine/test_loading.py",
     ),
     "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
-    "consumer": ("tests/consumer",),
-    "broker/security": ("tests/broker/security",),
+    "client": ("tests/client", "tests/consumer"),
+    "consumer": ("tests/consumer", "tests/client"),
+    "broker/security": ("tests/broker/security", "tests/broker/test_commands.py"),
     "broker/authorizer": ("tests/broker/authorizer",),
 }
+#: Tests that no mutant is shown to: they start processes, which know nothing of the mutant or take seconds.
+LEFT_OUT = (
+    "tests/broker/security/test_guide.py",
+    "tests/broker/security/test_hostile.py",
+    "tests/broker/authorizer/test_clients.py",
+    "tests/broker/authorizer/test_tools.py",
+    "tests/consumer/test_e2e_*.py",
+    "tests/consumer/test_complaints.py",
+    "tests/consumer/test_imports.py",
+    "tests/consumer/test_uvloop.py",
+    "tests/consumer/service/test_command.py",
+    "tests/consumer/service/test_end_to_end.py",
+    "tests/consumer/service/test_exactly_once*.py",
+    "tests/consumer/service/test_signals.py",
+    "tests/log/test_kill.py",
+)
 #: Their functions work when they are imported (tables are made of them): each mutant gets a process that has
 #: imported nothing, which takes seconds.
 IMPORTED_ANEW = ("statemachine",)
 #: The ones that CI draws from: their tests need no sockets and take seconds.
-QUICK = ("coordinator", "offsets_topic")
+QUICK = ("coordinator", "coordinator/engine", "coordinator/offsets", "coordinator/classic", "offsets_topic")
 
 NOTICED = {1, 3, 24, 36, 152, 255, -9, -11, -24}
 NO_TEST = {5, 33}
@@ -127,24 +147,71 @@ def read_excuses(path: Path) -> list[tuple[str, str]]:
 def _run(room: str, options: argparse.Namespace, excuses: list[tuple[str, str]]) -> Outcome:
     # a sample leaves the results of whole rooms alone
     folder = BUILD / ("sample" if options.functions else "") / room.replace("/", "-")
-    modules = [f for f in sorted((ROOT / room).glob("*.py")) if fnmatch(f.stem, options.module)]
+    modules = [module for module in modules_of(room) if fnmatch(module.stem, options.module)]
     wanted: list[str] = []
     if options.functions:
-        wanted, modules = _drawn(room, modules, options)
+        wanted, modules = _drawn(modules, options)
     _lay_out(folder, room, modules)
     print(f"{room}: {len(modules)} modules; the report of mutmut is in {folder / 'report.txt'}", flush=True)
     _mutate(folder, options.jobs, wanted)
-    return _outcome(room, folder, wanted, excuses)
+    anew = _ask_anew(room, folder, wanted) if room not in IMPORTED_ANEW else {}
+    return _outcome(room, folder, wanted, excuses, anew)
 
 
-def _drawn(room: str, modules: list[Path], options: argparse.Namespace) -> tuple[list[str], list[Path]]:
+def _ask_anew(room: str, folder: Path, wanted: list[str]) -> dict[str, int]:
+    """Exit codes for mutants of functions that work at import alone: mutmut has imported them all unchanged.
+
+    Such a function counts for the test that comes first, and for no other; here all tests are asked, each
+    time in a process of its own.
+    """
+    stats = json.loads((folder / "mutants" / "mutmut-stats.json").read_text())
+    first = {next(iter(stats["duration_by_test"]), "")}
+    at_import = {name for name, tests in stats["tests_by_mangled_function_name"].items() if {*tests} == first}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", *_pytest_arguments(), *ROOMS[room]]
+    environment = {**os.environ, "PYTHONPATH": str(folder / "mutants"), "PY_IGNORE_IMPORTMISMATCH": "1"}
+    return {
+        # what cannot even be imported is noticed too
+        name: min(
+            1,
+            subprocess.run(
+                command,
+                cwd=folder / "mutants",
+                env={**environment, "MUTANT_UNDER_TEST": name},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            ).returncode,
+        )
+        for name, code in _codes(folder).items()
+        if code == SURVIVED
+        and name.partition("__mutmut_")[0] in at_import
+        and (not wanted or any(fnmatch(name, pattern) for pattern in wanted))
+    }
+
+
+def _pytest_arguments() -> list[str]:
+    apart = [f"--ignore-glob={name}" for name in LEFT_OUT]
+    return ["-p", "no:cacheprovider", "-m", "not clients and not spark", *apart]
+
+
+def modules_of(room: str) -> list[Path]:
+    """Files of a room and of the folders in it."""
+    return sorted((ROOT / room).rglob("*.py"))
+
+
+def _drawn(modules: list[Path], options: argparse.Namespace) -> tuple[list[str], list[Path]]:
     """Patterns of the mutants of some functions, and the files that these are in."""
     every = [(module, name) for module in modules for name in _functions(module)]
     rng = random.Random(f"functions {options.seed}")
     drawn = rng.sample(every, min(options.functions, len(every)))
-    package = f"kohort.{room.replace('/', '.')}"
-    patterns = [f"{package}.{module.stem}.{name}__mutmut_*" for module, name in drawn]
+    patterns = [f"{_dotted(module)}.{name}__mutmut_*" for module, name in drawn]
     return patterns, sorted({module for module, _ in drawn})
+
+
+def _dotted(module: Path) -> str:
+    """Name of a module as mutmut writes it; a package's ``__init__`` is the package."""
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("kohort", *(part for part in parts if part != "__init__")))
 
 
 def _functions(module: Path) -> Iterator[str]:
@@ -188,10 +255,10 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
         "only_mutate": [f"kohort/{module.relative_to(ROOT).as_posix()}" for module in modules],
         "also_copy": [name for name in BESIDE if name != "pyproject.toml"],
         "pytest_add_cli_args_test_selection": list(ROOMS[room]),
-        # a mutant is endless after 4 s of processor time, and two more for each second that its tests take
-        "timeout_constant": 2.0,
+        # a mutant is endless after 10 s of processor time, and two more for each second that its tests take
+        "timeout_constant": 5.0,
         "timeout_multiplier": 1.0,
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-m", "not clients and not spark"],
+        "pytest_add_cli_args": _pytest_arguments(),
     }
     if room in IMPORTED_ANEW:
         # and the imports take seconds too
@@ -230,9 +297,11 @@ def _codes(folder: Path) -> dict[str, int | None]:
     return codes
 
 
-def _outcome(room: str, folder: Path, wanted: list[str], excuses: list[tuple[str, str]]) -> Outcome:
+def _outcome(
+    room: str, folder: Path, wanted: list[str], excuses: list[tuple[str, str]], anew: dict[str, int]
+) -> Outcome:
     outcome = Outcome(room, folder)
-    for name, code in sorted(_codes(folder).items()):
+    for name, code in sorted((_codes(folder) | anew).items()):
         if wanted and not any(fnmatch(name, pattern) for pattern in wanted):
             continue
         if code in NOTICED:

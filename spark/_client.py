@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..consumer import Cluster
+from ..client import Cluster
 from ._security import Security
 
 T = TypeVar("T")

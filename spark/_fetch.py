@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..consumer import EARLIEST, Cluster, FetchedPartition
+from ..client import EARLIEST, Cluster, FetchedPartition
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client, ConnectionOptions, process_client
 from ._plan import DataLossError

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..consumer import EARLIEST, LATEST, Cluster, CommittedOffset
+from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event

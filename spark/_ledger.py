@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..consumer import CommittedOffset
+from ..client import CommittedOffset
 from ..protocol import KohortError, TopicPartition
 from ._client import Client
 from ._transaction import Transaction

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from ..consumer import BrokerConnectionError, Channel, Cluster
+from ..client import BrokerConnectionError, Channel, Cluster
 from ..protocol import (
     ApiKey,
     ErrorCode,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..protocol import KohortError
 
 if TYPE_CHECKING:
-    from ..consumer.sasl import Sasl
+    from ..client.sasl import Sasl
 
 
 class OptionsError(KohortError, ValueError):
@@ -59,6 +59,6 @@ class Security:
         """Who to say we are; None where nobody asks."""
         if not self.mechanism:
             return None
-        from ..consumer.sasl import Sasl
+        from ..client.sasl import Sasl
 
         return Sasl(self.mechanism, self.username, self.password)

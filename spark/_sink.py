@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from ..consumer import BrokerConnectionError
+from ..client import BrokerConnectionError
 from ..protocol import KafkaError, TopicPartition
 from ._client import Client, process_client
 from ._ledger import Entry, Ledger, transaction_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..consumer import EARLIEST, LATEST, Cluster
+from ..client import EARLIEST, LATEST, Cluster
 from ._intent import next_number, parse_mark
 from ._ranges import Committed
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..consumer import BrokerConnectionError
+from ..client import BrokerConnectionError
 from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask

@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ..consumer import Cluster
+from ..client import Cluster
+from ..client.producer import init_producer_id
+from ..client.requests import TRANSACTION, find_coordinator
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -23,8 +25,6 @@ from ..protocol import (
 from ._client import Client
 
 log = logging.getLogger(__name__)
-
-_TRANSACTION = 1
 
 #: The coordinator has ended the transaction itself, or somebody else has its name now.
 _GONE = frozenset(
@@ -76,20 +76,10 @@ def end(client: Client, transaction: Transaction, *, commit: bool) -> None:
 
 
 async def _begin(cluster: Cluster, rules: TransactionRules) -> Transaction:
-    make = request_class(ApiKey.INIT_PRODUCER_ID)
-    body = make(
-        transactional_id=rules.name,
-        transaction_timeout_ms=rules.timeout_ms,
-        producer_id=-1,
-        producer_epoch=-1,
-    )
-
     async def attempt() -> Transaction:
         node = await _coordinator(cluster, rules.name)
-        answer = await cluster.request(node, ApiKey.INIT_PRODUCER_ID, body)
-        if answer.error_code:
-            raise KafkaError(answer.error_code, f"beginning transaction {rules.name!r}")
-        return Transaction(rules.name, answer.producer_id, answer.producer_epoch)
+        producer = await init_producer_id(cluster, rules.name, node_id=node, timeout_ms=rules.timeout_ms)
+        return Transaction(rules.name, producer.id, producer.epoch)
 
     return await cluster.retrying(attempt)
 
@@ -140,17 +130,14 @@ async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None
 
 async def _coordinator(cluster: Cluster, name: str) -> int:
     """The node that keeps the transaction, asked for anew: a batch does so a few times at most."""
-    body = request_class(ApiKey.FIND_COORDINATOR)(key=name, key_type=_TRANSACTION, coordinator_keys=[name])
     try:
-        response = await cluster.request(None, ApiKey.FIND_COORDINATOR, body)
+        node_id = (await find_coordinator(cluster, name, TRANSACTION)).node_id
     except UnsupportedVersionError as error:
         raise NoTransactionsError(str(error)) from error
-    row = response.coordinators[0] if response.coordinators else response
-    if row.error_code == ErrorCode.INVALID_REQUEST:
-        raise NoTransactionsError(f"the broker offers no transactions: {row.error_message}")
-    if row.error_code:
-        raise KafkaError(row.error_code, row.error_message or f"no coordinator for transaction {name!r} yet")
-    node: int = row.node_id
-    if node not in cluster.known.nodes:
+    except KafkaError as error:
+        if error.code is ErrorCode.INVALID_REQUEST:
+            raise NoTransactionsError(f"the broker offers no transactions: {error.message}") from error
+        raise
+    if node_id not in cluster.known.nodes:
         await cluster.metadata([])
-    return node
+    return node_id

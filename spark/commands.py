@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ..consumer import Cluster
+    from ..client import Cluster
     from ._status import JobStatus
 
 #: Exit codes: all is well, refused or not there, wrong use, nobody answered.
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
-    from ..consumer import BrokerConnectionError
+    from ..client import BrokerConnectionError
     from ..protocol import KohortError
     from ._checkpoint import CheckpointError
 
@@ -86,7 +86,7 @@ def _say(words: str, code: int) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    from ..consumer import Cluster
+    from ..client import Cluster
 
     timeout_ms = max(1, round(options.timeout * 1_000))
     cluster = Cluster(
@@ -162,7 +162,7 @@ def _show(status: JobStatus) -> None:
 
 
 async def _import(cluster: Cluster, options: argparse.Namespace) -> int:
-    from ..consumer import CommittedOffset
+    from ..client import CommittedOffset
     from ._checkpoint import read_checkpoint
     from ._offsets import format_offsets
 

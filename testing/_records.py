@@ -8,9 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..consumer import LATEST, AsyncGroupConsumer, Cluster, Record
-from ..consumer.service._produce import produce as produce_batch
-from ..protocol import TopicPartition, build_batch, kafka_module
+from ..client import LATEST, Cluster
+from ..client.producer import partition_of_key
+from ..client.producer import produce as produce_batch
+from ..consumer import AsyncGroupConsumer, Record
+from ..protocol import TopicPartition, build_batch
 
 #: Records that go into one batch.
 BATCH_RECORDS = 1_000
@@ -47,20 +49,16 @@ async def produce(bootstrap: str, topic: str, values: Iterable[Any], partition: 
         for number, each in enumerate(values):
             key, value = each if isinstance(each, tuple) else (None, each)
             name = encode(key)
-            to = partition if partition is not None else _partition(name, number, count)
+            if partition is not None:
+                to = partition
+            else:
+                to = number % count if name is None else partition_of_key(name, count)
             rows[to].append((name, encode(value), []))
         now_ms = time.time_ns() // 1_000_000
         for to, some in rows.items():
             for start in range(0, len(some), BATCH_RECORDS):
                 batch = build_batch(some[start : start + BATCH_RECORDS], timestamp_ms=now_ms)
                 await produce_batch(cluster, TopicPartition(topic, to), batch)
-
-
-def _partition(key: bytes | None, number: int, count: int) -> int:
-    if key is None:
-        return number % count
-    hashed: int = kafka_module("kafka.partitioner.default").murmur2(key)
-    return (hashed & 0x7FFFFFFF) % count
 
 
 async def read(bootstrap: str, topic: str) -> list[Record]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..broker import Broker
 from ..coordinator import Shard
-from ..coordinator.runner import Call
-from ..coordinator.runtime import steady_clock_ms
-from ..coordinator.steering import begin_rebalance, end_session, member_of, members_of
+from ..coordinator.classic.steering import begin_rebalance, end_session, member_of, members_of
+from ..coordinator.engine.runner import Call
+from ..coordinator.group_coordinator import steady_clock_ms
 from ..protocol import ApiKey, RequestContext
 from ._steering import RequestFaults
 

@@ -24,9 +24,9 @@ from ..protocol import (
 )
 
 if TYPE_CHECKING:
-    from ..broker._connection import Connection
     from ..broker._hot_call import HotCall
-    from ..broker._peer import Peer
+    from ..broker.network._connection import Connection
+    from ..broker.network._peer import Peer
 
 #: What belongs to a coordinator: refused while it is stopped.
 GROUP_APIS = frozenset(

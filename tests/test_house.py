@@ -82,3 +82,10 @@ def test_importing_a_room_loads_nothing_heavy(room: str) -> None:
     script = f"import sys, kohort.{room}; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_files_of_a_finished_room_import_each_other() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/import_circles.py"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

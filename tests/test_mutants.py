@@ -83,9 +83,11 @@ def options(**given: Any) -> argparse.Namespace:
 
 def names_in(room: str) -> set[str]:
     """The functions of a room, by the names of their mutants."""
-    package = f"kohort.{room.replace('/', '.')}"
-    modules = (ROOT / room).glob("*.py")
-    return {f"{package}.{module.stem}.{name}" for module in modules for name in mutants._functions(module)}
+    return {
+        f"{mutants._dotted(module)}.{name}"
+        for module in mutants.modules_of(room)
+        for name in mutants._functions(module)
+    }
 
 
 def test_functions_are_called_as_mutmut_calls_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,20 +110,20 @@ def test_functions_are_called_as_mutmut_calls_them(tmp_path: Path, monkeypatch: 
 
 
 def test_the_same_seed_draws_the_same_functions_and_only_their_modules() -> None:
-    modules = sorted((ROOT / "coordinator").glob("*.py"))
-    first, second = (mutants._drawn("coordinator", modules, options()) for _ in range(2))
+    modules = mutants.modules_of("coordinator")
+    first, second = (mutants._drawn(modules, options()) for _ in range(2))
     patterns, drawn = first
     assert first == second
     assert len(set(patterns)) == 5
     assert {pattern.removesuffix("__mutmut_*") for pattern in patterns} <= names_in("coordinator")
-    assert {pattern.split(".")[2] for pattern in patterns} == {module.stem for module in drawn}
-    assert mutants._drawn("coordinator", modules, options(seed="b")) != first
+    assert {pattern.rpartition(".")[0] for pattern in patterns} == {mutants._dotted(each) for each in drawn}
+    assert mutants._drawn(modules, options(seed="b")) != first
 
 
 def test_no_more_functions_are_drawn_than_there_are() -> None:
-    modules = [ROOT / "coordinator" / "moves.py"]
-    patterns, _ = mutants._drawn("coordinator", modules, options(functions=99))
-    assert len(patterns) == len(list(mutants._functions(modules[0])))
+    module = mutants.modules_of("statemachine")[-1]
+    patterns, _ = mutants._drawn([module], options(functions=99))
+    assert len(patterns) == len(list(mutants._functions(module)))
 
 
 def test_excuses_are_read_with_their_reasons(tmp_path: Path) -> None:
@@ -166,10 +168,31 @@ def test_a_mutant_is_noticed_survives_is_not_run_excused_or_unclear(
     meta = tmp_path / "mutants" / "kohort" / "a" / "b.py.meta"
     meta.parent.mkdir(parents=True)
     meta.write_text(json.dumps({"exit_code_by_key": CODES}))
-    outcome = mutants._outcome("a", tmp_path, wanted, [(pattern, "") for pattern in excused])
+    outcome = mutants._outcome("a", tmp_path, wanted, [(pattern, "") for pattern in excused], {})
     lists = (outcome.noticed, outcome.survived, outcome.untested, outcome.excused, outcome.unclear)
     assert tuple(map(len, lists)) == counted
     assert outcome.percent == pytest.approx(percent)
+
+
+def test_what_works_at_import_alone_is_asked_of_all_tests_in_processes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "mutants"
+    folder.mkdir()
+    (folder / "b.py.meta").write_text(json.dumps({"exit_code_by_key": CODES}))
+    found = {"kohort.a.b.x_f": ["t1"], "kohort.a.b.x_g": ["t1", "t2"], "kohort.a.b.x_h": ["t2"]}
+    stats = {"duration_by_test": {"t1": 0.1, "t2": 0.1}, "tests_by_mangled_function_name": found}
+    (folder / "mutmut-stats.json").write_text(json.dumps(stats))
+    asked: list[str] = []
+
+    def run(_command: list[str], *, env: dict[str, str], **_: Any) -> Any:
+        asked.append(env["MUTANT_UNDER_TEST"])
+        return argparse.Namespace(returncode=2)
+
+    monkeypatch.setattr(mutants.subprocess, "run", run)
+    assert mutants._ask_anew("log", tmp_path, []) == {"kohort.a.b.x_f__mutmut_2": 1}
+    assert asked == ["kohort.a.b.x_f__mutmut_2"]
+    assert mutants._ask_anew("log", tmp_path, ["kohort.a.b.x_g__mutmut_*"]) == {}
 
 
 def test_a_result_that_is_being_written_is_passed_over(tmp_path: Path) -> None:
@@ -223,6 +246,11 @@ def test_what_runs_at_import_is_seen_by_the_test_that_comes_first() -> None:
     first, *_ = sorted((ROOT / "tests" / "statemachine").glob("test_*.py"))
     assert first.name == "test_answers.py"
     assert first.read_text().count("def test_") == 1
+
+
+@pytest.mark.parametrize("pattern", mutants.LEFT_OUT)
+def test_what_is_left_out_is_there(pattern: str) -> None:
+    assert list(ROOT.glob(pattern))
 
 
 @pytest.mark.parametrize("room", mutants.ROOMS)

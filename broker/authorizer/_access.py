@@ -1,4 +1,4 @@
-"""What each API asks for: operation, kind of resource, and the error where it is not allowed.
+"""Access that each API needs: operation, kind of resource, and the error where it is not allowed.
 
 The guards read this table and docs/acls.md is made from it. A row is about what its words name, so that a
 request about many topics is carried out for those that are allowed and answered with the error for the rest.

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class ResourceType(IntEnum):
-    """What a rule is about. UNKNOWN and ANY stand in requests only."""
+    """Kinds of resources that rules are about. UNKNOWN and ANY stand in requests only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -21,7 +21,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a rule's name is meant. ANY and MATCH stand in filters only."""
+    """Meanings of a rule's name. ANY and MATCH stand in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -31,7 +31,7 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is done to a resource. UNKNOWN and ANY stand in requests only."""
+    """Operations on a resource. UNKNOWN and ANY stand in requests only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -52,7 +52,7 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """Whether a rule forbids or permits. UNKNOWN and ANY stand in requests only."""
+    """Effect of a rule: it forbids or permits. UNKNOWN and ANY stand in requests only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -76,7 +76,7 @@ IMPLIED_BY: Final = {
     Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
 }
 
-#: What can be done to a resource, in the order of their numbers: what "authorized operations" tell (KIP-430).
+#: Operations on each kind of resource, in the order of their numbers: the "authorized operations" (KIP-430).
 OPERATIONS: Final = {
     ResourceType.TOPIC: (
         Operation.READ,
@@ -138,7 +138,7 @@ class AclFilter:
     permission: Permission = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
-        """Whether the rule is one of those that are meant."""
+        """Return whether the rule is one of those that are meant."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.principal in (None, acl.principal)

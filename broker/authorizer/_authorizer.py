@@ -1,4 +1,4 @@
-"""Who may do what on this broker: the rules, the super users, and a memory of what was asked before."""
+"""Authorizer of a broker: the rules, the super users, and a memory of decisions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol import RequestContext
-from .._text import cut
-from ..security._seldom import Seldom
+from .._log_lines import RateLimitedLog, cut
 from ._acls import OPERATIONS, Acl, AclFilter, Operation, ResourceType
 from ._rules import AclRules, Verdict
 
@@ -23,7 +22,7 @@ MAX_REMEMBERED_BYTES: Final = 16 << 20
 #: The longest name that is remembered, in characters: longer ones are decided anew each time.
 MAX_REMEMBERED_NAME: Final = 249
 
-#: What a decision takes besides its name, and what it takes to remember that a no was told.
+#: Bytes of a decision besides its name, and of remembering that a refusal was logged.
 _DECISION_BYTES: Final = 300
 
 #: A resource that no rule names, as Apache Kafka asks for one.
@@ -32,7 +31,7 @@ _ANY_NAME: Final = "hardcode"
 #: Principal, host (as in RequestContext), operation and type of a resource.
 Subject: TypeAlias = tuple[str, str, Operation, ResourceType]
 
-#: What was decided, by name of the resource.
+#: Decisions by name of the resource.
 Verdicts: TypeAlias = dict[str, bool]
 
 
@@ -66,11 +65,11 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_rules = allow_everyone_if_no_acl_found
         self._save = save
-        #: What was decided; another object once it may be wrong.
+        #: Decisions; another object once they may be wrong.
         self.remembered: dict[Subject, Verdicts] = {}
         self._bytes = 0
         self._told: set[tuple[Subject, str]] = set()
-        self._denials = Seldom(logging.INFO, logger=log)
+        self._denials = RateLimitedLog(logging.INFO, logger=log)
 
     def __repr__(self) -> str:
         return f"<Authorizer: {len(self._rules)} rules, {len(self._super_users)} super users>"
@@ -78,8 +77,8 @@ class Authorizer:
     def allows(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Whether who sent a request may do this. A no is logged, once for as long as it is remembered, and
-        not more often than lines that strangers cause may be.
+        """Return whether the sender of a request may do this. A refusal is logged once for as long as it is
+        remembered, and no more often than lines that clients cause may be.
         """
         verdicts = self._verdicts(context, operation, resource_type)
         allowed = verdicts.get(name)
@@ -92,20 +91,20 @@ class Authorizer:
     def shows(
         self, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
-        """As ``allows``, for what is left out without a word: nothing was refused, so nothing is logged."""
+        """``allows`` for what is left out of an answer: nothing is refused, so nothing is logged."""
         allowed = self._verdicts(context, operation, resource_type).get(name)
         return self._decide(context, operation, resource_type, name) if allowed is None else allowed
 
     def readable(self, context: RequestContext) -> Readable:
-        """What is known of what somebody may read, for those who cannot wait for a call: True is allowed, all
-        else is to be asked.
+        """Known decisions about what a client may read, for callers that a call costs too much: True is
+        allowed, all else is to be asked.
         """
         groups = self._verdicts(context, Operation.READ, ResourceType.GROUP)
         topics = self._verdicts(context, Operation.READ, ResourceType.TOPIC)
         return Readable(self.remembered, groups, topics)
 
     def allows_some(self, context: RequestContext, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there may be a resource of this type to which who sent a request may do this."""
+        """Return whether there may be a resource of this type to which who sent a request may do this."""
         return self.shows(context, operation, resource_type, _ANY_NAME) or self._rules.allows_some(
             context.principal, _host(context.client_host), operation, resource_type
         )

@@ -18,7 +18,7 @@ from ._topic_guards import create_topics, delete_topics
 
 if TYPE_CHECKING:
     from .._node import Node
-    from .._peer import Peer
+    from ..network._peer import Peer
 
 
 # The rights of the requests that come most, as in ACCESS: what is readable is looked up by a peer's own way.

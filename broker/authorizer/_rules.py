@@ -26,7 +26,7 @@ from ._acls import (
 
 
 class Verdict(Enum):
-    """What the rules say. NO_RULES: none names the resource, for whomever."""
+    """Verdict of the rules. NO_RULES: none names the resource, for whomever."""
 
     ALLOWED = "allowed"
     DENIED = "denied"
@@ -81,7 +81,7 @@ class AclRules:
     def verdict(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Verdict:
-        """Whether ``principal`` on ``host`` may do ``operation`` to the resource."""
+        """Return whether ``principal`` on ``host`` may do ``operation`` to the resource."""
         verdict = Verdict.NO_RULES
         for rules in self._patterns_of(resource_type, name):
             if verdict is Verdict.NO_RULES:
@@ -97,7 +97,7 @@ class AclRules:
     def allows_some(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether there may be a resource of this type to which ``operation`` is permitted (KIP-679).
+        """Return whether there may be a resource of this type to which ``operation`` is permitted (KIP-679).
 
         As Apache Kafka has it: some pattern permits it and no rule denies that pattern as a whole. Nothing is
         implied here: a question for WRITE is answered by rules for WRITE and ALL.
@@ -154,7 +154,7 @@ def _speaks_of(acl: Acl, operation: Operation) -> bool:
 
 
 def _covered(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
-    """Whether all that the pattern of a permission takes in is denied."""
+    """Return whether all that the pattern of a permission takes in is denied."""
     if acl.pattern_type is PatternType.LITERAL and (PatternType.LITERAL, acl.name) in denied:
         return True
     return any((PatternType.PREFIXED, acl.name[:end]) in denied for end in range(1, len(acl.name) + 1))

@@ -16,12 +16,12 @@ NumberT = TypeVar("NumberT", bound=IntEnum)
 
 def authorizer_of(node: Node) -> Authorizer:
     """The broker's authorizer. Raises KafkaError SECURITY_DISABLED where there are no access rules."""
-    if node.gate is None:
+    if node.authorizer is None:
         raise KafkaError(
             ErrorCode.SECURITY_DISABLED,
             "this broker keeps no access rules: start it with authorizer.class.name",
         )
-    return node.gate.authorizer
+    return node.authorizer
 
 
 def number(kind: type[NumberT], value: int) -> NumberT:

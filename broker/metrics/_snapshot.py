@@ -1,4 +1,4 @@
-"""What the broker knows of itself at one moment, as plain typed data."""
+"""Snapshot of a broker's figures, as plain typed data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class TimeFigures:
-    """How long something took: totals since the start; mean, maximum and quantiles of the last windows, in
+    """Durations: totals since the start; mean, maximum and quantiles of the last windows, in
     ms.
     """
 
@@ -36,7 +36,7 @@ class ApiFigures:
 
 @dataclass(frozen=True, slots=True)
 class ClientFigures:
-    """What the connections of one user and client id did, closed ones included."""
+    """Figures of one user and client id, closed connections included."""
 
     user: str
     client_id: str
@@ -48,7 +48,7 @@ class ClientFigures:
 
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
-    """What clients wrote and read of a topic since the start."""
+    """Figures of a topic since the start."""
 
     messages_in: int
     bytes_in: int

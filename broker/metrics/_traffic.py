@@ -1,14 +1,11 @@
-"""Who does how much: counters of a connection, gathered by user and client id; counters of a topic."""
+"""Traffic counters: of a connection, gathered by user and client id, and of a topic."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from ._snapshot import ClientFigures, TopicFigures
-
-if TYPE_CHECKING:
-    from .._peer import Peer
 
 #: Users and client ids whose closed connections are remembered; the rest is one line without a name.
 MAX_CLIENTS: Final = 1_000
@@ -21,7 +18,7 @@ OTHERS: Final = "(others)"
 
 
 class Traffic:
-    """What one connection did; raised by the router."""
+    """Counters of one connection; raised by the router."""
 
     __slots__ = ("fetched_bytes", "produced_bytes", "requests")
 
@@ -38,7 +35,7 @@ class Traffic:
 
 
 class TopicTraffic:
-    """What clients wrote and read of one topic; raised by the handlers."""
+    """Counters of one topic; raised by the handlers."""
 
     __slots__ = ("bytes_in", "bytes_out", "fetch_requests", "messages_in", "produce_requests")
 
@@ -50,10 +47,23 @@ class TopicTraffic:
         self.fetch_requests = 0
 
     def figures(self) -> TopicFigures:
-        """As plain data."""
+        """The counters as plain data."""
         return TopicFigures(
             self.messages_in, self.bytes_in, self.bytes_out, self.produce_requests, self.fetch_requests
         )
+
+
+class Client(Protocol):
+    """The other end of a connection."""
+
+    traffic: Traffic
+
+    @property
+    def principal(self) -> str: ...
+
+    @property
+    def client_id(self) -> str:
+        """Client id of its last request."""
 
 
 class Clients:
@@ -64,22 +74,22 @@ class Clients:
     def __init__(self) -> None:
         self._closed: dict[tuple[str, str], Traffic] = {}
 
-    def left(self, peer: Peer) -> None:
+    def left(self, client: Client) -> None:
         """A connection is closed: its counts are its client's."""
-        if peer.traffic.requests:
-            self._of(self._closed, _name(peer)).add(peer.traffic)
+        if client.traffic.requests:
+            self._of(self._closed, _name(client)).add(client.traffic)
 
-    def figures(self, peers: Iterable[Peer]) -> list[ClientFigures]:
+    def figures(self, clients: Iterable[Client]) -> list[ClientFigures]:
         """Every client with what it did since the start."""
         found: dict[tuple[str, str], Traffic] = {}
         open_now: dict[tuple[str, str], int] = {}
         for name, traffic in self._closed.items():
             self._of(found, name).add(traffic)
-        for peer in peers:
-            name = _name(peer)
+        for client in clients:
+            name = _name(client)
             if name not in found and len(found) >= MAX_CLIENTS:
                 name = (OTHERS, OTHERS)
-            self._of(found, name).add(peer.traffic)
+            self._of(found, name).add(client.traffic)
             open_now[name] = open_now.get(name, 0) + 1
         return [
             ClientFigures(
@@ -100,5 +110,5 @@ class Clients:
         return known.setdefault(name, Traffic())
 
 
-def _name(peer: Peer) -> tuple[str, str]:
-    return peer.principal.removeprefix("User:"), peer.client_id[:MAX_NAME]
+def _name(client: Client) -> tuple[str, str]:
+    return client.principal.removeprefix("User:"), client.client_id[:MAX_NAME]

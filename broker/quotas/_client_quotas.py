@@ -36,7 +36,7 @@ class Gauge:
         self._windows = RateWindows(windows.num, windows.size_s)
         self._span_s = windows.num * windows.size_s
         self.limit = 0.0
-        #: When it was used last, and all the delays it has caused, in seconds.
+        #: Time of the last use, and all the delays it has caused, in seconds.
         self.used_s = 0.0
         self.throttled_s = 0.0
 
@@ -46,15 +46,15 @@ class Gauge:
         return self._windows.record(value, self.limit, now)
 
     def take_back(self, value: float) -> None:
-        """What was recorded last is not done after all."""
+        """Take back the last record: it is not done after all."""
         self._windows.unrecord(value)
 
     def used(self, now: float) -> float:
-        """How much of the quota is used: by the second, in its unit."""
+        """Use of the quota by the second, in its unit."""
         return self._windows.rate(now)
 
     def is_blank(self, now: float) -> bool:
-        """Whether nothing is lost when it is forgotten."""
+        """Return whether nothing is lost when it is forgotten."""
         return now - self.used_s > self._span_s
 
 
@@ -70,7 +70,7 @@ class MutationGauge:
         self.throttled_s = 0.0
 
     def may(self, now: float) -> bool:
-        """Whether there is no debt: then anything may be done."""
+        """Return whether there is no debt: then anything may be done."""
         return self._bucket.tokens(self.limit, now) >= 0
 
     def record(self, value: float, now: float) -> None:
@@ -83,11 +83,11 @@ class MutationGauge:
         return self._bucket.delay_s(self.limit, now)
 
     def used(self, now: float) -> float:
-        """What is left in the bucket, as Apache Kafka shows it; below 0 is debt."""
+        """Tokens left in the bucket, as Apache Kafka shows them; below 0 is debt."""
         return self._bucket.tokens(self.limit, now)
 
     def is_blank(self, now: float) -> bool:
-        """Whether nothing is lost when it is forgotten: it is full."""
+        """Return whether nothing is lost when it is forgotten: it is full."""
         return self._bucket.is_full(self.limit, now)
 
 
@@ -101,7 +101,7 @@ class ClientUse:
     mutation: MutationGauge | None = None
 
 
-#: What is measured, and the user and client id that share it; None is everybody of that kind.
+#: A quota key, and the user and client id that share its gauge; None is everybody of that kind.
 Shared: TypeAlias = tuple[QuotaKey, str | None, str | None]
 
 GaugeT = TypeVar("GaugeT", Gauge, MutationGauge)
@@ -202,7 +202,7 @@ def _shared(
 
 
 def _in_force(gauges: dict[Shared, GaugeT], table: QuotaTable) -> dict[Shared, GaugeT]:
-    """Those that have a quota, with what it is now."""
+    """Gauges that still have a quota, with its present limit."""
     kept = {}
     for shared, gauge in gauges.items():
         limit = table.limit_of(*shared)

@@ -1,4 +1,4 @@
-"""Whom a quota is for, and what may be said of it: users, client ids, pairs of them, and the defaults."""
+"""Entities of quotas: users, client ids, pairs of them, and the defaults; their filters and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...protocol import ErrorCode, KafkaError
 #: The name of an entity that stands for all that have no quota of their own.
 DEFAULT_NAME: Final = None
 
-#: How a filter says "whatever the name".
+#: A filter's "whatever the name".
 ANY_NAME: Final = object()
 
 USER: Final = "user"
@@ -31,7 +31,7 @@ MAX_NAME: Final = 32_767
 
 
 class QuotaKey(StrEnum):
-    """What is limited: bytes a second, percent of the event loop's time, partitions a second."""
+    """Quotas: bytes a second, percent of the event loop's time, partitions a second."""
 
     PRODUCER_BYTE_RATE = "producer_byte_rate"
     CONSUMER_BYTE_RATE = "consumer_byte_rate"
@@ -40,7 +40,7 @@ class QuotaKey(StrEnum):
 
 
 _WHOLE: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE})
-#: What a whole number of 64 bits cannot be.
+#: No whole number of 64 bits is this large.
 _TOO_MUCH: Final = 2**63
 
 
@@ -58,7 +58,7 @@ class QuotaEntity:
         return " ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in self.parts)
 
 
-#: What a filter wants of each type that it names: a name, None for the default, or ANY_NAME.
+#: A filter's wish for each type that it names: a name, None for the default, or ANY_NAME.
 Wanted: TypeAlias = Mapping[str, object]
 
 
@@ -70,7 +70,7 @@ class Filter:
     strict: bool
 
     def matches(self, entity: QuotaEntity) -> bool:
-        """Whether an entity is one of them."""
+        """Return whether an entity is one of them."""
         names = entity.names
         if self.strict and len(names) != len(self.wanted):
             return False

@@ -42,7 +42,7 @@ class QuotaTable:
         return {key for values in self.values.values() for key in values}
 
     def names_client(self, client_id: str) -> bool:
-        """Whether there is a quota of this client id alone."""
+        """Return whether there is a quota of this client id alone."""
         return any(entity.names.get(CLIENT_ID) == client_id for entity in self.values)
 
     def find(self, key: QuotaKey, user: str, client_id: str) -> Found | None:
@@ -71,7 +71,7 @@ class QuotaTable:
         return next((limit for limit in limits if limit is not None), None)
 
     def stored(self) -> dict[str, Any]:
-        """As a JSON document."""
+        """The table as a JSON document."""
         entries = [
             {
                 "entity": [list(part) for part in entity.parts],

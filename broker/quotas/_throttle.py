@@ -1,4 +1,4 @@
-"""The one place where answers are delayed: what a request cost, against the quotas of who sent it.
+"""Throttling, the one place where answers are delayed: the cost of a request against its client's quotas.
 
 An answer over a quota leaves at once and says for how long its client is to wait (``throttle_time_ms``,
 KIP-219); the connection takes nothing more for as long, so that a client that does not listen waits too.
@@ -23,7 +23,7 @@ _STRICT_FROM: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.CREATE_PARTITIONS: 3, Api
 
 
 class Throttle:
-    """What the quotas of a client say to what it does."""
+    """Delays of a client's answers, by its quotas."""
 
     __slots__ = ("quotas",)
 
@@ -43,7 +43,7 @@ class Throttle:
         return self.told_s(gauge, delay_s) if delay_s else 0.0
 
     def told_s(self, gauge: Gauge, delay_s: float) -> float:
-        """As much of a delay as is told at once: time used delays by one window at most."""
+        """Part of a delay that is told at once: time used delays by one window at most."""
         delay_s = min(delay_s, self.quotas.max_request_delay_s)
         gauge.throttled_s += delay_s
         return delay_s

@@ -1,4 +1,4 @@
-"""What a quota is measured with: a rate over windows, and a bucket of tokens.
+"""Measures of a quota: a rate over windows, and a bucket of tokens.
 
 Both say how long their client has to wait until it is within the quota again. Differences from Apache Kafka,
 on purpose, so that a client that always asks for more ends at its quota and not 10 to 13 % above it:
@@ -50,7 +50,7 @@ class RateWindows:
 
     @property
     def total(self) -> float:
-        """What the windows hold, as of the last call."""
+        """Sum of the windows, as of the last call."""
         return self._sum
 
     def record(self, value: float, limit: float, now: float) -> float:
@@ -67,7 +67,7 @@ class RateWindows:
         self._sum -= value
 
     def delay_s(self, limit: float, now: float) -> float:
-        """As ``record`` of nothing."""
+        """Delay in seconds, as ``record`` of 0 returns it."""
         return self.record(0.0, limit, now)
 
     def rate(self, now: float) -> float:
@@ -115,7 +115,7 @@ class TokenBucket:
         return f"TokenBucket(lacks {self._debt or 0:g})"
 
     def tokens(self, limit: float, now: float) -> float:
-        """What is in it; below 0 is debt."""
+        """Tokens in the bucket; below 0 is debt."""
         return limit * self._burst_s - self._lacking(limit, now)
 
     def take(self, count: float, limit: float, now: float) -> None:
@@ -127,11 +127,11 @@ class TokenBucket:
         return max(0.0, -self.tokens(limit, now) / limit)
 
     def is_full(self, limit: float, now: float) -> bool:
-        """Whether as much is in it as can be."""
+        """Return whether as much is in it as can be."""
         return self._lacking(limit, now) == 0
 
     def _lacking(self, limit: float, now: float) -> float:
-        """How much is missing for a full bucket, now."""
+        """Tokens missing for a full bucket, now."""
         if self._debt is not None:
             self._debt = max(0.0, self._debt - limit * max(0.0, now - self._at_s))
         self._at_s = now

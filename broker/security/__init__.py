@@ -1,1 +1,1 @@
-"""Who may connect, how they prove who they are, and how many there may be: listeners, TLS, SASL, limits."""
+"""Security of connections: listeners, TLS, SASL, limits of their number."""

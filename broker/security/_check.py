@@ -1,4 +1,4 @@
-"""What ``kohort serve-check`` says: what is open to whom, what is limited, and what to think about again."""
+"""Report of ``kohort serve-check``: what is open to whom, what is limited, and what to reconsider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a SASL mechanism looks like on the broker's side, and the shortest of them."""
+"""SASL exchange on the broker's side: its interface, and PLAIN, the shortest of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ._errors import AuthenticationError
 
-#: What a client is told whose name or password is wrong, whichever it was.
+#: Answer to a wrong name and to a wrong password alike.
 NOT_RIGHT = "the user name or the password is not right"
 
 

@@ -1,4 +1,4 @@
-"""What a listener asks of who connects: TLS, and a name."""
+"""Demands of a listener on its clients: TLS, and a name."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ListenerSecurity:
         return None if self._contexts is None else self._contexts.current()
 
     def principal(self, transport: BaseTransport) -> str:
-        """Who is at the other end, as far as its certificate says. Raises CertificateError."""
+        """The principal of the other end, by its certificate. Raises CertificateError."""
         secured = transport.get_extra_info("ssl_object")
         if self._rules is None or self.listener.sasl or secured is None:
             return ANONYMOUS

@@ -87,7 +87,7 @@ class Login:
 
     @property
     def open(self) -> bool:
-        """Whether requests may pass: somebody has proved who they are, and it is still believed."""
+        """Return whether requests may pass: somebody has proved who they are, and it is still believed."""
         return (
             self._principal != ""
             and self._exchange is None

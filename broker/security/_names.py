@@ -1,4 +1,4 @@
-"""Who showed a certificate: its subject as Java writes it (RFC 2253), and ``ssl.principal.mapping.rules``."""
+"""Names in certificates: the subject as Java writes it (RFC 2253), and ``ssl.principal.mapping.rules``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHORT_NAMES = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 
-#: How the string types of ASN.1 are encoded.
+#: Encodings of the string types of ASN.1.
 _STRINGS = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1B: "ascii", 0x1E: "utf-16-be"}
 
 _VERSION_TAG, _UTC_TIME = 0xA0, 0x17
@@ -49,7 +49,7 @@ def subject_name(certificate: bytes) -> str:
 
 
 def valid_until(certificate: bytes) -> float:
-    """When a DER certificate ends, in seconds since 1970. Raises CertificateError."""
+    """End of a DER certificate's validity, in seconds since 1970. Raises CertificateError."""
     try:
         (whole,) = _values(certificate)
         signed = _values(_values(whole.content)[0].content)

@@ -39,7 +39,7 @@ class OauthExchange:
 
 
 def _parsed(data: bytes) -> tuple[str, str]:
-    """Whom the client wants to be ("": whom the token says) and the token. Raises AuthenticationError."""
+    """The user that the client wants to be ("": the token's) and the token. Raises AuthenticationError."""
     try:
         head, *pairs, end, last = data.decode().split(_SEPARATOR)
         flag, wanted, rest = head.split(",")

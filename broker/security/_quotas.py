@@ -1,4 +1,4 @@
-"""How many connections there may be, and how fast they may come (KIP-308, KIP-402, KIP-612).
+"""Limits of connections: their number, and how fast they may come (KIP-308, KIP-402, KIP-612).
 
 At ``max.connections`` an acceptor waits until a place is free, as Apache Kafka's does, or closes what comes.
 For a connection of the listener of brokers one of another listener is closed; those of the control listener
@@ -21,8 +21,8 @@ from ._settings import SecuritySettings
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
-    """One connection's place. ``leave`` frees it; safe to call again."""
+class ConnectionSlot:
+    """One connection's slot. ``leave`` frees it; safe to call again."""
 
     listener: Listener
     address: str
@@ -85,11 +85,11 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """How many connections there are over ``max.connections``."""
+        """Number of connections over ``max.connections``."""
         return max(0, self._counted - self._settings.max_connections)
 
     def wait_s(self, listener: Listener) -> float:
-        """How long this listener's acceptor has to wait: infinite is until a connection ends."""
+        """Seconds that this listener's acceptor has to wait; infinite: until a connection ends."""
         if self._settings.kohort_connections_over_limit == "wait" and self._full(listener):
             return math.inf
         now = self._now()
@@ -99,8 +99,8 @@ class ConnectionQuotas:
         """Connections of each listener."""
         return {listener.name: self._by_listener[listener.name] for listener in self._listeners}
 
-    def admit(self, listener: Listener, address: str) -> Seat | None:
-        """A place for a connection that has come; None if it is to be closed."""
+    def admit(self, listener: Listener, address: str) -> ConnectionSlot | None:
+        """The slot of a connection that has come; None if it is to be closed."""
         now = self._now()
         for pace in self._paces(listener):
             pace.spend(now)
@@ -118,16 +118,16 @@ class ConnectionQuotas:
         self._by_listener[listener.name] += 1
         self._by_address[address] += 1
         self._tell_excess()
-        return Seat(listener, address, self)
+        return ConnectionSlot(listener, address, self)
 
-    def left(self, seat: Seat) -> None:
-        """For seats: one is free."""
+    def left(self, slot: ConnectionSlot) -> None:
+        """Called by a slot that is free again."""
         self.total -= 1
-        self._counted -= not seat.listener.control
-        self._by_listener[seat.listener.name] -= 1
-        self._by_address[seat.address] -= 1
-        if not self._by_address[seat.address]:
-            del self._by_address[seat.address]
+        self._counted -= not slot.listener.control
+        self._by_listener[slot.listener.name] -= 1
+        self._by_address[slot.address] -= 1
+        if not self._by_address[slot.address]:
+            del self._by_address[slot.address]
         for tell in self.on_free:
             tell()
 

@@ -17,7 +17,7 @@ _USER = "user_"
 
 
 class Sasl:
-    """What one listener offers. Raises SettingsError where its settings cannot be kept."""
+    """SASL as one listener offers it. Raises SettingsError where its settings cannot be kept."""
 
     def __init__(self, settings: SecuritySettings, listener: Listener, users: ScramUsers) -> None:
         own = settings_for(settings, listener.name)

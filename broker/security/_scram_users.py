@@ -32,12 +32,12 @@ _WITHOUT = "nobody can log in by SCRAM until users are made anew"
 #: By mechanism and user.
 _Credentials = dict[tuple[str, str], "ScramCredential"]
 
-#: What the salts of Java's clients are made of.
+#: Letters of the salts of Java's clients.
 _LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class _Shape(NamedTuple):
-    """What a stranger is told of a credential, but for the salt itself."""
+    """The part of a credential that unauthenticated clients are told, but for the salt itself."""
 
     iterations: int
     salt_bytes: int
@@ -46,7 +46,7 @@ class _Shape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What the broker keeps of a password: enough to check one, not enough to be one."""
+    """A password as the broker keeps it: enough to check one, not enough to be one."""
 
     iterations: int
     salt: bytes = field(repr=False)

@@ -121,7 +121,7 @@ class SecuritySettings(GroupSettings):
     max_connections: Annotated[
         int, Ge(0), Le(MAX_INT), Doc("most connections; of all listeners, or of one")
     ] = 10_000
-    max_connections_per_ip: Annotated[int, Ge(0), Le(MAX_INT), Doc("most connections of one address")] = 1_000
+    max_connections_per_ip: Annotated[int, Ge(0), Le(MAX_INT), Doc("most connections of one address")] = 5_000
     max_connections_per_ip_overrides: Annotated[
         str, Doc("ADDRESS:NUMBER with commas: other numbers for some addresses or names")
     ] = ""

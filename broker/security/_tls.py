@@ -25,7 +25,7 @@ LOOK_S = 1.0
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
-#: What a file was when it was read: what changes with its content.
+#: Identity of a file's content when it was read: modification time, size, inode.
 _Stamp = tuple[tuple[int, int, int], ...]
 
 

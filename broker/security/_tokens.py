@@ -196,7 +196,7 @@ def _parsed(data: bytes) -> list[Any]:
     for item in content["keys"]:
         try:
             found.append(jwt.PyJWK.from_dict(item))
-        except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
+        except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
             continue  # of a kind that is not for us
     if not found:
         raise ValueError("none of its keys can be used")

@@ -10,9 +10,9 @@ import os
 import sys
 import traceback
 
+from ...client.errors import ConfigError
 from ...protocol import KohortError
-from ..error_text import short
-from ..errors import ConfigError
+from ..errors import short
 from ._service import ConsumerService
 from ._workers import INDEX, MAX_WORKERS, WRONG_USE, Workers, run_worker
 

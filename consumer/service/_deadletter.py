@@ -8,11 +8,11 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from ...client.cluster import Cluster
+from ...client.errors import BrokerConnectionError
+from ...client.producer import produce
 from ...protocol import Codec, KafkaError, TopicPartition, build_batch, compress_batch
-from ..cluster import Cluster
-from ..error_text import message
-from ..errors import BrokerConnectionError, ConsumerError
-from ._produce import produce
+from ..errors import ConsumerError, message
 
 if TYPE_CHECKING:
     from ..config import ConsumerConfig

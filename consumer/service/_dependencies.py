@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 
 
 class SignatureError(ConfigError, TypeError):

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...protocol import KohortError, TopicPartition
 from ...statemachine import MemberState
 from ..consumer import AsyncGroupConsumer
-from ..error_text import short
-from ..errors import StaleRecordError
+from ..errors import StaleRecordError, short
 from ..events import Event
 from ._deadletter import DeadLetters
 from ._event_log import EventLines

@@ -39,7 +39,7 @@ class _Log:
 
 
 class Once:
-    """One group's use of a sink. A session is a delivery of a partition, see ``Record.epoch``."""
+    """One group's use of a sink. A session is a delivery of a partition, see ``Record.session_id``."""
 
     def __init__(self, sink: Sink, group: str) -> None:
         self.sink = sink
@@ -85,7 +85,7 @@ class Once:
     def _run(self, records: Sequence[Record], handle: Callable[[list[Record], Any], None]) -> None:
         first = records[0]
         partition = first.topic_partition
-        log = self._logs.get((partition, first.epoch)) or _Log()
+        log = self._logs.get((partition, first.session_id)) or _Log()
         with self.sink.transaction() as connection:
             row = self.sink.lock(connection, self.group, partition)
             done_before = -1 if row is None else row.next_offset

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from ..error_text import short
-from ..errors import ConsumerError
+from ..errors import ConsumerError, short
 from ..record import Record
 from ._dependencies import SignatureError, Wanted
 from ._queues import ONE_BY_ONE, Outcome

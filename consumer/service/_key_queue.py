@@ -73,7 +73,7 @@ class PartitionQueues:
     bytes: int = 0
     #: Highest offset any queue has begun with.
     begun: int = -1
-    #: Which delivery of the partition the records are of: see ``Record.epoch``.
+    #: Which delivery of the partition the records are of: see ``Record.session_id``.
     session: int = -1
     #: Set once it takes no further records: when its last queue ends.
     ended: asyncio.Event | None = None

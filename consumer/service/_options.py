@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 from ._tracing import require_opentelemetry
 
 if TYPE_CHECKING:

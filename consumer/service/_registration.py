@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 from ._dependencies import SignatureError, Wanted, wanted
 from ._handlers import Counters, Handler, HandlerFunction, Lanes
 from ._retry import ONCE, Retry

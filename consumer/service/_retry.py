@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 
 #: Longest time between two tries unless said otherwise.
 MAX_BACKOFF_MS = 30_000

@@ -66,7 +66,7 @@ class RunningHandler:
         if self._expects_keys:
             self._look_for_missing_keys(records)
         self._most_bytes = most_bytes
-        held = self.queues.add(partition, records[0].epoch, records)
+        held = self.queues.add(partition, records[0].session_id, records)
         if held is None or held.paused:
             return
         if held.records > self._most_records or held.bytes > most_bytes:

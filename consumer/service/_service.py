@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from ...client.errors import ConfigError
 from ...protocol import KohortError
-from ..error_text import short
-from ..errors import ConfigError
+from ..errors import short
 from ._dependencies import (
     Lifespan,
     SignatureError,

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ...client.errors import ConfigError
 from ...protocol import TopicPartition
-from ..errors import ConfigError
 
 TABLE = "kohort_offsets"
 _KEY = ("consumer_group", "topic", "topic_partition")

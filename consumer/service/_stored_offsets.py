@@ -90,19 +90,19 @@ class StoredOffsets:
     async def begin_sessions(self, firsts: Iterable[Record]) -> None:
         """Before records are handled; of each partition the first one."""
         firsts = list(firsts)
-        new = [first for first in firsts if self._sessions.get(first.topic_partition) != first.epoch]
+        new = [first for first in firsts if self._sessions.get(first.topic_partition) != first.session_id]
         if new:
             ids = await self._topic_ids({first.topic for first in new})
         for first in new:
             partition = first.topic_partition
-            self._sessions[partition] = first.epoch
+            self._sessions[partition] = first.session_id
             other_from = self._other_log.pop(partition, None)
-            self._once.begin(partition, first.epoch, ids.get(partition.topic), other_from=other_from)
+            self._once.begin(partition, first.session_id, ids.get(partition.topic), other_from=other_from)
         tracker = self._consumer.parts.tracker
         for first in firsts:
             session = tracker.get(first.topic_partition)
             if session is not None and session.session_id == first.session_id:
-                self._once.reached(first.topic_partition, first.epoch, session.leader_epoch)
+                self._once.reached(first.topic_partition, first.session_id, session.leader_epoch)
 
     async def _topic_ids(self, topics: set[str]) -> dict[str, str]:
         """As the brokers know them now: a topic may be another one than the last time."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from ..surroundings import SURROUNDINGS
+from ...client.pool import SURROUNDINGS
 
 
 class _Call:

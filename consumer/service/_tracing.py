@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
+from ...client.errors import ConfigError
 
 if TYPE_CHECKING:
     from ..record import Record

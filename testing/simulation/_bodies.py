@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from ...consumer.offset_requests import CommittedOffset
+from ...client.offsets import CommittedOffset
 from ...protocol import CommitBodyPartition, TopicPartition
 
 _NO_ID = UUID(int=0)

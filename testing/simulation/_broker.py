@@ -10,10 +10,10 @@ from uuid import UUID, uuid5
 
 from ...coordinator import GroupCoordinator, GroupSettings, Note
 from ...coordinator.durable import Durable
+from ...coordinator.engine.loader import Loader
+from ...coordinator.engine.runner import ShardRunner
+from ...coordinator.engine.shard import Shard
 from ...coordinator.fanout import FAN_OUT
-from ...coordinator.load import Loader
-from ...coordinator.runner import ShardRunner
-from ...coordinator.shard import Shard
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
@@ -46,6 +46,7 @@ class _Store(OffsetsStore):
     """Tells the checks what is removed."""
 
     world: World
+    log: PartitionLog
 
     def append(
         self, partition: int, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, **options: Any
@@ -53,7 +54,9 @@ class _Store(OffsetsStore):
         for key, value in records:
             if value is None:
                 self.world.checks.removing(key, now_ms)
-        return super().append(partition, records, now_ms, **options)
+        base_offset = super().append(partition, records, now_ms, **options)
+        self.log.advance_high_watermark(self.log.log_end_offset)
+        return base_offset
 
 
 class Broker:
@@ -150,6 +153,7 @@ class Broker:
                 keep_damage=True,
                 fs=self._fs,
             )
+            self.log.advance_high_watermark(self.log.log_end_offset)
         except (KafkaError, CorruptLogError) as error:
             # the disk fails still: whoever runs the broker starts it again
             if not self._fs.failed:
@@ -162,7 +166,7 @@ class Broker:
         loop = self._loop = Loop(world.heap)
         loop.enter()
         store = _Store({0: self.log})
-        store.world = world
+        store.world, store.log = world, self.log
         self._coordinator = GroupCoordinator(
             settings=self._settings,
             store=store,
@@ -185,10 +189,10 @@ class Broker:
         if not self.reachable:
             return
         self.crashes += 1
-        doubtful = self.log is None or self.log.offline or (power and self._cut_not_synced())
+        at_risk = self.log is None or self.log.offline or (power and self._cut_not_synced())
         self._go_down()
         self._fs = self._what_is_left(power=power)
-        world.checks.crashed(torn=doubtful)
+        world.checks.crashed(torn=at_risk)
         self._start_again()
 
     def crashed(self) -> None:

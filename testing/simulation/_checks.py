@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ...coordinator import MemberGone, Note, RebalanceNote
+from ...coordinator.classic.group import Group, Member
 from ...coordinator.durable import Durable
-from ...coordinator.model import Group, Member
-from ...coordinator.shard import Shard
-from ...coordinator.timers import SESSION
+from ...coordinator.engine.shard import Shard
+from ...coordinator.engine.timers import SESSION
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, GroupState
 from . import _bodies

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from ...client.offsets import CommittedOffset
 from ...consumer import done_ahead
-from ...consumer.offset_requests import CommittedOffset
 from ...consumer.record import Record
 from ...protocol import TopicPartition
 from ._member import Member

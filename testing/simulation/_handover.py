@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...consumer.effects import Release
+from ...consumer.effects import Revoke
 from ...protocol import TopicPartition
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Handover:
         self._member = member
         self._drain_ms = drain_ms
 
-    def release(self, effect: Release) -> None:
+    def revoke(self, effect: Revoke) -> None:
         """Membership gives partitions up; a loss also ends the steps that still wait."""
         if effect.lost:
             for step in self.steps:
@@ -100,5 +100,5 @@ class Handover:
         if giving.last:
             member.left()
         elif giving.asked:
-            member.membership.released(member.now)
+            member.membership.revocation_done(member.now)
             member.carry_out()

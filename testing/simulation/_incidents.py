@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...consumer.errors import BrokerConnectionError
-from ...consumer.offset_requests import CommittedOffset
+from ...client.errors import BrokerConnectionError
+from ...client.offsets import CommittedOffset
 from ...protocol import ApiKey, RequestContext, TopicPartition
 from . import _bodies
 from ._network import Call, Connection

@@ -7,14 +7,15 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from ...assignors import TopicInfo
-from ...consumer.effects import Adopt, Doubt, Effect, Fail, NeedTopics, Release, Report, Send
-from ...consumer.errors import BrokerConnectionError, StaleRecordError
+from ...client.errors import BrokerConnectionError
+from ...client.offsets import CommittedOffset
+from ...client.pool import Channel
+from ...consumer.effects import Assign, Effect, Fail, NeedTopics, Report, Revoke, Send, SessionAtRisk
+from ...consumer.errors import StaleRecordError
 from ...consumer.events import AssignorFailed
 from ...consumer.group_messages import MembershipSettings
 from ...consumer.membership import Membership
-from ...consumer.offset_requests import CommittedOffset
 from ...consumer.partition_session import PartitionSession
-from ...consumer.pool import Channel
 from ...consumer.record import Record
 from ...consumer.tracker import Tracker
 from ...protocol import ApiKey, ErrorCode, RequestContext, TopicPartition
@@ -194,14 +195,14 @@ class Member:
         elif isinstance(effect, Report):
             if isinstance(effect.event, AssignorFailed):
                 self._world.checks.fail("A", f"{self.name}: {effect.event}")
-        elif isinstance(effect, Adopt):
+        elif isinstance(effect, Assign):
             self._adopt(effect)
-        elif isinstance(effect, Release):
+        elif isinstance(effect, Revoke):
             for partition in effect.partitions:
                 self._seeking.pop(partition, None)
-            self._handover.release(effect)
-        elif isinstance(effect, Doubt):
-            self._halted = effect.doubtful
+            self._handover.revoke(effect)
+        elif isinstance(effect, SessionAtRisk):
+            self._halted = effect.at_risk
         elif isinstance(effect, NeedTopics):
             self.later(self._world.rng.randint(1, 8), self._learn_topics)
         elif isinstance(effect, Fail):
@@ -219,7 +220,7 @@ class Member:
         self.membership.topics(infos, self.now)
         self.carry_out()
 
-    def _adopt(self, effect: Adopt) -> None:
+    def _adopt(self, effect: Assign) -> None:
         self._world.consumers.adopted(self)
         self._adoptions += 1
         added = dict.fromkeys(effect.added, self._adoptions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...consumer.errors import BrokerConnectionError
+from ...client.errors import BrokerConnectionError
 from ...protocol import ApiKey, RequestContext
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from kohort.admin import GroupAdmin, Outcome
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, encode_assignment
-from tests.consumer.fake_broker import FakeBroker
+from tests.client.fake_broker import FakeBroker
 
 #: What Apache Kafka 2.4 offers of what is asked here; it has no history either.
 OLD: dict[ApiKey, tuple[int, int]] = {

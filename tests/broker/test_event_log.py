@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.broker._event_log import EVENTS_LOGGER, MAX_LINES, MAX_REFUSALS, REPEAT_MS, EventLog
-from kohort.broker._text import MAX_LOGGED_TEXT
+from kohort.broker._log_lines import MAX_LOGGED_TEXT
 from kohort.coordinator import MemberFenced, MemberJoined, Note, RebalanceNote, ShardLoaded
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 

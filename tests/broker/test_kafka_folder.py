@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kohort.log.verify import verify_folder
+from kohort.log.tools.verify import verify_folder
 from kohort.protocol import ApiKey, iter_batches
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, part

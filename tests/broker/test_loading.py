@@ -9,7 +9,7 @@ import pytest
 
 from kohort.broker import Broker
 from kohort.coordinator import LoadError
-from kohort.coordinator.runner import ShardRunner
+from kohort.coordinator.engine.runner import ShardRunner
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire, create_topic, part

@@ -11,10 +11,11 @@ from typing import Any, cast
 import pytest
 
 from kohort.broker._node import Node
-from kohort.broker._peer import Peer
 from kohort.broker._requests import Request
 from kohort.broker._router import Router
+from kohort.broker.authorizer import Authorizer
 from kohort.broker.metrics import BrokerMetrics
+from kohort.broker.network._peer import Peer
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.protocol import (
     ApiKey,
@@ -38,8 +39,11 @@ def frame(key: ApiKey, version: int, client_id: str = "me", **fields: Any) -> by
     return bytes(encode_request(version, 5, client_id, body)[4:])
 
 
-def routed(handler: Any, *, gate: Any = None) -> Router:
-    node = cast(Node, SimpleNamespace(gate=gate, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())))
+def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
+    node = cast(
+        Node,
+        SimpleNamespace(authorizer=authorizer, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())),
+    )
     handlers = {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler}
     return Router(node, lambda: handlers)
 
@@ -110,11 +114,7 @@ def test_what_is_not_allowed_reaches_no_handler() -> None:
     async def handler(_node: Node, _request: Request) -> Any:
         raise AssertionError("not to be called")
 
-    class Closed:
-        async def admit(self, _handler: Any, _node: Node, request: Request) -> Any:
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, request.context.principal)
-
-    router = routed(handler, gate=Closed())
+    router = routed(handler, authorizer=Authorizer())
     answer = ask(router, ApiKey.DELETE_GROUPS, 1, groups_names=["a"])
     assert answer.results[0].error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kohort.log import DataFolder, LogConfig
-from kohort.log.dump import dump_file
-from kohort.log.verify import verify_folder
+from kohort.log.tools.dump import dump_file
+from kohort.log.tools.verify import verify_folder
 from kohort.offsets_topic.readable import readable
 from kohort.protocol import build_batch
 from kohort.testing import running_broker

@@ -10,14 +10,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kohort.assignors import CooperativeStickyAssignor
+from kohort.client.waiting import Backoff, Signal
 from kohort.consumer import Cluster, CommittedOffset, Record
-from kohort.consumer.backoff import Backoff
-from kohort.consumer.by_hand import ByHand
 from kohort.consumer.committer import Committer
 from kohort.consumer.events import Event
 from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import Membership
-from kohort.consumer.signal import Signal
+from kohort.consumer.selection import ManualAssignment
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import ApiKey, ErrorCode, TopicPartition, response_class
 from kohort.statemachine import MemberState
@@ -88,7 +87,7 @@ class Bench:
 
     def __init__(self, *script: Step, backoff: Backoff | None = None, by_hand: bool = False) -> None:
         self.coordinator = Coordinator(*script)
-        kind = ByHand if by_hand else Membership
+        kind = ManualAssignment if by_hand else Membership
         self.membership = kind(MembershipSettings("billing"), [CooperativeStickyAssignor()], random.Random(1))
         self.membership.state = MemberState.STABLE
         self.membership.generation = 3

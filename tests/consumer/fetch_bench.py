@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from kohort.client.waiting import Backoff
 from kohort.consumer import Cluster, CommittedOffset, FetchedPartition, FetchFrom
-from kohort.consumer.backoff import Backoff
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.events import Event
 from kohort.consumer.fetcher import Fetcher, FetchSettings

@@ -10,7 +10,7 @@ from typing import cast
 from kohort.consumer import CommittedOffset, Record
 from kohort.consumer.committer import Committer
 from kohort.consumer.delivery import Delivery
-from kohort.consumer.effects import Adopt
+from kohort.consumer.effects import Assign
 from kohort.consumer.events import Event
 from kohort.consumer.handover import Callbacks, Handover, HandoverSettings
 from kohort.consumer.positions import Positions
@@ -63,14 +63,14 @@ class HandoverBench:
             self.tracker,
             cast(Committer, self.committer),
             announced=lambda: self.steps.append("announced"),
-            released=lambda: self.steps.append("released"),
+            revocation_done=lambda: self.steps.append("released"),
             report=self.events.append,
         )
         self.task = asyncio.create_task(self.handover.run())
 
     async def own(self, *partitions: TopicPartition, undone: int = 0) -> None:
         """Partitions that are read, with so many records delivered of each."""
-        self.handover.adopt(Adopt(1, partitions, ()))
+        self.handover.assign(Assign(1, partitions, ()))
         await self.then("announced")
         self.steps.clear()
         for partition in partitions:

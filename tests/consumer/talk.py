@@ -12,7 +12,7 @@ from kohort.assignors import (
     TopicInfo,
 )
 from kohort.consumer.effects import (
-    Adopt,
+    Assign,
     Effect,
     Report,
     Send,
@@ -101,7 +101,7 @@ class Talk:
         self.take()
 
     def released(self) -> None:
-        self.membership.released(self.now)
+        self.membership.revocation_done(self.now)
         self.take()
 
     def topics(self, topics: Mapping[str, TopicInfo]) -> None:
@@ -156,6 +156,6 @@ def stable(*partitions: TopicPartition, assignors: Sequence[Assignor] = (), **se
     """A follower in generation 1."""
     talk = Talk(*assignors, **settings)
     talk.follow(*partitions)
-    assert talk.next(Adopt).added == tuple(sorted(partitions))
+    assert talk.next(Assign).added == tuple(sorted(partitions))
     assert talk.membership.state is MemberState.STABLE
     return talk

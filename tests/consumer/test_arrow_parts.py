@@ -35,7 +35,7 @@ class Bench:
 
     def put(self, data: bytes, start: int = 0, **settings: Any) -> None:
         settings["damage"] = end_of_run(data, start)[2]
-        self.delivery.put(ChunkReader(A, data, start, epoch=self.delivery.epoch(A), **settings))
+        self.delivery.put(ChunkReader(A, data, start, session_id=self.delivery.session_id(A), **settings))
 
     def take(self) -> list[list[int]]:
         """The offsets of the batches that come at once."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from kohort.client.errors import BrokerConnectionError
 from kohort.consumer import AsyncGroupConsumer, ConsumerClosedError, GroupConsumer
-from kohort.consumer.errors import BrokerConnectionError
 from kohort.testing import RunningBroker
 from tests.consumer.members import read, until
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.consumer._columns import walk
+from kohort.consumer.columns import walk
 from kohort.protocol import CorruptBatchError
 
 #: Sizes at which a length takes a byte more, and their neighbours.

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from kohort.client.waiting import Backoff
 from kohort.consumer import BrokerConnectionError, CommitFailedError, CommittedOffset
-from kohort.consumer.backoff import Backoff
 from kohort.consumer.committer import REPEAT_MS, UNKNOWN_TOPIC_TRIES
 from kohort.consumer.events import CommitFailed, CommitSucceeded, Event
 from kohort.protocol import ErrorCode, KafkaError

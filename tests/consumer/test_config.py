@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kohort.consumer import AsyncGroupConsumer, ConfigError
-from kohort.consumer.address import Address, parse_bootstrap
 from kohort.consumer.config import consumer_config
 from kohort.protocol import TopicPartition
 
@@ -158,20 +157,3 @@ def test_partitions_can_be_read_without_a_group_but_an_empty_name_is_none() -> N
 def test_assignors_must_be_known_and_different(assignor: Any) -> None:
     with pytest.raises(ConfigError, match="assignor"):
         AsyncGroupConsumer("orders", **BASE, assignor=assignor)
-
-
-@pytest.mark.parametrize(
-    ("text", "addresses"),
-    [
-        ("a", [("a", 9092)]),
-        ("a:1, b:2,", [("a", 1), ("b", 2)]),
-        (["a:1", "[::1]:5"], [("a", 1), ("::1", 5)]),
-        ("[fe80::1]", [("fe80::1", 9092)]),
-    ],
-)
-def test_addresses_are_read_as_users_write_them(text: Any, addresses: list[tuple[str, int]]) -> None:
-    assert parse_bootstrap(text) == addresses
-
-
-def test_an_address_is_shown_as_it_is_written() -> None:
-    assert [str(Address("a", 1)), str(Address("::1", 5))] == ["a:1", "[::1]:5"]

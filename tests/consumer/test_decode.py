@@ -53,7 +53,7 @@ def test_every_field_comes_through() -> None:
             base_offset=10,
         )
     )
-    first, second = _all(ChunkReader(ORDERS, data, 10, generation=4, epoch=9))
+    first, second = _all(ChunkReader(ORDERS, data, 10, generation=4, session_id=9))
     assert (first.topic, first.partition, first.offset, first.timestamp_ms) == ("orders", 3, 10, 1_234)
     assert (first.key, first.value, [tuple(h) for h in first.headers]) == (
         b"k",

@@ -50,8 +50,8 @@ class _Bench:
         self.delivery.start(position)
 
     def put(self, partition: TopicPartition, *batches: bytes, start: int = 0) -> None:
-        epoch = self.delivery.epoch(partition)
-        self.delivery.put(ChunkReader(partition, b"".join(batches), start, epoch=epoch))
+        session_id = self.delivery.session_id(partition)
+        self.delivery.put(ChunkReader(partition, b"".join(batches), start, session_id=session_id))
 
     def values(self, limit: int = 100) -> list[bytes | None]:
         return [record.value for record in self.delivery.take(limit)]

@@ -112,15 +112,15 @@ async def test_who_closes_a_second_time_leaves_at_once(
     other, leaves = [Worker(await member(topic, **settings)) for _ in range(2)]
     await until(lambda: all(len(each.consumer.assignment()) == 3 for each in (other, leaves)))
     parts = other.consumer.parts
-    await until(lambda: parts.membership._heart.under_way is None)
+    await until(lambda: parts.membership._heartbeats.under_way is None)
     # it hears of nothing any more
-    parts.membership._heart._next = math.inf
+    parts.membership._heartbeats._next = math.inf
     closing = asyncio.create_task(leaves.consumer.close(timeout_ms=100 * NOTICE_MS))
     await until(lambda: leaves.consumer.parts.membership._said_so)
     await leaves.consumer.close()
     await asyncio.wait_for(closing, NOTICE_MS / 1000)
     assert rounds_and_releases(leaves.consumer) == [PartitionsRevoked]
-    parts.membership._heart._next = 0.0
+    parts.membership._heartbeats._next = 0.0
     parts.driver.carry_out()
     await until(lambda: len(other.consumer.assignment()) == PARTITIONS)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer.backoff import Backoff
+from kohort.client.offsets import OffsetAndTimestamp
+from kohort.client.waiting import Backoff
 from kohort.consumer.delivery import DECODE_TRIES
 from kohort.consumer.events import OffsetReset, PartitionFailed
-from kohort.consumer.offset_requests import OffsetAndTimestamp
 from kohort.consumer.positions import Phase, Position
 from kohort.protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from tests.consumer.batches import batch
@@ -189,7 +189,7 @@ async def test_a_topic_that_was_made_anew_is_read_by_the_policy_and_its_old_reco
     bench.begin(A)
     await bench.run(2)
     (record,) = bench.delivery.take(9)
-    epoch = bench.delivery.epoch(A)
+    session_id = bench.delivery.session_id(A)
     bench.cluster.topic_ids = {"orders": uuid.uuid4()}
     running = asyncio.create_task(bench.fetcher.run())
     await until(lambda: any(isinstance(event, OffsetReset) for event in bench.events), timeout_s=20)
@@ -198,5 +198,5 @@ async def test_a_topic_that_was_made_anew_is_read_by_the_policy_and_its_old_reco
     (reset,) = [event for event in bench.events if isinstance(event, OffsetReset)]
     assert (reset.asked, reset.offset) == (1, 0)
     assert reset.reason.startswith("the topic was deleted and made anew")
-    assert bench.delivery.epoch(A) != epoch
+    assert bench.delivery.session_id(A) != session_id
     assert record.session_id not in bench.tracker.sessions

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from kohort.consumer import CommittedOffset
-from kohort.consumer.effects import Adopt, Release
+from kohort.consumer.effects import Assign, Revoke
 from kohort.consumer.events import CallbackFailed, DrainTimedOut, PartitionsLost, PartitionsRevoked
 from kohort.protocol import TopicPartition
 from tests.consumer.handover_bench import A, B, HandoverBench, handover_bench
@@ -32,7 +32,7 @@ async def test_the_user_is_told_before_anything_is_delivered(bench: HandoverBenc
         readable.append(position.readable)
 
     bench.callbacks.assigned = assigned
-    bench.handover.adopt(Adopt(1, (A,), ()))
+    bench.handover.assign(Assign(1, (A,), ()))
     await bench.then("announced")
     position = bench.positions.get(A)
     assert position is not None
@@ -43,7 +43,7 @@ async def test_giving_up_stops_delivery_waits_tells_commits_and_forgets_in_this_
     bench: HandoverBench,
 ) -> None:
     await bench.own(A, B, undone=2)
-    bench.handover.release(Release((A, B), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A, B), lost=False, reason="moves"))
     position = bench.positions.get(A)
     assert position is not None
     assert not position.readable
@@ -63,7 +63,7 @@ async def test_what_is_not_done_in_time_is_named_and_the_rest_is_committed(bench
     bench.settings.drain_ms = 30
     await bench.own(A, undone=3)
     bench.done(A, 0)
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
     (timed_out,) = bench.seen(DrainTimedOut)
     assert isinstance(timed_out, DrainTimedOut)
@@ -74,7 +74,7 @@ async def test_what_is_not_done_in_time_is_named_and_the_rest_is_committed(bench
 
 async def test_what_is_lost_is_neither_waited_for_nor_committed(bench: HandoverBench) -> None:
     await bench.own(A, undone=2)
-    bench.handover.release(Release((A,), lost=True, reason="forgotten"))
+    bench.handover.revoke(Revoke((A,), lost=True, reason="forgotten"))
     await bench.then("released")
     assert bench.steps == ["lost 0", "released"]
     assert bench.seen(PartitionsLost) == [PartitionsLost((A,), "forgotten")]
@@ -82,9 +82,9 @@ async def test_what_is_lost_is_neither_waited_for_nor_committed(bench: HandoverB
 
 async def test_a_loss_ends_the_wait_of_what_is_being_given_up(bench: HandoverBench) -> None:
     await bench.own(A, undone=2)
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("revoking 0")
-    bench.handover.release(Release((), lost=True, reason="forgotten"))
+    bench.handover.revoke(Revoke((), lost=True, reason="forgotten"))
     await until(lambda: bench.steps.count("released") == 2)
     assert [step for step in bench.steps if step != "released"] == ["revoking 0", "lost 0"]
 
@@ -92,7 +92,7 @@ async def test_a_loss_ends_the_wait_of_what_is_being_given_up(bench: HandoverBen
 async def test_lost_falls_back_on_revoked(bench: HandoverBench) -> None:
     bench.callbacks.lost = None
     await bench.own(A)
-    bench.handover.release(Release((A,), lost=True, reason="forgotten"))
+    bench.handover.revoke(Revoke((A,), lost=True, reason="forgotten"))
     await bench.then("released")
     assert bench.steps == ["revoked 0", "released"]
 
@@ -108,7 +108,7 @@ async def test_a_callback_that_raises_or_takes_too_long_is_reported_and_all_goes
 
     await bench.own(A)
     bench.callbacks.revoking, bench.callbacks.revoked = hang, fail
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
     assert bench.steps == ["commit 0", "released"]
     first, second = bench.seen(CallbackFailed)
@@ -126,7 +126,7 @@ async def test_a_callback_may_still_mark_records_done(bench: HandoverBench) -> N
         bench.done(A, 1)
 
     bench.callbacks.revoking = flush
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
     assert bench.seen(DrainTimedOut) == []
     assert bench.seen(PartitionsRevoked) == [PartitionsRevoked((A,), {})]
@@ -135,14 +135,14 @@ async def test_a_callback_may_still_mark_records_done(bench: HandoverBench) -> N
 async def test_nothing_is_committed_without_auto_commit(bench: HandoverBench) -> None:
     bench.settings.auto_commit = False
     await bench.own(A)
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
     assert bench.steps == ["revoking 0", "revoked 0", "released"]
 
 
 async def test_closing_cuts_waits_short_and_gives_up_everything(bench: HandoverBench) -> None:
     await bench.own(A, B, undone=1)
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("revoking 0")
     assert await bench.handover.give_up_all(0, 5_000)
     assert bench.positions.partitions() == frozenset()
@@ -153,7 +153,7 @@ async def test_closing_cuts_waits_short_and_gives_up_everything(bench: HandoverB
 async def test_partitions_given_while_closing_are_not_taken(bench: HandoverBench) -> None:
     await bench.own(A)
     assert await bench.handover.give_up_all(0, 5_000)
-    bench.handover.adopt(Adopt(2, (B,), ()))
+    bench.handover.assign(Assign(2, (B,), ()))
     await asyncio.sleep(0.01)
     assert "assigned 1" not in bench.steps
     assert bench.positions.partitions() == frozenset()
@@ -183,9 +183,9 @@ async def test_closing_while_a_commit_is_called_off_ends_the_steps(bench: Handov
 
     await bench.own(A)
     bench.committer.act = commit_done
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await begun.wait()
-    bench.handover.release(Release((A,), lost=True, reason="out of the group"))
+    bench.handover.revoke(Revoke((A,), lost=True, reason="out of the group"))
     await winding_up.wait()
     bench.task.cancel()
     await asyncio.wait({bench.task}, timeout=20)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from kohort.consumer.effects import Adopt, Release
+from kohort.consumer.effects import Assign, Revoke
 from kohort.consumer.events import CallbackFailed, PartitionsLost
 from kohort.protocol import TopicPartition
 from tests.consumer.handover_bench import A, B, HandoverBench, handover_bench
@@ -30,9 +30,9 @@ async def test_a_callback_that_hangs_with_some_partitions_holds_up_no_others(ben
     bench.settings.step_ms = 60_000
     await bench.own(A, undone=1)
     bench.callbacks.assigned = assigned
-    bench.handover.adopt(Adopt(2, (B,), (A,)))
+    bench.handover.assign(Assign(2, (B,), (A,)))
     bench.done(A, 0)
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
     assert bench.steps == ["revoking 0", "revoked 0", "commit 0", "released"]
     hung.set()
@@ -49,8 +49,8 @@ async def test_what_is_given_up_waits_for_no_other_partition_that_hangs(bench: H
     bench.settings.step_ms = 60_000
     await bench.own(A)
     bench.callbacks.assigned = assigned
-    bench.handover.adopt(Adopt(2, (B,), (A,)))
-    bench.handover.release(Release((A, B), lost=False, reason="moves"))
+    bench.handover.assign(Assign(2, (B,), (A,)))
+    bench.handover.revoke(Revoke((A, B), lost=False, reason="moves"))
     await bench.then("commit 0")
     assert "released" not in bench.steps
     hung.set()
@@ -68,8 +68,8 @@ async def test_the_user_is_told_of_a_partition_before_it_is_taken_away_again(ben
 
     bench.settings.step_ms = 60_000
     bench.callbacks.assigned = assigned
-    bench.handover.adopt(Adopt(1, (A,), ()))
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.assign(Assign(1, (A,), ()))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await asyncio.sleep(0.01)
     assert bench.steps == []
     told.set()
@@ -100,12 +100,12 @@ async def test_a_loss_is_acted_on_at_once_whatever_is_under_way(bench: HandoverB
         bench.committer.act = hang
     else:
         setattr(bench.callbacks, hanging, hang)
-    bench.handover.adopt(Adopt(1, (A,), ()))
+    bench.handover.assign(Assign(1, (A,), ()))
     if hanging != "assigned":
         await bench.then("announced")
-        bench.handover.release(Release((A,), lost=False, reason="moves"))
+        bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await began.wait()
-    bench.handover.release(Release((A,) if hanging == "assigned" else (), lost=True, reason="forgotten"))
+    bench.handover.revoke(Revoke((A,) if hanging == "assigned" else (), lost=True, reason="forgotten"))
     await until(lambda: bench.steps.count("released") == (1 if hanging == "assigned" else 2))
     assert ended.is_set()
     assert bench.seen(PartitionsLost) == [PartitionsLost((A,), "forgotten")]
@@ -123,7 +123,7 @@ async def test_a_callback_that_lets_a_cancellation_out_is_reported_and_all_goes_
 
     await bench.own(A)
     bench.callbacks.revoking = revoking
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
     (failed,) = bench.seen(CallbackFailed)
     assert isinstance(failed, CallbackFailed)
@@ -143,11 +143,11 @@ async def test_the_commit_of_a_release_has_what_the_drain_has_left_of_the_rebala
     bench.settings.step_ms, bench.settings.commit_ms = 10_000, 5_000
     bench.committer.act = note
     await bench.own(A)
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     await bench.then("released")
     bench.settings.commit_ms = 60_000
     await bench.own(B)
-    bench.handover.release(Release((B,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((B,), lost=False, reason="moves"))
     await bench.then("released")
     assert limits[0] == 5_000
     assert 1_000 <= limits[1] <= 10_000
@@ -159,6 +159,6 @@ async def test_a_fault_of_ours_in_a_step_ends_the_consumer(bench: HandoverBench)
 
     bench.committer.act = broken
     await bench.own(A)
-    bench.handover.release(Release((A,), lost=False, reason="moves"))
+    bench.handover.revoke(Revoke((A,), lost=False, reason="moves"))
     with pytest.raises(LookupError):
         await asyncio.wait_for(asyncio.shield(bench.task), 20)

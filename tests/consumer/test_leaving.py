@@ -7,11 +7,18 @@ from types import SimpleNamespace
 import pytest
 
 from kohort.assignors import CooperativeStickyAssignor, RangeAssignor, RebalanceProtocol, TopicInfo
-from kohort.consumer.effects import Adopt, NeedTopics, Release
+from kohort.consumer.assignment import (
+    ANOTHER_ROUND,
+    LISTENING,
+    LedGroup,
+    MemberAssignors,
+    assign,
+    with_leaving,
+    without_leaving,
+)
+from kohort.consumer.effects import Assign, NeedTopics, Revoke
 from kohort.consumer.group_messages import MembershipSettings
-from kohort.consumer.leader import ANOTHER_ROUND, LISTENING, Led, assign, with_leaving, without_leaving
-from kohort.consumer.membership_core import GIVE_UP_AFTER_MS
-from kohort.consumer.strategies import Strategies
+from kohort.consumer.membership import GIVE_UP_AFTER_MS
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
@@ -31,7 +38,7 @@ def member(*partitions: TopicPartition, note: bytes | None = LISTENING, talk: Ta
     talk = talk or Talk()
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, note))
-    talk.next(Adopt)
+    talk.next(Assign)
     return talk
 
 
@@ -41,15 +48,15 @@ def announce(talk: Talk) -> bool:
     return told
 
 
-def leader_of(**members: Subscription) -> Led:
+def leader_of(**members: Subscription) -> LedGroup:
     rows = [
         SimpleNamespace(member_id=name, metadata=encode_subscription(subscription), group_instance_id=None)
         for name, subscription in members.items()
     ]
-    return Led.of(rows)
+    return LedGroup.of(rows)
 
 
-def shares_of(led: Led) -> dict[str, tuple[tuple[TopicPartition, ...], bytes | None]]:
+def shares_of(led: LedGroup) -> dict[str, tuple[tuple[TopicPartition, ...], bytes | None]]:
     given = assign(CooperativeStickyAssignor(), RebalanceProtocol.COOPERATIVE, led, _TOPICS)
     assert given.failure is None
     shares = {name: decode_assignment(data) for name, data in given.assignments.items()}
@@ -70,7 +77,7 @@ def test_it_reads_on_until_the_others_have_joined_the_round_without_it() -> None
     announce(talk)
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment((), ANOTHER_ROUND))
-    assert talk.next(Adopt) == Adopt(2, (), (P0, P1))
+    assert talk.next(Assign) == Assign(2, (), (P0, P1))
     assert talk.membership.owned == {P0, P1}
     talk.advance(GIVE_UP_AFTER_MS - 0.5)
     early = talk.membership.may_leave
@@ -84,7 +91,7 @@ def test_it_takes_part_in_no_further_round_and_its_heartbeats_go_on() -> None:
     announce(talk)
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment((), ANOTHER_ROUND))
-    talk.next(Adopt)
+    talk.next(Assign)
     for _ in range(3):
         talk.advance(1_000)
         talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -96,7 +103,7 @@ def test_a_leader_that_goes_on_as_if_nothing_was_said_is_not_waited_for() -> Non
     announce(talk)
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P2)
-    assert talk.next(Adopt) == Adopt(2, (), (P0,)), "what it is given besides it does not begin to read"
+    assert talk.next(Assign) == Assign(2, (), (P0,)), "what it is given besides it does not begin to read"
     talk.advance(0)
     assert talk.membership.may_leave
     assert talk.quiet()
@@ -107,9 +114,9 @@ def test_what_another_waits_for_is_given_up_before_the_group_is_told() -> None:
     talk.told_to_rejoin()
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=2, leader="other")
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment([P0], ANOTHER_ROUND))
-    talk.next(Adopt)
+    talk.next(Assign)
     assert announce(talk)
-    assert talk.next(Release).partitions == (P1,)
+    assert talk.next(Revoke).partitions == (P1,)
     talk.released()
     assert subscription_in(talk.sent(ApiKey.JOIN_GROUP)).owned == (P0,)
 
@@ -118,7 +125,7 @@ def test_it_may_leave_when_the_group_goes_on_without_it_and_does_not_come_back()
     talk = member(P0)
     announce(talk)
     talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="")
-    assert talk.next(Release).lost
+    assert talk.next(Revoke).lost
     assert talk.membership.may_leave
     talk.released()
     talk.advance(10_000)
@@ -166,7 +173,7 @@ def test_a_leader_announces_that_it_leaves_unless_it_is_alone() -> None:
         talk.next(NeedTopics)
         talk.topics(_TOPICS)
         talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
-        talk.next(Adopt)
+        talk.next(Assign)
         assert announce(talk) is bool(others)
 
 
@@ -203,9 +210,9 @@ def test_an_assignor_gets_its_user_data_back(data: bytes | None) -> None:
 
 
 def test_every_assignor_that_is_offered_says_so() -> None:
-    strategies = Strategies([CooperativeStickyAssignor(), RangeAssignor()], lambda _: None)
+    strategies = MemberAssignors([CooperativeStickyAssignor(), RangeAssignor()], lambda _: None)
     offered = strategies.offer(("orders",), (), -1, None, leaving=True)
     assert [name for name, _ in offered] == ["cooperative-sticky", "range"]
     for _, data in offered:
         rows = [SimpleNamespace(member_id="a", metadata=data, group_instance_id=None)]
-        assert Led.of(rows).leaving == {"a"}
+        assert LedGroup.of(rows).leaving == {"a"}

@@ -11,14 +11,14 @@ from kohort.assignors import (
     RebalanceProtocol,
     TopicInfo,
 )
-from kohort.consumer.effects import Adopt, NeedTopics, Release, Send
+from kohort.consumer.assignment import ANOTHER_ROUND, LISTENING, LedGroup, assign
+from kohort.consumer.effects import Assign, NeedTopics, Revoke, Send
 from kohort.consumer.events import (
     AssignmentRefused,
     RebalanceCompleted,
 )
 from kohort.consumer.group_messages import MembershipSettings
-from kohort.consumer.leader import ANOTHER_ROUND, LISTENING, Led, assign
-from kohort.consumer.membership_core import GIVE_UP_AFTER_MS, NEXT_ROUND_MS
+from kohort.consumer.membership import GIVE_UP_AFTER_MS, NEXT_ROUND_MS
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
@@ -53,7 +53,7 @@ def test_the_leader_learns_the_topics_assigns_and_syncs_for_all() -> None:
     assert shares == {"m1": (P0, P1), "m2": (P2,)}
     assert (sync.body.protocol_type, sync.body.protocol_name) == ("consumer", "range")
     talk.synced(sync, P0, P1)
-    assert talk.next(Adopt) == Adopt(1, (P0, P1), ())
+    assert talk.next(Assign) == Assign(1, (P0, P1), ())
     assert talk.membership.is_leader
 
 
@@ -63,7 +63,7 @@ def test_a_follower_syncs_with_nothing_and_adopts_what_it_is_given() -> None:
     sync = talk.sent(ApiKey.SYNC_GROUP)
     assert sync.body.assignments == []
     talk.synced(sync, P1)
-    assert talk.next(Adopt) == Adopt(1, (P1,), ())
+    assert talk.next(Assign) == Assign(1, (P1,), ())
     assert talk.membership.owned == {P1}
     (completed,) = [event for event in talk.events if isinstance(event, RebalanceCompleted)]
     assert (completed.leader, completed.assignment) == (False, (P1,))
@@ -73,7 +73,7 @@ def test_a_member_that_is_given_zero_bytes_has_nothing() -> None:
     talk = Talk()
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=b"")
-    assert talk.next(Adopt).added == ()
+    assert talk.next(Assign).added == ()
 
 
 def test_a_leader_that_is_to_skip_the_assignment_syncs_without_and_goes_on_watching_topics() -> None:
@@ -83,7 +83,7 @@ def test_a_leader_that_is_to_skip_the_assignment_syncs_without_and_goes_on_watch
     # at once: what changes before it has looked it would take for old
     assert talk.next(NeedTopics).names == {"orders"}
     talk.synced(sync, P0)
-    talk.next(Adopt)
+    talk.next(Assign)
     talk.topics(ORDERS)
     assert talk.quiet()
     talk.topics({"orders": TopicInfo(4)})
@@ -93,14 +93,14 @@ def test_a_leader_that_is_to_skip_the_assignment_syncs_without_and_goes_on_watch
 def test_an_eager_member_gives_up_everything_before_it_joins() -> None:
     talk = stable(P0, P1, assignors=[RangeAssignor()])
     talk.told_to_rejoin()
-    assert talk.next(Release) == Release((P0, P1), lost=False, reason="the group is rebalancing")
+    assert talk.next(Revoke) == Revoke((P0, P1), lost=False, reason="the group is rebalancing")
     assert talk.quiet()
     talk.released()
     join = talk.sent(ApiKey.JOIN_GROUP)
     assert subscription_in(join).owned == ()
     talk.joined(join, generation=2, leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P1)
-    assert talk.next(Adopt) == Adopt(2, (P1,), ())
+    assert talk.next(Assign) == Assign(2, (P1,), ())
     assert talk.quiet()
 
 
@@ -111,22 +111,22 @@ def test_a_cooperative_member_keeps_what_it_has_and_joins_twice_when_something_m
     assert (subscription_in(join).owned, subscription_in(join).generation) == ((P0, P1), 1)
     talk.joined(join, generation=2, leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
-    assert talk.next(Adopt) == Adopt(2, (), (P0,))
-    assert talk.next(Release) == Release((P1,), lost=False, reason="moves to another member")
+    assert talk.next(Assign) == Assign(2, (), (P0,))
+    assert talk.next(Revoke) == Revoke((P1,), lost=False, reason="moves to another member")
     assert talk.quiet()
     talk.released()
     again = talk.sent(ApiKey.JOIN_GROUP)
     assert (subscription_in(again).owned, subscription_in(again).generation) == ((P0,), 2)
     talk.joined(again, generation=3, leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
-    assert talk.next(Adopt) == Adopt(3, (), (P0,))
+    assert talk.next(Assign) == Assign(3, (), (P0,))
     assert talk.quiet()
 
 
 def test_heartbeats_go_on_while_partitions_are_given_up() -> None:
     talk = stable(P0, assignors=[RangeAssignor()])
     talk.told_to_rejoin()
-    talk.next(Release)
+    talk.next(Revoke)
     for _ in range(3):
         talk.advance(1_000)
         talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -139,7 +139,7 @@ def announced(talk: Talk, *partitions: TopicPartition, generation: int = 2) -> N
     """A round after which the leader has announced another."""
     talk.joined(talk.sent(ApiKey.JOIN_GROUP), generation=generation, leader="other")
     talk.answer(talk.sent(ApiKey.SYNC_GROUP), assignment=encode_assignment(partitions, ANOTHER_ROUND))
-    talk.next(Adopt)
+    talk.next(Assign)
 
 
 def test_who_has_nothing_to_give_up_begins_the_round_that_was_announced_a_moment_after_its_share() -> None:
@@ -161,7 +161,7 @@ def test_who_has_something_to_give_up_reads_on_while_the_others_join_and_joins_l
     talk.advance(GIVE_UP_AFTER_MS - 0.5)
     assert talk.quiet()
     talk.advance(0.5)
-    assert talk.next(Release) == Release((P1,), lost=False, reason="moves to another member")
+    assert talk.next(Revoke) == Revoke((P1,), lost=False, reason="moves to another member")
     assert talk.membership.owned == {P0}
     talk.released()
     assert subscription_in(talk.sent(ApiKey.JOIN_GROUP)).owned == (P0,)
@@ -196,14 +196,14 @@ def test_when_partitions_wait_even_then_heartbeats_come_sooner() -> None:
         talk.answer(talk.sent(ApiKey.HEARTBEAT))
     talk.told_to_rejoin()
     talk.follow(P0, P1, generation=4)
-    talk.next(Adopt)
+    talk.next(Assign)
     talk.advance(999)
     assert talk.quiet(), "that was the other round"
 
 
 def test_when_partitions_wait_even_then_who_has_some_of_them_gives_them_up_at_once() -> None:
     talk = announced_twice(P0)
-    assert talk.next(Release).partitions == (P1,)
+    assert talk.next(Revoke).partitions == (P1,)
 
 
 def test_a_round_that_was_to_follow_and_does_not_is_asked_for_after_a_session_timeout() -> None:
@@ -215,7 +215,7 @@ def test_a_round_that_was_to_follow_and_does_not_is_asked_for_after_a_session_ti
     assert talk.now >= synced_at + SETTINGS.session_timeout_ms
     talk.joined(send, generation=4, leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1)
-    talk.next(Adopt)
+    talk.next(Assign)
     for _ in range(20):
         send = _next_sent(talk)
         assert send.api_key is ApiKey.HEARTBEAT, "once is enough"
@@ -234,7 +234,7 @@ def test_what_moves_is_lost_with_the_rest_when_the_group_goes_on_without_the_mem
     announced(talk, P0)
     talk.membership.commit_refused(ErrorCode.UNKNOWN_MEMBER_ID, 2, talk.now)
     talk.take()
-    release = talk.next(Release)
+    release = talk.next(Revoke)
     assert (release.partitions, release.lost) == ((P0, P1), True)
 
 
@@ -248,7 +248,7 @@ def test_a_leader_that_has_just_heard_of_the_topics_assigns_at_once_and_looks_af
     sync = talk.sent(ApiKey.SYNC_GROUP)
     share = {row.member_id: row.assignment for row in sync.body.assignments}["m1"]
     talk.answer(sync, assignment=share)
-    talk.next(Adopt)
+    talk.next(Assign)
     talk.advance(NEXT_ROUND_MS)
     join = talk.sent(ApiKey.JOIN_GROUP)
     rest = encode_subscription(Subscription(("orders",), owned=(P0, P1), generation=1))
@@ -260,13 +260,13 @@ def test_a_leader_that_has_just_heard_of_the_topics_assigns_at_once_and_looks_af
     talk.topics({"orders": TopicInfo(4)})
     assert talk.quiet()
     talk.synced(sync, P2)
-    assert talk.next(Adopt).added == (P2,)
+    assert talk.next(Assign).added == (P2,)
     talk.advance_to_deadline()
     assert talk.sent(ApiKey.JOIN_GROUP).body.reason == "topic orders has changed"
 
 
 def test_a_leader_tells_all_members_when_partitions_wait_to_be_given_up() -> None:
-    led = Led(
+    led = LedGroup(
         {
             "a": Member("a", Subscription(("orders",), owned=(P0, P1), generation=1)),
             "b": Member("b", Subscription(("orders",))),
@@ -286,7 +286,7 @@ def test_partitions_of_topics_no_longer_wanted_are_given_up_before_joining() -> 
     talk = stable(P0, P1)
     talk.membership.subscribe(["other"], talk.now)
     talk.take()
-    assert talk.next(Release).partitions == (P0, P1)
+    assert talk.next(Revoke).partitions == (P0, P1)
     talk.released()
     join = talk.sent(ApiKey.JOIN_GROUP)
     assert (subscription_in(join).topics, subscription_in(join).owned) == (("other",), ())
@@ -300,7 +300,7 @@ def test_a_subscription_that_changes_while_a_round_is_on_is_joined_after_it() ->
     assert talk.quiet()
     talk.joined(join, leader="other")
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
-    talk.next(Adopt)
+    talk.next(Assign)
     talk.advance_to_deadline()
     assert subscription_in(talk.sent(ApiKey.JOIN_GROUP)).topics == ("orders", "other")
 
@@ -321,7 +321,7 @@ def test_the_leader_rejoins_when_a_topic_grows_and_only_then() -> None:
     talk.next(NeedTopics)
     talk.topics(ORDERS)
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0, P1, P2)
-    talk.next(Adopt)
+    talk.next(Assign)
     talk.topics({**ORDERS, "foreign": TopicInfo(9)})
     assert talk.quiet()
     talk.topics({"orders": TopicInfo(5)})
@@ -358,7 +358,7 @@ def test_a_member_that_stays_away_loses_everything_and_comes_back_when_asked(ins
     talk.take()
     if instance_id is None:
         talk.sent(ApiKey.LEAVE_GROUP)
-    assert talk.next(Release).lost
+    assert talk.next(Revoke).lost
     talk.released()
     talk.advance(100_000)
     assert talk.quiet()
@@ -375,7 +375,7 @@ def test_commits_stand_a_chance_with_a_generation_and_not_between_join_and_sync(
     chances.append(talk.membership.can_commit())
     talk.synced(talk.sent(ApiKey.SYNC_GROUP), P0)
     chances.append(talk.membership.can_commit())
-    talk.next(Adopt)
+    talk.next(Assign)
     talk.told_to_rejoin()
     chances.append(talk.membership.can_commit())
     assert chances == [False, False, True, True]

@@ -8,7 +8,7 @@ from kohort.assignors import (
     RangeAssignor,
 )
 from kohort.consumer import FatalGroupError
-from kohort.consumer.effects import Adopt, Doubt, Fail, ForgetCoordinator, NeedTopics, Release
+from kohort.consumer.effects import Assign, Fail, ForgetCoordinator, NeedTopics, Revoke, SessionAtRisk
 from kohort.consumer.events import (
     RebalanceRetried,
     SessionInDoubt,
@@ -31,7 +31,7 @@ def test_what_was_owned_is_lost_when_the_group_went_on_without_the_member(
     talk = stable(P0, P1)
     talk.advance(1_000)
     talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=code)
-    release = talk.next(Release)
+    release = talk.next(Revoke)
     assert (release.partitions, release.lost) == ((P0, P1), True)
     assert (talk.membership.generation, talk.membership.owned) == (-1, frozenset())
     talk.released()
@@ -46,7 +46,7 @@ def test_rejoining_after_a_loss_waits_a_moment() -> None:
     talk = stable(P0)
     talk.advance(1_000)
     talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    talk.next(Release)
+    talk.next(Revoke)
     talk.released()
     (retried,) = [event for event in talk.events if isinstance(event, RebalanceRetried)]
     assert 80 <= retried.delay_ms <= 120
@@ -55,10 +55,10 @@ def test_rejoining_after_a_loss_waits_a_moment() -> None:
 def test_a_loss_while_partitions_are_given_up_is_told_and_waited_for() -> None:
     talk = stable(P0, assignors=[RangeAssignor()])
     talk.told_to_rejoin()
-    talk.next(Release)
+    talk.next(Revoke)
     talk.advance(1_000)
     talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    assert talk.next(Release).lost
+    assert talk.next(Revoke).lost
     talk.released()
     talk.advance(5_000)
     assert talk.quiet()
@@ -72,7 +72,7 @@ def test_a_join_answered_after_the_member_was_forgotten_is_ignored() -> None:
     sync = talk.sent(ApiKey.SYNC_GROUP)
     talk.advance(1_000)
     talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-    talk.next(Release)
+    talk.next(Revoke)
     talk.synced(sync, P0)
     assert talk.quiet()
     assert (talk.membership.state, talk.membership.owned) == (MemberState.UNJOINED, frozenset())
@@ -85,7 +85,7 @@ def test_a_heartbeat_of_an_older_generation_changes_nothing() -> None:
     talk.membership.rejoin("a test", talk.now)
     talk.take()
     talk.follow(P0, generation=2)
-    talk.next(Adopt)
+    talk.next(Assign)
     talk.answer(old, error_code=ErrorCode.ILLEGAL_GENERATION)
     assert talk.quiet()
     assert talk.membership.owned == {P0}
@@ -96,7 +96,7 @@ def test_a_commit_that_is_refused_says_the_same_as_a_heartbeat(code: ErrorCode) 
     talk = stable(P0)
     talk.membership.commit_refused(code, 1, talk.now)
     talk.take()
-    assert talk.next(Release).lost
+    assert talk.next(Revoke).lost
 
 
 def test_a_commit_that_is_refused_while_a_newer_round_is_on_changes_nothing() -> None:
@@ -165,7 +165,7 @@ def test_a_connection_that_breaks_finds_the_coordinator_anew() -> None:
 def test_what_cannot_pass_ends_the_membership_with_advice(code: ErrorCode, word: str) -> None:
     talk = Talk()
     talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=code, member_id="")
-    talk.next(Release)
+    talk.next(Revoke)
     error = talk.next(Fail).error
     assert isinstance(error, FatalGroupError)
     assert word in str(error)
@@ -183,7 +183,7 @@ def test_a_fenced_member_fails_and_what_it_owned_is_lost() -> None:
     talk = stable(P0, settings=settings)
     talk.advance(1_000)
     talk.answer(talk.sent(ApiKey.HEARTBEAT), error_code=ErrorCode.FENCED_INSTANCE_ID)
-    assert talk.next(Release) == Release((P0,), lost=True, reason=str(talk.effects[0].error))  # type: ignore[attr-defined]
+    assert talk.next(Revoke) == Revoke((P0,), lost=True, reason=str(talk.effects[0].error))  # type: ignore[attr-defined]
     assert "'a'" in str(talk.next(Fail).error)
 
 
@@ -195,7 +195,7 @@ def test_a_seat_that_is_still_taken_at_start_up_is_waited_for_one_session() -> N
         assert talk.membership.state is MemberState.PREPARING
         talk.advance(1_500)
     talk.answer(talk.sent(ApiKey.JOIN_GROUP), error_code=ErrorCode.FENCED_INSTANCE_ID, member_id="")
-    talk.next(Release)
+    talk.next(Revoke)
     talk.next(Fail)
 
 
@@ -250,8 +250,8 @@ def test_after_a_session_of_silence_delivery_is_in_doubt_until_a_heartbeat_is_an
     talk.advance(1_000)
     beat = talk.sent(ApiKey.HEARTBEAT)
     talk.advance(9_000)
-    assert talk.next(Doubt).doubtful
+    assert talk.next(SessionAtRisk).at_risk
     assert any(isinstance(event, SessionInDoubt) for event in talk.events)
     assert talk.membership.owned == {P0}
     talk.answer(beat)
-    assert not talk.next(Doubt).doubtful
+    assert not talk.next(SessionAtRisk).at_risk

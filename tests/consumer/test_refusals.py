@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kohort.client.connection import Connection
+from kohort.client.metadata import Address, ClusterMetadata
+from kohort.client.pool import SURROUNDINGS, Surroundings
 from kohort.consumer import AsyncGroupConsumer, AuthenticationError, Cluster, FatalGroupError
-from kohort.consumer.address import Address
-from kohort.consumer.connection import Connection
 from kohort.consumer.event_lines import EventLines, line_of
 from kohort.consumer.events import (
     BrokerUnavailable,
@@ -22,11 +22,9 @@ from kohort.consumer.events import (
     PartitionsLost,
     TopicMissing,
 )
-from kohort.consumer.metadata import ClusterMetadata
-from kohort.consumer.surroundings import SURROUNDINGS, Surroundings
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
 from kohort.testing import RunningBroker
-from tests.consumer.fake_broker import FakeBroker
+from tests.client.fake_broker import FakeBroker
 from tests.consumer.members import read, until
 
 ORDERS = TopicPartition("orders", 0)
@@ -125,32 +123,6 @@ async def test_a_cluster_that_stops_believing_this_client_is_an_error_of_every_c
         with pytest.raises(AuthenticationError, match="who is this"):
             await asyncio.wait_for(one.getmany(timeout_ms=20_000), 20)
         assert [event for event in one.events.recent if isinstance(event, ConsumerFailed)]
-
-
-def test_a_broker_that_lags_does_not_set_leader_epochs_back() -> None:
-    first, second = uuid.uuid4(), uuid.uuid4()
-    state = ClusterMetadata().updated(_metadata(first, leader=1, epoch=7), None)
-    assert state.updated(_metadata(first, leader=2, epoch=6), None).leader(ORDERS) == 1
-    assert state.updated(_metadata(first, leader=2, epoch=8), None).leader(ORDERS) == 2
-    # another topic of the same name begins anew, and a broker that does not say is believed
-    assert state.updated(_metadata(second, leader=2, epoch=0), None).leader_epoch(ORDERS) == 0
-    assert state.updated(_metadata(first, leader=2, epoch=-1), None).leader(ORDERS) == 2
-
-
-def _metadata(topic_id: Any, *, leader: int, epoch: int) -> Any:
-    make = response_class(ApiKey.METADATA)
-    topic = make.MetadataResponseTopic
-    partition = topic.MetadataResponsePartition(
-        error_code=0, partition_index=0, leader_id=leader, leader_epoch=epoch, replica_nodes=[1, 2]
-    )
-    return make(
-        brokers=[make.MetadataResponseBroker(node_id=n, host="h", port=n, rack=None) for n in (1, 2)],
-        cluster_id="c",
-        controller_id=1,
-        topics=[
-            topic(error_code=0, name="orders", topic_id=topic_id, is_internal=False, partitions=[partition])
-        ],
-    )
 
 
 # seek

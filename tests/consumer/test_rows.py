@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kohort.consumer import decode
+from kohort.consumer.columns import plain_rows
 from kohort.consumer.decode import ChunkReader
-from kohort.consumer.rows import plain_rows
 from kohort.protocol import (
     BATCH_OVERHEAD,
     BatchHeader,
@@ -44,7 +44,7 @@ def _written(batches: list[list[list[tuple[int, int, bytes | None, bytes | None]
 
 def _all(data: bytes, start: int = 0) -> list[list[object]]:
     """All fields of all records; no headers are an empty list, whoever reads them."""
-    reader = ChunkReader(ORDERS, data, start, generation=3, epoch=7)
+    reader = ChunkReader(ORDERS, data, start, generation=3, session_id=7)
     found: list[list[object]] = []
     while (batch := reader.read_batch()) is not None:
         found += [[*record[:6], list(record.headers), *record[7:]] for record in batch.records()]

@@ -13,7 +13,7 @@ from kohort.consumer import CommittedOffset, Record
 from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import RUN, Delivery
 from kohort.consumer.positions import Positions
-from kohort.consumer.run import Run
+from kohort.consumer.record import Run
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import TopicPartition
 from tests.consumer.batches import batch
@@ -35,7 +35,7 @@ def _delivery(records: int, *, hole_at: int | None = None) -> tuple[Delivery, Tr
         data = batch([b"%d" % n for n in range(records)])
     else:
         data = batch([b"x"] * hole_at) + batch([b"x"] * (records - hole_at), hole_at + 5)
-    delivery.put(ChunkReader(A, data, 0, epoch=delivery.epoch(A)))
+    delivery.put(ChunkReader(A, data, 0, session_id=delivery.session_id(A)))
     return delivery, tracker
 
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from kohort.client.waiting import Backoff
 from kohort.consumer import Cluster, CommittedOffset, EpochEnd, LogTruncatedError
-from kohort.consumer.backoff import Backoff
 from kohort.consumer.decode import ChunkReader
 from kohort.consumer.delivery import Delivery
 from kohort.consumer.done_ahead import encode
@@ -94,7 +94,7 @@ class _Bench:
         """Records are delivered and fetched so far in epoch 6; then there is another leader."""
         await self.validate()
         reader = ChunkReader(
-            ORDERS, batch([b"x"] * (fetched - 10), 10), 10, epoch=self.delivery.epoch(ORDERS)
+            ORDERS, batch([b"x"] * (fetched - 10), 10), 10, session_id=self.delivery.session_id(ORDERS)
         )
         self.delivery.put(reader)
         self.delivery.take(delivered - 10)

@@ -15,9 +15,9 @@ from typing import Any
 
 from kohort.coordinator import Append, GroupSettings, Note, Reply, Request, Shard
 from kohort.coordinator.admin import list_request, split_delete, split_describe
-from kohort.coordinator.commits import resolve_commit
 from kohort.coordinator.durable import Durable
-from kohort.coordinator.offsets import join_fetches, resolve_offset_delete, split_fetch
+from kohort.coordinator.offsets.commit import resolve_commit
+from kohort.coordinator.offsets.fetch import join_fetches, resolve_offset_delete, split_fetch
 from kohort.offsets_topic import decode, encode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from kohort.statemachine import GroupState

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kohort.coordinator.admin import split_delete, split_describe
-from kohort.coordinator.insight import append_refused
+from kohort.coordinator.events import append_refused
 from kohort.coordinator.replies import GROUP_OPERATIONS, DescribedMember
 from kohort.protocol import ApiKey, ErrorCode
 from tests.coordinator.bodies import subscription

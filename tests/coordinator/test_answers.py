@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
+from kohort.coordinator.engine.shard import HANDLERS
 from kohort.coordinator.replies import LeaveReply
-from kohort.coordinator.shard import HANDLERS
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
 from kohort.statemachine.answers import COLUMNS, ERRORS, GROUP_ANSWERS, PARKED, Generation

@@ -24,7 +24,7 @@ from kohort.coordinator import (
     RebalanceNote,
     RebalanceStarted,
 )
-from kohort.coordinator.insight import MAX_QUOTED, AppendRefused, Refusal, quoted
+from kohort.coordinator.events import MAX_QUOTED, AppendRefused, Refusal, quoted
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
 from tests.coordinator import happenings as do

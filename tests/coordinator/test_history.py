@@ -19,8 +19,8 @@ from kohort.coordinator import (
     RebalanceStarted,
 )
 from kohort.coordinator import history as module
+from kohort.coordinator.events import size_of
 from kohort.coordinator.history import History
-from kohort.coordinator.insight import size_of
 from kohort.protocol import ErrorCode
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.rebalance import EMPTY_ASSIGNMENT
+from kohort.coordinator.classic.rebalance import EMPTY_ASSIGNMENT
 from kohort.coordinator.replies import SyncReply
 from kohort.offsets_topic import GroupStored, decode
 from kohort.protocol import ErrorCode

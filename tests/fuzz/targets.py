@@ -12,9 +12,9 @@ from kohort.admin import group_file
 from kohort.assignors import AssignorError, registry
 from kohort.assignors.user_data import decode_cooperative, decode_sticky
 from kohort.broker._nulls import null_in
-from kohort.broker._peer import Peer
+from kohort.broker.network._peer import Peer
 from kohort.log import CorruptLogError, DataFolderError, LogConfig, decode_records
-from kohort.log._snapshot import decode_snapshot
+from kohort.log._producers import decode_snapshot
 from kohort.offsets_topic import CorruptRecordError, decode
 from kohort.protocol import (
     APIS,

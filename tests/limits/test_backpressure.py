@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import pytest
 
 from kohort.broker import BrokerSettings
-from kohort.broker._server import Server
-from kohort.broker._turns import MAX_WAITING_BYTES
+from kohort.broker.network._flow import MAX_WAITING_BYTES
+from kohort.broker.network._server import Server
 from kohort.protocol import ApiKey, decode_response, encode_request, request_class
 from kohort.testing import running_broker
 from kohort.testing._running_broker import RunningBroker

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from typing import Any, TypeVar
 
-from kohort.log import LogConfig, PartitionLog
+from kohort.log import AppendInfo, LogConfig, PartitionLog
 from kohort.log._files import OS_FILES, FileSystem
 from kohort.protocol import build_batch, iter_batches
 
@@ -51,6 +52,30 @@ def marker(producer_id: int, *, committed: bool, producer_epoch: int = 0) -> byt
     )
 
 
+class OnlyReplica(PartitionLog):
+    """A log as its partition drives it where there is one replica: all that is appended is committed."""
+
+    @classmethod
+    def open(cls, *args: Any, **options: Any) -> OnlyReplica:
+        log = super().open(*args, **options)
+        assert isinstance(log, OnlyReplica)
+        return committed(log)
+
+    def append(self, *args: Any, **options: Any) -> AppendInfo:
+        info = super().append(*args, **options)
+        committed(self)
+        return info
+
+
+Log = TypeVar("Log", bound=PartitionLog)
+
+
+def committed(log: Log) -> Log:
+    """The log, all that is in it committed."""
+    log.advance_high_watermark(log.log_end_offset)
+    return log
+
+
 def open_log(
     folder: Path,
     config: LogConfig | None = None,
@@ -62,7 +87,7 @@ def open_log(
     name: str = "orders-0",
     fs: FileSystem = OS_FILES,
 ) -> PartitionLog:
-    return PartitionLog.open(
+    return OnlyReplica.open(
         folder / name,
         config or LogConfig(),
         now_ms=now_ms,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kohort.log import DEDUPE_BUFFER_BYTES, CleanReport, LogConfig, PartitionLog, decode_records
 from kohort.protocol import BATCH_OVERHEAD, build_batch, compress, iter_batches, parse_batch_header
-from tests.log.batches import NOW_MS
+from tests.log.batches import NOW_MS, committed
 
 COMPACT = LogConfig(cleanup_policy="compact", segment_bytes=400)
 
@@ -43,7 +43,7 @@ def keyed(
 
 def packed(plain: bytes, codec: int) -> bytes:
     """The batch with its records compressed."""
-    from kohort.log._clean_batch import HEADER, _sealed
+    from kohort.log.cleaner._batch import HEADER, _sealed
 
     header = parse_batch_header(plain)
     assert HEADER.size == BATCH_OVERHEAD
@@ -56,6 +56,7 @@ def write(log: PartitionLog, *batches: bytes) -> None:
     """Append batches, each in a segment of its own if the segments are that small."""
     for one in batches:
         log.append(one, now_ms=NOW_MS, from_client=False)
+    committed(log)
 
 
 def compact(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kohort.log import LogConfig, PartitionLog
 from kohort.protocol import iter_batches
 from kohort.testing.faults import FaultyFileSystem
-from tests.log.batches import NOW_MS, TOPIC_ID
+from tests.log.batches import NOW_MS, TOPIC_ID, OnlyReplica
 
 FOLDER = "/data/orders-0"
 FIRST = f"{FOLDER}/{0:020d}.log"
@@ -27,7 +27,7 @@ def opened(
     recovery_point: int = 0,
     log_start_offset: int = 0,
 ) -> PartitionLog:
-    return PartitionLog.open(
+    return OnlyReplica.open(
         FOLDER,
         config or LogConfig(),
         now_ms=NOW_MS,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kohort.log import CorruptLogError, DataFolder, LogConfig, decode_records
 from kohort.protocol import ErrorCode, KafkaError, build_batch, iter_batches, verify_batch
 from kohort.testing.faults import FaultyFileSystem, SimulatedCrash
-from tests.log.batches import NOW_MS, TOPIC_ID
+from tests.log.batches import NOW_MS, TOPIC_ID, committed
 from tests.log.disks import disk
 
 KeyValue = tuple[bytes | None, bytes | None]
@@ -63,6 +63,7 @@ class Model:
         data = bytes(build_batch(records, timestamp_ms=self.now_ms))
         if not self._done(lambda: self.log.append(data, now_ms=self.now_ms)):
             return False
+        committed(self.log)
         self.sent |= self.unanswered
         self.end += len(keys)
         self.unanswered = {}
@@ -156,7 +157,8 @@ class Model:
 
     def _open(self) -> None:
         self.folder = DataFolder.open("/data", fs=self.fs)
-        self.log = self.folder.open_log("orders", 0, self.config, now_ms=self.now_ms, topic_id=TOPIC_ID)
+        opened = self.folder.open_log("orders", 0, self.config, now_ms=self.now_ms, topic_id=TOPIC_ID)
+        self.log = committed(opened)
 
     def _reopen(self, survival: Survival, last: FaultyFileSystem) -> None:
         try:

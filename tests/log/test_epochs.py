@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log import OS_FILES
-from kohort.log._epochs import LeaderEpochs
+from kohort.log._checkpoints import LeaderEpochs
 
 
 def epochs(folder: Path, *entries: tuple[int, int]) -> LeaderEpochs:

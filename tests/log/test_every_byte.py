@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kohort.log import LogConfig, PartitionLog
-from kohort.log._index import OffsetIndex
+from kohort.log._indexes import OffsetIndex
 from kohort.protocol import BATCH_OVERHEAD, build_batch
 from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, marker

@@ -13,7 +13,6 @@ from kohort.protocol import KafkaError
 from tests.log.batches import NOW_MS, batch, open_log
 from tests.log.faulty import FaultyFiles
 
-FLUSHED = LogConfig(kohort_visibility="flushed")
 SMALL = LogConfig(segment_bytes=300, file_delete_delay_ms=0, retention_bytes=0)
 
 
@@ -106,37 +105,6 @@ def test_files_and_folder_are_synced_only_when_they_have_changed(tmp_path: Path)
     log.append(batch(1, value=b"v" * 8_000), now_ms=NOW_MS)
     log.append(batch(1), now_ms=NOW_MS)
     assert syncs(log) == 3
-
-
-def test_with_flushed_visibility_the_high_watermark_follows_the_flush(tmp_path: Path) -> None:
-    log = filled(open_log(tmp_path, FLUSHED), 2)
-    assert (log.high_watermark, log.last_stable_offset) == (0, 0)
-    assert log.read(0, 1 << 20).records == b""
-    assert log.read(0, 1 << 20, to_log_end=True).records != b""
-    flush = log.begin_flush()
-    filled(log, 3)
-    flush.run()
-    log.end_flush(flush)
-    assert (log.high_watermark, log.last_stable_offset) == (2, 2)
-    with pytest.raises(KafkaError, match="high watermark is 2"):
-        log.delete_records(3)
-
-
-def test_what_was_recovered_is_on_the_disk_before_it_is_shown(tmp_path: Path) -> None:
-    filled(open_log(tmp_path, FLUSHED), 2)  # never closed
-    fs = FaultyFiles()
-    log = open_log(tmp_path, FLUSHED, clean=False, fs=fs)
-    assert (log.high_watermark, log.recovery_point) == (2, 2)
-    assert fs.count > 0
-
-
-def test_the_high_watermark_never_goes_back_when_the_visibility_changes(tmp_path: Path) -> None:
-    log = filled(open_log(tmp_path), 2)
-    log.reconfigure(FLUSHED)
-    filled(log, 1)
-    assert log.high_watermark == 2
-    log.reconfigure(LogConfig())
-    assert log.high_watermark == 3
 
 
 def test_a_caller_may_flush_what_is_due_itself(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kohort.log import DataFolder, DataFolderError, DataFolderInUseError, LogConfig, PartitionLog
 from kohort.protocol import KafkaError
 from kohort.testing.faults import FaultyFileSystem
-from tests.log.batches import NOW_MS, TOPIC_ID, batch
+from tests.log.batches import NOW_MS, TOPIC_ID, batch, committed
 from tests.log.faulty import FaultyFiles
 
 CLEAN = ".kafka_cleanshutdown"
@@ -23,6 +23,7 @@ def made(folder: DataFolder, *partitions: int, records: int = 2) -> list[Partiti
     ]
     for log in logs:
         log.append(batch(records), now_ms=NOW_MS)
+        committed(log)
     return logs
 
 
@@ -124,7 +125,7 @@ def test_checkpoints_carry_recovery_point_log_start_and_high_watermark(tmp_path:
     folder = DataFolder.open(tmp_path)
     assert (folder.recovery_point("orders", 0), folder.recovery_point("orders", 7)) == (5, 0)
     log = folder.open_log("orders", 0, LogConfig(), now_ms=NOW_MS)
-    assert (log.log_start_offset, log.log_end_offset) == (2, 5)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (2, 5, 5)
     folder.close(clean=False)
 
 

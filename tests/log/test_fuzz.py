@@ -10,7 +10,7 @@ import pytest
 
 from kohort.log import CorruptLogError, DataFolderError, LogConfig, decode_records
 from kohort.log._checkpoints import read_epochs, read_offsets, read_properties, read_topic_id, write_offsets
-from kohort.log._snapshot import decode_snapshot
+from kohort.log._producers import decode_snapshot
 from kohort.protocol import (
     BATCH_OVERHEAD,
     Codec,

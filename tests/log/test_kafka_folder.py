@@ -10,7 +10,7 @@ import pytest
 
 from kohort.log import DataFolder, LogConfig, PartitionLog, RecoveryReport
 from kohort.protocol import TopicPartition, iter_batches, parse_batch_header, verify_batch
-from tests.log.batches import NOW_MS, all_records, batch, offsets_of
+from tests.log.batches import NOW_MS, all_records, batch, committed, offsets_of
 from tests.log.conftest import DATA
 
 EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
@@ -18,7 +18,9 @@ EXPECTED: dict[str, Any] = json.loads((DATA / "expected.json").read_text())
 
 def open_all(folder: DataFolder) -> dict[TopicPartition, PartitionLog]:
     return {
-        TopicPartition(topic, partition): folder.open_log(topic, partition, LogConfig(), now_ms=NOW_MS)
+        TopicPartition(topic, partition): committed(
+            folder.open_log(topic, partition, LogConfig(), now_ms=NOW_MS)
+        )
         for topic, partition, _ in folder.partitions()
     }
 

@@ -7,7 +7,7 @@ import pytest
 from kohort.log import CorruptLogError, LogConfig, PartitionLog
 from kohort.log._recovery import Damaged
 from kohort.testing.faults import FaultyFileSystem
-from tests.log.batches import NOW_MS, TOPIC_ID, batch
+from tests.log.batches import NOW_MS, TOPIC_ID, OnlyReplica, batch
 from tests.log.disks import FIRST, FOLDER, batches_of, disk, opened
 
 CONFIG = LogConfig(cleanup_policy="compact", index_interval_bytes=150)
@@ -32,7 +32,7 @@ def damaged(
 
 
 def kept(fs: FaultyFileSystem, config: LogConfig = CONFIG, *, clean: bool = False) -> PartitionLog:
-    return PartitionLog.open(
+    return OnlyReplica.open(
         FOLDER, config, now_ms=NOW_MS, clean=clean, topic_id=TOPIC_ID, keep_damage=True, fs=fs
     )
 

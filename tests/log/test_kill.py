@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kohort.log import DataFolder, LogConfig
 from kohort.protocol import iter_batches, verify_batch
-from tests.log.batches import NOW_MS, all_records
+from tests.log.batches import NOW_MS, all_records, committed
 
 WRITER = """
 import sys, uuid
@@ -42,7 +42,7 @@ def test_what_a_killed_process_had_acknowledged_is_there(tmp_path: Path) -> None
             acknowledged = int(told[-1]) if told else acknowledged
         folder = DataFolder.open(tmp_path)
         assert not folder.clean_start
-        log = folder.open_log("orders", 0, LogConfig(), now_ms=NOW_MS)
+        log = committed(folder.open_log("orders", 0, LogConfig(), now_ms=NOW_MS))
         assert log.log_end_offset > acknowledged
         records = all_records(log)
         offset = 0

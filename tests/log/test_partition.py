@@ -247,6 +247,28 @@ def test_a_read_that_need_not_hold_a_batch_reads_none_that_is_too_large(
         log.read(4, 0, at_least_one=False)
 
 
+def test_the_high_watermark_is_moved_by_the_owner_alone_and_never_back(tmp_path: Path) -> None:
+    log = PartitionLog.open(tmp_path / "orders-0", LogConfig(), now_ms=NOW_MS, clean=True, topic_id=TOPIC_ID)
+    log.append(batch(3), now_ms=NOW_MS)
+    log.flush()
+    assert (log.high_watermark, log.last_stable_offset, log.log_end_offset) == (0, 0, 3)
+    assert log.read(0, 1 << 20).records == b""
+    assert log.read(0, 1 << 20, to_log_end=True).records != b""
+    moved = [log.advance_high_watermark(offset) for offset in (2, 1, 2, 9, 4)]
+    assert moved == [True, False, False, True, False]
+    assert (log.high_watermark, log.last_stable_offset) == (3, 3)
+
+
+def test_a_log_is_opened_with_the_high_watermark_that_is_known_of_it(tmp_path: Path) -> None:
+    filled(open_log(tmp_path), 3).close()
+    for known, expected in ((0, 0), (2, 2), (7, 3)):
+        log = PartitionLog.open(
+            tmp_path / "orders-0", LogConfig(), now_ms=NOW_MS, clean=True, high_watermark=known
+        )
+        assert log.high_watermark == expected
+        log.close()
+
+
 def test_readers_stop_at_the_high_watermark(tmp_path: Path) -> None:
     log = filled(open_log(tmp_path), 2, 2, 2)
     log.high_watermark = 4

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.log._control import Marker
-from kohort.log._producers import NONE, Producers
-from kohort.log._snapshot import decode_snapshot, encode_snapshot
-from kohort.log._txnindex import AbortedTransaction
+from kohort.log._indexes import AbortedTransaction
+from kohort.log._producers import NONE, Producers, decode_snapshot, encode_snapshot
+from kohort.log._records import Marker
 from kohort.protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError, parse_batch_header
 from tests.log.batches import NOW_MS, batch, marker
 

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from kohort.log import CorruptLogError, Cut, LogConfig, PartitionLog
 from kohort.protocol import iter_batches
-from tests.log.batches import NOW_MS, all_records, batch, marker, offsets_of, open_log, segment_names
+from tests.log.batches import (
+    NOW_MS,
+    OnlyReplica,
+    all_records,
+    batch,
+    marker,
+    offsets_of,
+    open_log,
+    segment_names,
+)
 
 FIRST = "00000000000000000000"
 
@@ -317,7 +326,7 @@ def test_a_clean_start_with_a_damaged_base_offset_and_no_index_is_an_error_or_a_
     assert content == data, "one segment"
     content[at : at + 8] = offset.to_bytes(8, "big", signed=True)
     file.write_bytes(content)
-    mended = PartitionLog.open(str(path), config, now_ms=NOW_MS, clean=True)
+    mended = OnlyReplica.open(str(path), config, now_ms=NOW_MS, clean=True)
     assert mended.size_bytes == at
     mended.close()
 

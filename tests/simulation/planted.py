@@ -28,7 +28,7 @@ _ROW = re.compile(r"^\| (?P<what>.+?) \| `.+?` \| (?P<name>\w+) \| (?P<seeds>\d+
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """``old`` is replaced by ``new`` in the function ``where``, as in "coordinator.join:_add"."""
+    """``old`` is replaced by ``new`` in the function ``where``, as in "coordinator.classic.join:_add"."""
 
     what: str
     where: str
@@ -77,32 +77,32 @@ def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True
     return None
 
 
-_REPLY_FIRST = """from kohort.coordinator.expiry import AfterExpiry
+_REPLY_FIRST = """from kohort.coordinator.offsets.expiry import AfterExpiry
         shard.append(tuple(records), AfterExpiry(commit.group_id, 0, ""))
         shard.reply(request, commit_reply(commit))"""
 
 BUGS = (
     Bug(
         "a commit is acknowledged before it is written",
-        "coordinator.commits:handle_commit",
+        "coordinator.offsets.commit:handle_commit",
         "shard.append(tuple(records), AfterCommit(commit.group_id, request))",
         _REPLY_FIRST,
     ),
     Bug(
         "a commit is acknowledged though the log refused it",
-        "coordinator.commits:AfterCommit.failed",
+        "coordinator.offsets.commit:AfterCommit.failed",
         "refusal(self.request, append_error(error))",
         "commit_reply(self.request.body)",
     ),
     Bug(
         "a commit that the log refused is never answered",
-        "coordinator.commits:AfterCommit.failed",
+        "coordinator.offsets.commit:AfterCommit.failed",
         "shard.reply(self.request, refusal(self.request, append_error(error)))",
         "pass",
     ),
     Bug(
         "answers go out before the sync they wait for",
-        "coordinator.runner:ShardRunner._write",
+        "coordinator.engine.runner:ShardRunner._write",
         "if self.fsync:",
         "if False:",
     ),
@@ -126,7 +126,7 @@ BUGS = (
     ),
     Bug(
         "compaction keeps the oldest record of a key",
-        "log._clean_keys:KeyMap._take",
+        "log.cleaner._keys:KeyMap._take",
         "newest[records[position:key_end]] = base_offset + delta",
         "newest.setdefault(records[position:key_end], base_offset + delta)",
     ),
@@ -138,135 +138,135 @@ BUGS = (
     ),
     Bug(
         "a load brings deleted offsets back",
-        "coordinator.load:Loader._record",
+        "coordinator.engine.loader:Loader._record",
         "self._shard.replay(record, offset, producer_id)",
         "type(record).__name__ == 'OffsetDeleted' or self._shard.replay(record, offset, producer_id)",
     ),
     Bug(
         "the generation is not in the record",
-        "coordinator.model:Group.to_record",
+        "coordinator.classic.group:Group.to_record",
         "self.generation,",
         "0,",
     ),
     Bug(
         "the shares are not in the record",
-        "coordinator.sync:_store",
+        "coordinator.classic.sync:_store",
         "group.to_record(chosen)",
         "group.to_record(dict.fromkeys(chosen, empty))",
     ),
     Bug(
         "shares are handed out before they are written",
-        "coordinator.sync:_store",
+        "coordinator.classic.sync:_store",
         "shard.append((",
-        "from kohort.coordinator.rebalance import set_assignment\n"
+        "from kohort.coordinator.classic.rebalance import set_assignment\n"
         "    set_assignment(shard, group, chosen, group.state_timestamp_ms)\n"
         "    shard.append((",
     ),
     Bug(
         "a commit of an older generation is taken",
-        "coordinator.commits:_unacceptable",
+        "coordinator.offsets.commit:_unacceptable",
         "if generation != group.generation:",
         "if False:",
     ),
     Bug(
         "a commit is taken between join and sync",
-        "coordinator.commits:_unacceptable",
+        "coordinator.offsets.commit:_unacceptable",
         "if group.state is GroupState.COMPLETING_REBALANCE:",
         "if False:",
     ),
     Bug(
         "a round ends with the generation it began with",
-        "coordinator.rebalance:complete_join",
+        "coordinator.classic.rebalance:complete_join",
         "group.generation += 1",
         "group.generation = max(group.generation, 1)",
     ),
     Bug(
         "sessions do not run again after a load",
-        "coordinator.shard:Shard.activate",
+        "coordinator.engine.shard:Shard.activate",
         "restart_session(self, group, member, now_ms)",
         "pass",
     ),
     Bug(
         "a session is half as long as it was asked for",
-        "coordinator.members:restart_session",
+        "coordinator.classic.members:restart_session",
         "timeout_ms = member.session_timeout_ms",
         "timeout_ms = member.session_timeout_ms // 2",
     ),
     Bug(
         "a heartbeat does not restart the session",
-        "coordinator.heartbeat:_heartbeat",
+        "coordinator.classic.heartbeat:_heartbeat",
         "shard.timers.start((SESSION, body.group_id, body.member_id), now_ms + timeout_ms)",
         "pass",
     ),
     Bug(
         "a member whose session is over stays",
-        "coordinator.sessions:on_session_timer",
+        "coordinator.classic.sessions:on_session_timer",
         "if member.waits:",
         "if True:",
     ),
     Bug(
         "the session of a removed member runs on",
-        "coordinator.members:remove_member",
+        "coordinator.classic.members:remove_member",
         "shard.timers.cancel((SESSION, group.group_id, member.member_id))",
         "pass",
     ),
     Bug(
         "a parked sync is forgotten when its member goes",
-        "coordinator.members:remove_member",
+        "coordinator.classic.members:remove_member",
         "answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))",
         "pass",
     ),
     Bug(
         "a parked sync is forgotten when a rebalance begins",
-        "coordinator.rebalance:_abandon_assignment",
+        "coordinator.classic.rebalance:_abandon_assignment",
         "if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):",
         "if member.parked_sync is not None:\n            member.parked_sync = None",
     ),
     Bug(
         "a second join overwrites the one that is parked",
-        "coordinator.members:park_join",
+        "coordinator.classic.members:park_join",
         "answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)",
         "group.awaiting_join_count -= member.parked_join is not None",
     ),
     Bug(
         "a static member that comes back does not fence who was there",
-        "coordinator.static:replace_static_member",
+        "coordinator.classic.static:replace_static_member",
         "answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)",
         "group.awaiting_join_count -= member.parked_join is not None",
     ),
     Bug(
         "those who wait are forgotten when the shard goes",
-        "coordinator.shard:Shard.unload",
+        "coordinator.engine.shard:Shard.unload",
         "answer_join_error(self, group, member, error, member.member_id)",
         "pass",
     ),
     Bug(
         "offsets of a group with members expire",
-        "coordinator.expiry:_is_expired",
+        "coordinator.offsets.expiry:_is_expired",
         "return False",
         "pass",
     ),
     Bug(
         "no time to expire at is read as the past",
-        "coordinator.expiry:_is_expired",
+        "coordinator.offsets.expiry:_is_expired",
         "if entry.expire_timestamp_ms != NONE:",
         "if True:",
     ),
     Bug(
         "an offset's age counts from its commit, not from the end of its group",
-        "coordinator.expiry:_is_expired",
+        "coordinator.offsets.expiry:_is_expired",
         "base_ms = max(base_ms, group.state_timestamp_ms)",
         "pass",
     ),
     Bug(
         "a group takes one member too many",
-        "coordinator.join:_has_seat",
+        "coordinator.classic.join:_has_seat",
         "group.awaiting_join_count < limit or",
         "True or",
     ),
     Bug(
         "a cooperative leader gives away what another still reads",
-        "assignors._book:ListBook.withhold",
+        "assignors._ownership:ListOwnership.withhold",
         "if claimant not in (UNCLAIMED, m):",
         "if False:",
     ),
@@ -284,14 +284,14 @@ BUGS = (
     ),
     Bug(
         "a leader gives away what a member still reads that is about to leave",
-        "consumer.leader:_withheld",
+        "consumer.assignment:_withheld",
         "p not in still_read or",
         "True or",
     ),
     Bug(
         "a member that the group does not know goes on",
-        "consumer.membership_core:MembershipCore._lose",
-        "self._release(lost, lost=True, reason=reason)",
+        "consumer.membership:Membership._lose",
+        "self._revoke(lost, lost=True, reason=reason)",
         "pass",
     ),
     Bug(

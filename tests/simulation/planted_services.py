@@ -22,7 +22,7 @@ SERVICE_BUGS = (
     _Bug(
         "what is said to be done beyond a gap outlives a cut of the log",
         "consumer.delivery:Delivery.known_to",
-        "lane.stay.cut(offset)",
+        "buffer.session.cut(offset)",
         "pass",
     ),
     _Bug(
@@ -114,7 +114,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a partition without a leader keeps the others from starting",
-        "consumer.offset_requests:_ask_once",
+        "client.offsets:_ask_once",
         "by_node[leader_or_raise(cluster, partition)][partition] = what",
         "pass",
     ),

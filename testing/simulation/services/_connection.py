@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ....consumer.address import Address
-from ....consumer.errors import BrokerConnectionError, BrokerTimeoutError
+from ....client.errors import BrokerConnectionError, BrokerTimeoutError
+from ....client.metadata import Address
 from ....protocol import RequestContext, UnsupportedVersionError, api_for
 from .._network import Call, Connection
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedConnection:
-    """See ``kohort.consumer.connection.Connection``, whose place it takes."""
+    """See ``kohort.client.connection.Connection``, whose place it takes."""
 
     retired = False
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from ....consumer.fetch_answers import FetchAnswer, FetchedPartition
+from ....client.fetch_answers import FetchAnswer, FetchedPartition
 from ....protocol import ApiKey, ErrorCode, TopicPartition
 from .._network import Call
 from ._topics import Log, Topic

@@ -11,9 +11,9 @@ from contextvars import copy_context
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from ....client.metadata import Address
+from ....client.pool import SURROUNDINGS, Surroundings
 from ....consumer import AsyncGroupConsumer, ConsumerError, Record
-from ....consumer.address import Address
-from ....consumer.surroundings import SURROUNDINGS, Surroundings
 from ....protocol import KohortError
 from .._violation import Violation
 from ._connection import SimulatedConnection, open_connection

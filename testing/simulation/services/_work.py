@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from ....consumer import AsyncGroupConsumer, ConsumerClosedError, Record, StaleRecordError
+from ....client import ConsumerClosedError
+from ....consumer import AsyncGroupConsumer, Record, StaleRecordError
 from ....consumer.service import ConsumerService, DbApiSink, Retry
 from ....consumer.service._service import BACKLOG_MAX_BYTES
 from ._plan import DEAD_LETTERS

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
-from ....consumer.address import Address
+from ....client.metadata import Address
 from ....protocol import ApiKey, TopicPartition
 from .._checks import Checks
 from .._network import Call

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kohort.broker._text import MAX_LOGGED_TEXT
+from kohort.broker._log_lines import LINES, MAX_LOGGED_TEXT
 from kohort.broker.authorizer import (
     Acl,
     AclFilter,
@@ -18,7 +18,6 @@ from kohort.broker.authorizer import (
     ResourceType,
     _authorizer,
 )
-from kohort.broker.security._seldom import LINES
 from kohort.protocol import RequestContext
 
 ALICE = RequestContext(client_host="/10.0.0.1", principal="User:alice")

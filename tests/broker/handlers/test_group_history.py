@@ -9,12 +9,11 @@ from typing import Any, cast
 import pytest
 
 from kohort.broker._node import Node
-from kohort.broker._peer import Peer
 from kohort.broker._router import Router
 from kohort.broker.authorizer import Authorizer
-from kohort.broker.authorizer._gate import Gate
 from kohort.broker.handlers import HANDLERS
 from kohort.broker.metrics import BrokerMetrics
+from kohort.broker.network._peer import Peer
 from kohort.broker.quotas import ClientQuotas, QuotaTable
 from kohort.coordinator import HistoryEntry, MemberGone, RebalanceNote
 from kohort.coordinator.details import MAX_BYTES, details_json
@@ -134,7 +133,7 @@ def test_it_is_a_feature_and_no_api_number_that_clients_see(wire: Wire) -> None:
 
 async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
     node = SimpleNamespace(
-        gate=Gate(Authorizer()), metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())
+        authorizer=Authorizer(), metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())
     )
     router = Router(cast(Node, node), lambda: HANDLERS)
     body = request_class(KEY)(version=0, group_id="g", limit=-1, after=-1)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from kohort.broker import _long_work
+from kohort.broker import _turns
 from kohort.protocol import ApiKey, Codec, ErrorCode
 from kohort.protocol._batch import _write_crc
 from kohort.testing import RunningBroker
@@ -87,7 +87,7 @@ def test_what_the_topic_asks_for_when_the_check_is_over_counts(
         return begun_s
 
     create_topic(wire, name)
-    monkeypatch.setattr(_long_work, "_give_way", give_way)
+    monkeypatch.setattr(_turns, "_give_way", give_way)
     with Wire(broker.bootstrap) as producer:
         number = producer.send(ApiKey.PRODUCE, 9, **produce_fields(name, batch(1_000, key=None)))
         assert begun.wait(10)

@@ -14,13 +14,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.broker import Broker
-from kohort.broker._peer import Peer
 from kohort.broker.metrics import _exposer
 from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
+from kohort.broker.network._peer import Peer
 from kohort.protocol import ApiKey, encode_request, request_class
 from tests.broker.handlers.test_client_quotas import alter
-from tests.broker.test_hot_requests import COMMIT, HEARTBEAT, commit, heartbeat
+from tests.broker.network.test_hot_requests import COMMIT, HEARTBEAT, commit, heartbeat
 from tests.broker.test_throttling import WIRE, fetched, produced
 from tests.broker.wire import Wire, create_topic
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kohort.broker._requests import Handler, Request
+from kohort.broker.authorizer import Authorizer
 from kohort.testing import RunningBroker
 
 
@@ -15,6 +16,7 @@ class _Spy:
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.authorizer = Authorizer()
 
     async def admit(self, handler: Handler, node: Any, request: Request) -> Any:
         self.seen.append(request.context.principal)
@@ -27,10 +29,10 @@ class _Spy:
 @contextmanager
 def principals_of(broker: RunningBroker) -> Iterator[list[str]]:
     """The principal of each request that the broker carries out in the block."""
-    node: Any = broker._broker._running().node
-    before, spy = node.gate, _Spy()
-    node.gate = spy
+    router: Any = broker._broker._running().server.router
+    before, spy = router._gate, _Spy()
+    router._gate = spy
     try:
         yield spy.seen
     finally:
-        node.gate = before
+        router._gate = before

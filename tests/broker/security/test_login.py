@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-from kohort.broker import SettingsError, _server
+from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
+from kohort.broker.network import _server
 from kohort.broker.security import _login
 from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._sasl import Sasl, plain_users
 from kohort.broker.security._scram_users import ScramUsers
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker, running_broker
+from tests.broker.network.test_hot_requests import commit, heartbeat, join
 from tests.broker.security.logins import (
     asks,
     authenticate,
@@ -28,7 +30,6 @@ from tests.broker.security.logins import (
     plain,
 )
 from tests.broker.security.principals import principals_of
-from tests.broker.test_hot_requests import commit, heartbeat, join
 from tests.broker.wire import Wire, create_topic
 
 JAAS = (
@@ -213,7 +214,7 @@ def test_frames_are_small_until_the_login(broker: RunningBroker) -> None:
 
 
 def test_who_says_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_server, "STRANGER_S", 0.2)
+    monkeypatch.setattr(_server, "UNAUTHENTICATED_S", 0.2)
     monkeypatch.setattr(_server, "SWEEP_S", 0.05)
     with (
         running_broker(**SETTINGS) as broker,

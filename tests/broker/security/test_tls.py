@@ -20,9 +20,9 @@ from kohort.broker.security import _tls
 from kohort.broker.security._tls import TlsContexts
 from kohort.protocol import ApiKey, encode_request, request_class
 from kohort.testing import RunningBroker, running_broker
+from tests.broker.network.test_hot_requests import join
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.principals import principals_of
-from tests.broker.test_hot_requests import join
 from tests.broker.wire import Wire, part
 
 
@@ -225,7 +225,7 @@ def test_a_client_of_the_other_kind_is_closed_and_others_are_served(
 def test_half_a_handshake_holds_up_nobody_and_ends(
     certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kohort.broker import _acceptor
+    from kohort.broker.network import _acceptor
 
     monkeypatch.setattr(_acceptor, "HANDSHAKE_S", 0.5)
     with running_broker(**settings(certificates.server())) as broker:
@@ -275,3 +275,198 @@ def test_keys_and_certificates_may_stand_in_the_settings(certificates: Certifica
     )
     assert TlsContexts(wanted, "SSL", "required").current().verify_mode is ssl.CERT_REQUIRED
     assert text[30:60] not in repr(wanted)
+
+
+def _contexts(given: dict[str, Any], clock: Callable[[], float] = time.monotonic) -> TlsContexts:
+    wanted = broker_settings({"listeners": "SSL://:0", **given})
+    return TlsContexts(wanted, "SSL", wanted.ssl_client_auth, clock)
+
+
+def test_files_are_looked_at_once_a_second_and_told_of_when_they_are_read_anew(
+    certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keystore, now = tmp_path / "keystore.pem", 0.0
+    shutil.copy(certificates.server(), keystore)
+    contexts = _contexts({"ssl.keystore.location": str(keystore)}, lambda: now)
+    first = contexts.current()
+    shutil.copy(certificates.server("other.pem", "127.0.0.1"), tmp_path / "new.pem")
+    os.replace(tmp_path / "new.pem", keystore)
+    with caplog.at_level(logging.INFO, "kohort.broker"):
+        now = 0.99
+        assert contexts.current() is first
+        assert caplog.messages == []
+        now = 1.0
+        second = contexts.current()
+        assert second is not first
+        assert caplog.messages == ["listener SSL: certificates read anew"]
+        now = 2.0
+        assert contexts.current() is second
+    assert len(caplog.messages) == 1
+
+
+def test_authorities_are_read_anew_too(certificates: Certificates, tmp_path: Path) -> None:
+    authorities, now = tmp_path / "authorities.pem", 0.0
+    shutil.copy(certificates.cafile, authorities)
+    contexts = _contexts(
+        {
+            "ssl.keystore.location": certificates.server(),
+            "ssl.truststore.location": str(authorities),
+            "ssl.client.auth": "required",
+        },
+        lambda: now,
+    )
+    first = contexts.current()
+    authorities.write_text(Path(certificates.cafile).read_text() + "\n")
+    now = 1.0
+    assert contexts.current() is not first
+
+
+def test_files_that_cannot_be_used_are_told_of_once_for_each_reason(
+    certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keystore, now = tmp_path / "keystore.pem", 0.0
+    good = Path(certificates.server()).read_text()
+    keystore.write_text(good)
+    contexts = _contexts({"ssl.keystore.location": str(keystore)}, lambda: now)
+    first = contexts.current()
+
+    def told(content: str | None) -> list[str]:
+        nonlocal now
+        caplog.clear()
+        if content is None:
+            keystore.unlink()
+        else:
+            keystore.write_text(content)
+        for _ in range(3):
+            now += 1
+            assert contexts.current() is first
+        return caplog.messages
+
+    def complaint(reason: str) -> str:
+        return (
+            f"the certificates of before stay in use: listener SSL: {keystore} cannot be used ({reason}): it "
+            "must hold a private key in PEM form and the certificates that belong to it, and "
+            "ssl.key.password open it"
+        )
+
+    with caplog.at_level(logging.ERROR, "kohort.broker"):
+        (no_key,) = told(good[good.index("-----BEGIN CERTIFICATE") :])
+        assert no_key.startswith(complaint("")[: complaint("").index("(") + 1])
+        assert "None" not in no_key
+        assert told(None) == [complaint("No such file or directory")]
+        assert told(good[good.index("-----BEGIN CERTIFICATE") :]) == [no_key]
+        caplog.clear()
+        keystore.write_text(good)
+        now += 1
+        assert contexts.current() is not first
+        assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("given", "versions"),
+    [
+        ("TLSv1.2,TLSv1.3", (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)),
+        (" TLSv1.3 , TLSv1.2,", (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)),
+        ("TLSv1.3", (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_3)),
+        ("TLSv1.2", (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)),
+    ],
+)
+def test_a_context_offers_the_versions_that_are_set_and_no_renegotiation(
+    certificates: Certificates, given: str, versions: tuple[ssl.TLSVersion, ...]
+) -> None:
+    context = _contexts(
+        {"ssl.keystore.location": certificates.server(), "ssl.enabled.protocols": given}
+    ).current()
+    assert (context.minimum_version, context.maximum_version) == versions
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+    assert context.options & ssl.OP_NO_COMPRESSION
+    assert context.verify_mode is ssl.CERT_NONE
+    assert context.get_ca_certs() == []
+
+
+@pytest.mark.parametrize(
+    ("auth", "mode"), [("requested", ssl.CERT_OPTIONAL), ("required", ssl.CERT_REQUIRED)]
+)
+def test_authorities_are_loaded_where_certificates_are_asked_for(
+    certificates: Certificates, auth: str, mode: ssl.VerifyMode
+) -> None:
+    trust = {"ssl.truststore.location": certificates.cafile, "ssl.client.auth": auth}
+    context = _contexts({"ssl.keystore.location": certificates.server(), **trust}).current()
+    assert context.verify_mode is mode
+    assert len(context.get_ca_certs()) == 1
+
+
+@pytest.mark.parametrize("text", ["", ",", "TLSv1.1", "TLSv1.2;TLSv1.3"])
+def test_versions_that_are_not_offered_are_refused(certificates: Certificates, text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        _contexts({"ssl.keystore.location": certificates.server(), "ssl.enabled.protocols": text})
+    assert str(caught.value) == (
+        f"listener SSL: ssl.enabled.protocols={text} is not allowed: TLSv1.2 and TLSv1.3 are offered"
+    )
+
+
+def _locked(certificates: Certificates, password: bytes) -> tuple[str, str]:
+    """A private key that a password opens, and its certificates."""
+    from cryptography.hazmat.primitives import serialization as forms
+
+    text = Path(certificates.server()).read_text()
+    end = text.index("-----BEGIN CERTIFICATE")
+    key = forms.load_pem_private_key(text[:end].encode(), None)
+    locked = key.private_bytes(
+        forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.BestAvailableEncryption(password)
+    )
+    return locked.decode(), text[end:]
+
+
+def test_a_locked_key_is_opened_by_its_password_and_by_no_other(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    key, chain = _locked(certificates, b"gehe1m")
+    file = tmp_path / "locked.pem"
+    file.write_text(key + chain)
+    in_file = {"ssl.keystore.location": str(file)}
+    in_settings = {"ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain}
+    for given, shown in ((in_file, str(file)), (in_settings, "ssl.keystore.key")):
+        assert _contexts({**given, "ssl.key.password": "gehe1m"}).current()
+        for password in ({}, {"ssl.key.password": "wrong"}):
+            with pytest.raises(SettingsError) as caught:
+                _contexts({**given, **password})
+            assert str(caught.value).startswith(f"listener SSL: {shown} cannot be used (")
+            assert "kohort-key-" not in str(caught.value)
+
+
+@pytest.mark.parametrize("half", ["ssl.keystore.key", "ssl.keystore.certificate.chain"])
+def test_half_of_what_stands_in_the_settings_is_not_enough(half: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        _contexts({half: "x"})
+    assert str(caught.value) == (
+        "listener SSL: it has no certificate: set ssl.keystore.location to a PEM file with the private key "
+        "and the certificate chain"
+    )
+
+
+@pytest.mark.parametrize("where", ["ssl.truststore.location", "ssl.truststore.certificates"])
+def test_authorities_that_cannot_be_read_are_refused(
+    certificates: Certificates, tmp_path: Path, where: str
+) -> None:
+    file = tmp_path / "authorities.pem"
+    file.write_text("nothing")
+    given = {
+        "ssl.keystore.location": certificates.server(),
+        "ssl.client.auth": "required",
+        where: str(file) if where.endswith("location") else "nothing",
+    }
+    shown = file if where.endswith("location") else where
+    with pytest.raises(SettingsError, match=r"\): it must hold PEM certificates$") as caught:
+        _contexts(given)
+    assert str(caught.value).startswith(f"listener SSL: {shown} cannot be used (")
+    assert "None" not in str(caught.value)
+
+
+def test_client_certificates_need_authorities(certificates: Certificates) -> None:
+    with pytest.raises(SettingsError) as caught:
+        _contexts({"ssl.keystore.location": certificates.server(), "ssl.client.auth": "requested"})
+    assert str(caught.value) == (
+        "listener SSL: ssl.client.auth=requested needs the authorities of client certificates: set "
+        "ssl.truststore.location to a PEM file with them"
+    )

@@ -10,12 +10,15 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
@@ -106,6 +109,165 @@ async def test_no_signature_and_a_signature_by_the_public_key_are_refused(issuer
     assert (await verifier.verified(issuer.token()))[0] == "alice"
 
 
+_CURVES: dict[str, ec.EllipticCurve] = {
+    "ES256": ec.SECP256R1(),
+    "ES384": ec.SECP384R1(),
+    "ES512": ec.SECP521R1(),
+}
+
+
+def _key_for(algorithm: str) -> tuple[Any, dict[str, Any]]:
+    """A key that signs with this algorithm, and its public half without a word on what it is for."""
+    kind = jwt.get_algorithm_by_name(algorithm)
+    key: Any
+    if algorithm in _CURVES:
+        key = ec.generate_private_key(_CURVES[algorithm])
+    elif algorithm == "EdDSA":
+        key = ed25519.Ed25519PrivateKey.generate()
+    else:
+        key = _rsa_key()
+    public = kind.to_jwk(key.public_key(), as_dict=True)
+    return key, {name: value for name, value in public.items() if name not in ("key_ops", "alg", "use")}
+
+
+@cache
+def _rsa_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65_537, key_size=2048)
+
+
+def _signed(key: Any, algorithm: str, **headers: Any) -> str:
+    now = time.time()
+    claims = {"sub": "alice", "aud": "kafka", "iss": "issuer", "iat": now, "exp": now + 300}
+    return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
+
+
+@pytest.mark.parametrize("algorithm", sorted(_tokens.ALGORITHMS))
+@pytest.mark.parametrize("about", [{}, {"use": "sig"}, {"alg": True}, {"use": "sig", "alg": True}], ids=str)
+async def test_every_kind_of_signature_with_a_public_key_is_believed(
+    tmp_path: Path, algorithm: str, about: dict[str, Any]
+) -> None:
+    key, public = _key_for(algorithm)
+    told = {name: algorithm if value is True else value for name, value in about.items()}
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({"keys": [{**public, **told, "kid": "k"}]}))
+    verifier = tokens(path.as_uri())
+    assert (await verifier.verified(_signed(key, algorithm, kid="k")))[0] == "alice"
+    assert (await verifier.verified(_signed(key, algorithm)))[0] == "alice", "the one key there is"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "about"),
+    [
+        ("RS256", {"use": "enc"}),
+        ("ES256", {"use": "enc"}),
+        ("RS256", {"alg": "PS256"}),
+        ("PS256", {"alg": "RS256"}),
+        ("RS256", {"alg": "RS512"}),
+    ],
+)
+async def test_a_key_for_something_else_verifies_nothing(
+    tmp_path: Path, algorithm: str, about: dict[str, Any]
+) -> None:
+    key, public = _key_for(algorithm)
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({"keys": [{**public, **about, "kid": "k"}]}))
+    with pytest.raises(AuthenticationError) as caught:
+        await tokens(path.as_uri()).verified(_signed(key, algorithm, kid="k"))
+    assert str(caught.value) == "the token is signed with a key that is not known"
+
+
+async def test_of_many_keys_the_one_that_the_token_names_is_taken(tmp_path: Path) -> None:
+    kinds = ("ES256", "EdDSA", "RS256", "ES256")
+    made = [_key_for(algorithm) for algorithm in kinds]
+    unreadable: list[Any] = [{"kty": "oct"}, {"kty": "EC", "crv": "P-256"}, {"kty": "??"}, 7, None]
+    named = [{**public, "kid": str(at)} for at, (_, public) in enumerate(made)]
+    path = tmp_path / "keys.json"
+    path.write_text(json.dumps({"keys": [*unreadable, *named]}))
+    verifier = tokens(path.as_uri())
+    for at, algorithm in enumerate(kinds):
+        assert (await verifier.verified(_signed(made[at][0], algorithm, kid=str(at))))[0] == "alice"
+    for at in (1, 2):
+        assert (await verifier.verified(_signed(made[at][0], kinds[at])))[0] == "alice", "one of its kind"
+    for wrong in (_signed(made[0][0], "ES256"), _signed(made[0][0], "ES256", kid="9")):
+        with pytest.raises(AuthenticationError, match="a key that is not known"):
+            await verifier.verified(wrong)
+    with pytest.raises(AuthenticationError) as caught:
+        await verifier.verified(_signed(made[0][0], "ES256", kid="3"))
+    assert str(caught.value) == "the token is refused: Signature verification failed"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("[]", "no set of keys"),
+        ("{}", "no set of keys"),
+        ('{"keys": {}}', "no set of keys"),
+        ('{"keys": []}', "none of its keys can be used"),
+        ('{"keys": [{"kty": "??"}]}', "none of its keys can be used"),
+        ("[" * 200_000, "no set of keys: it is nested too deeply"),
+    ],
+    ids=["list", "no keys", "not a list", "empty", "unknown", "deep"],
+)
+async def test_what_is_no_set_of_keys_is_told_with_the_reason(
+    issuer: Issuer, caplog: pytest.LogCaptureFixture, content: str, why: str
+) -> None:
+    issuer.path.write_text(content)
+    with pytest.raises(AuthenticationError, match="a key that is not known"):
+        await tokens(issuer.url).verified(issuer.token())
+    assert set(caplog.messages) == {
+        f"the keys of tokens cannot be read from {issuer.url}, those of before are used: {why}"
+    }
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"lifetime_s": -31}, "the token is refused: Signature has expired"),
+        ({"exp": None}, 'the token is refused: Token is missing the "exp" claim'),
+        ({"iat": None}, 'the token is refused: Token is missing the "iat" claim'),
+        ({"aud": "somebody-else"}, "the token is refused: Audience doesn't match"),
+        ({"iss": "stranger"}, "the token is refused: Invalid issuer"),
+        ({"sub": None}, "the token names nobody"),
+        ({"sub": ""}, "the token names nobody"),
+        ({"exp": "4000000000"}, "the token does not say in numbers when it ends"),
+    ],
+    ids=str,
+)
+async def test_a_refused_token_is_told_why(issuer: Issuer, claims: dict[str, Any], why: str) -> None:
+    with pytest.raises(AuthenticationError) as caught:
+        await tokens(issuer.url).verified(issuer.token(**claims))
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize(
+    ("given", "claims"),
+    [
+        ({}, {"lifetime_s": -25}),
+        ({}, {"aud": "other"}),
+        ({}, {"aud": ["x", "kafka"]}),
+        ({"sasl.oauthbearer.expected.audience": ""}, {"aud": "anybody"}),
+        ({"sasl.oauthbearer.expected.audience": ""}, {"aud": None}),
+        ({"sasl.oauthbearer.expected.issuer": ""}, {"iss": "anybody"}),
+        ({"sasl.oauthbearer.expected.issuer": ""}, {"iss": None}),
+        ({"sasl.oauthbearer.clock.skew.seconds": "100"}, {"lifetime_s": -95}),
+        ({"sasl.oauthbearer.sub.claim.name": "email"}, {"sub": "bob", "email": "alice"}),
+    ],
+    ids=str,
+)
+async def test_settings_say_which_tokens_are_believed(
+    issuer: Issuer, given: dict[str, str], claims: dict[str, Any]
+) -> None:
+    assert (await tokens(issuer.url, **given).verified(issuer.token(**claims)))[0] == "alice"
+
+
+@pytest.mark.parametrize(
+    ("end", "end_ms"),
+    [(4_000_000_000, 4_000_000_000_000), (4_000_000_000.25, 4_000_000_000_250), (1e300, 2**40 * 1_000)],
+)
+async def test_a_token_ends_at_its_time_in_milliseconds(issuer: Issuer, end: float, end_ms: int) -> None:
+    assert await tokens(issuer.url).verified(issuer.token(exp=end)) == ("alice", end_ms)
+
+
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "\x00", "é", "e30.e30.e30", "W10.W10.W10"])
 async def test_what_is_no_token_is_refused(issuer: Issuer, token: str) -> None:
     with pytest.raises(AuthenticationError):
@@ -120,17 +282,59 @@ async def test_what_is_no_token_is_refused(issuer: Issuer, token: str) -> None:
         "n,,\x01\x01",
         "n,,\x01auth=Basic x\x01\x01",
         "p,,\x01auth=Bearer x\x01\x01",
+        "y,,\x01auth=Bearer x\x01\x01",
+        "n,,more\x01auth=Bearer x\x01\x01",
+        "n,alice,\x01auth=Bearer x\x01\x01",
         "n,,\x01auth=Bearer x",
+        "n,,\x01auth=Bearer x\x01",
+        "n,,\x01auth=Bearer x\x01\x01more",
+        "n,,\x01auth=Bearer x\x01more\x01",
+        "n,,\x01Auth=Bearer x\x01\x01",
+        "n,,\x01auth=Bearer\x01\x01",
+        "n,,\x01auth\x01\x01",
     ],
 )
 async def test_a_message_of_another_form_is_refused(issuer: Issuer, text: str) -> None:
-    with pytest.raises(AuthenticationError, match="not a message of this mechanism"):
+    with pytest.raises(AuthenticationError) as caught:
         await OauthExchange(tokens(issuer.url)).step(text.encode())
+    assert str(caught.value) == "OAUTHBEARER: not a message of this mechanism"
+
+
+class _Believing:
+    """Takes every token for alice's, and keeps it."""
+
+    token = ""
+
+    async def verified(self, token: str) -> tuple[str, int]:
+        self.token = token
+        return "alice", 7
+
+
+@pytest.mark.parametrize(
+    ("text", "token"),
+    [
+        ("n,,\x01auth=Bearer x\x01\x01", "x"),
+        ("n,a=alice,\x01auth=bearer x\x01\x01", "x"),
+        ("n,,\x01auth=BEARER  x y= \x01\x01", "x y="),
+        ("n,,\x01host=a=b=c\x01port=1\x01auth=Bearer x=y==\x01\x01", "x=y=="),
+    ],
+)
+async def test_a_message_may_name_its_user_and_hold_more_than_the_token(text: str, token: str) -> None:
+    believing = _Believing()
+    exchange = OauthExchange(believing)  # type: ignore[arg-type]
+    assert (exchange.done, exchange.user, exchange.expires_ms) == (False, "", None)
+    assert await exchange.step(text.encode()) == b""
+    assert believing.token == token
+    assert (exchange.done, exchange.user, exchange.expires_ms) == (True, "alice", 7)
 
 
 async def test_a_token_cannot_be_used_for_somebody_else(issuer: Issuer) -> None:
     exchange = OauthExchange(tokens(issuer.url))
     assert b"invalid_token" in await exchange.step(message(issuer.token(), "n,a=bob,"))
+    assert (exchange.done, exchange.user) == (False, "")
+    with pytest.raises(AuthenticationError) as caught:
+        await exchange.step(b"\x01")
+    assert str(caught.value) == "OAUTHBEARER: the token is somebody else's"
     same = OauthExchange(tokens(issuer.url))
     await same.step(message(issuer.token(), "n,a=alice,"))
     assert same.done

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from kohort.consumer.errors import ConfigError
+from kohort.client.errors import ConfigError
 from kohort.consumer.record import Record
 from kohort.consumer.service import (
     HandlerCancelledError,

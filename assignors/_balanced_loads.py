@@ -1,0 +1,250 @@
+"""Balanced loads: the best that subscriptions allow, their sorted list lexicographically smallest.
+
+Members fall into ordered blocks. Within a block every load is ``high`` or ``high - 1`` and their sum is
+fixed; an assignment is best exactly when no path m0 -> m1 -> ... -> mk, where each member holds a topic the
+next one subscribes to, leads from a load to one that is smaller by two or more (decreasing minimisation on
+an M-convex set: Frank and Murota, 2018). Partitions of one topic are alike here, so the work is over members
+x topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ._group import Group
+from .base import Member, TopicInfo
+
+#: Members or topics that a sentence names.
+_NAMED = 5
+#: Times that every topic is distributed anew before the exact search; each time changes less.
+_SWEEPS = 2
+
+
+@dataclass(slots=True)
+class Block:
+    """Members that share topics and cannot get below ``high`` and ``high - 1``; ``total`` is their sum."""
+
+    members: list[int]
+    high: int
+    total: int
+    low: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.low = self.high if self.total == self.high * len(self.members) else self.high - 1
+
+
+@dataclass(slots=True)
+class BalancedLoads:
+    """``given[topic][member]``: counts of one assignment of best balance. ``blocks``: highest loads first."""
+
+    given: list[list[int]]
+    blocks: list[Block]
+
+
+def balanced_loads(group: Group) -> BalancedLoads:
+    """One assignment of best balance, and the blocks that all such assignments have in common."""
+    return _Search(group).run()
+
+
+@dataclass(slots=True)
+class _Search:
+    group: Group
+    given: list[list[int]] = field(init=False)
+    loads: list[int] = field(init=False)
+    holds: list[int] = field(init=False)  # bit set of topics, by member
+    readers: list[int] = field(init=False)  # bit set of members, by topic
+
+    def __post_init__(self) -> None:
+        size = len(self.group.member_ids)
+        self.given = [[0] * size for _ in self.group.topics]
+        self.loads = [0] * size
+        self.holds = [0] * size
+        self.readers = [sum(1 << m for m in members) for members in self.group.subscribers]
+
+    def run(self) -> BalancedLoads:
+        self._fill()
+        for t, row in enumerate(self.given):
+            for m in self.group.subscribers[t]:
+                if row[m]:
+                    self.holds[m] |= 1 << t
+        blocks: list[Block] = []
+        active = sum(1 << m for m in self.group.active)
+        while active:
+            high = max(self.loads[m] for m in bits(active))
+            seen = self._lower(active, high)
+            members = list(bits(seen))
+            blocks.append(
+                Block(members, max(self.loads[m] for m in members), sum(self.loads[m] for m in members))
+            )
+            active &= ~seen
+        return BalancedLoads(self.given, blocks)
+
+    def _fill(self) -> None:
+        """Take each topic out and distribute it anew over its subscribers, lowest loads first."""
+        group = self.group
+        rarest_first = sorted(range(len(group.topics)), key=lambda t: len(group.subscribers[t]))
+        loads = self.loads
+        for _ in range(_SWEEPS):
+            changed = False
+            for t in rarest_first:
+                before, row = self.given[t], [0] * len(loads)
+                for m in group.subscribers[t]:
+                    loads[m] -= before[m]
+                for m, units in water_level(loads, group.subscribers[t], group.partition_counts[t]):
+                    row[m] = units
+                    loads[m] += units
+                self.given[t] = row
+                changed = changed or row != before
+            if not changed:
+                break
+
+    def _lower(self, active: int, high: int) -> int:
+        """Bring as many loads as possible below ``high``; return the block that remains, as a bit set."""
+        while True:
+            top = [m for m in bits(active) if self.loads[m] == high]
+            if not top:
+                high -= 1
+                continue
+            seen, path = self._search(active, top, high)
+            if not path:
+                return seen
+            self._shift(path)
+
+    def _search(self, active: int, top: list[int], high: int) -> tuple[int, list[int]]:
+        """Breadth-first from ``top``: all members seen, and the path to one that is lower by two, if any.
+
+        A path alternates member, topic, member, ... and starts at the high end.
+        """
+        seen = sum(1 << m for m in top)
+        seen_topics = 0
+        giver: dict[int, int] = {}  # topic -> member that holds it
+        through: dict[int, int] = {}  # member -> topic it was reached by
+        frontier = top
+        while frontier:
+            reached: list[int] = []
+            for m in frontier:
+                fresh = self.holds[m] & ~seen_topics
+                seen_topics |= fresh
+                for t in bits(fresh):
+                    giver[t] = m
+                    newcomers = self.readers[t] & active & ~seen
+                    seen |= newcomers
+                    for n in bits(newcomers):
+                        through[n] = t
+                        if self.loads[n] <= high - 2:
+                            return seen, _walk_back(n, giver, through)
+                        reached.append(n)
+            frontier = reached
+        return seen, []
+
+    def _shift(self, path: list[int]) -> None:
+        givers, topics, takers = path[:-2:2], path[1::2], path[2::2]
+        steps = list(zip(givers, topics, takers, strict=True))
+        units = min(self.given[t][m] for m, t, _ in steps)
+        units = min(units, (self.loads[path[0]] - self.loads[path[-1]]) // 2)
+        for m, t, n in steps:
+            row = self.given[t]
+            row[m] -= units
+            row[n] += units
+            self.holds[n] |= 1 << t
+            if not row[m]:
+                self.holds[m] &= ~(1 << t)
+        self.loads[path[0]] -= units
+        self.loads[path[-1]] += units
+
+
+def _walk_back(member: int, giver: dict[int, int], through: dict[int, int]) -> list[int]:
+    path = [member]
+    while member in through:
+        topic = through[member]
+        member = giver[topic]
+        path += [topic, member]
+    return path[::-1]
+
+
+def water_level(loads: list[int], members: list[int], units: int) -> list[tuple[int, int]]:
+    """Give ``units`` to the lowest of ``members`` until loads are level: (member, units) for each reached."""
+    heights = [loads[m] for m in members]
+    level, extras = divmod(units + sum(heights), len(heights))
+    if max(heights) > level:
+        level, extras = _level_below(sorted(heights), units)
+    given = []
+    for m, height in zip(members, heights, strict=True):
+        if height <= level:
+            given.append((m, level - height + (extras > 0)))
+            extras -= 1
+    return given
+
+
+def _level_below(heights: list[int], units: int) -> tuple[int, int]:
+    """Level where only the lowest heights are reached, and how many of those get one more."""
+    below, reached = 0, 0
+    for height in heights:
+        if height * reached - below >= units:
+            break
+        below += height
+        reached += 1
+    return divmod(units + below, reached) if reached else (-1, 0)
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Positions of the bits that are set, ascending."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceLimit:
+    """Members that share topics with no less loaded member: at best they have ``high`` or ``low`` each.
+
+    ``topics`` are wanted by these members, and otherwise only by members who have at least as many
+    already; they have ``partitions`` altogether, which these members divide. ``high`` is what the fullest of
+    them cannot get below, ``low`` what the emptiest cannot get above. ``str()`` tells it in a sentence.
+    """
+
+    members: tuple[str, ...]
+    topics: tuple[str, ...]
+    partitions: int
+    high: int
+    low: int
+
+    def __str__(self) -> str:
+        loads = f"{self.high}" if self.high == self.low else f"{self.low} or {self.high}"
+        verb, each = ("has", "") if len(self.members) == 1 else ("share", " each")
+        return (
+            f"{_some(self.members, 'member')} {verb} the {self.partitions} partitions of "
+            f"{_some(self.topics, 'topic')}, to which no member with fewer subscribes: {loads}{each}"
+        )
+
+
+def explain_balance(topics: Mapping[str, TopicInfo], members: Mapping[str, Member]) -> list[BalanceLimit]:
+    """The limits that subscriptions put to balance, fullest members first; one limit for a perfect balance.
+
+    Every member that wants a topic with partitions is in exactly one of them. Claims and racks play no part.
+    """
+    group = Group.of(topics, members)
+    best = balanced_loads(group)
+    limits: list[BalanceLimit] = []
+    for block in best.blocks:
+        # every subscriber of a topic that is held in a block is in it or in one before
+        mine = sorted({t for m in block.members for t in group.wanted[m] if best.given[t][m]})
+        limits.append(
+            BalanceLimit(
+                tuple(group.member_ids[m] for m in block.members),
+                tuple(group.topics[t] for t in mine),
+                block.total,
+                block.high,
+                block.low,
+            )
+        )
+    return limits
+
+
+def _some(names: tuple[str, ...], what: str) -> str:
+    if len(names) == 1:
+        return f"{what} {names[0]}"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{len(names)} {what}s ({', '.join(names[:_NAMED])}{more})"

@@ -1,0 +1,157 @@
+"""Ownership of partitions while an assignment is made: counted by class, changed, and listed by member."""
+
+from __future__ import annotations
+
+import gc
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import chain, pairwise, repeat
+from typing import Protocol
+
+from ..protocol import TopicPartition
+from ._group import UNCLAIMED, Group, TopicSlice, settle, topic_partitions
+from ._owned_partitions import OwnedPartitions
+from .base import GroupAssignment
+
+#: Partitions from which on numpy is faster, calls included.
+_NUMPY_FROM_PARTITIONS = 10_000
+
+
+class Ownership(Protocol):
+    """Begins with the newest claimants as owners; then the partitions are distributed class by class."""
+
+    def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
+        """Number of these partitions that each member owns, whether it may keep them or not."""
+
+    def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
+        """Give each member ``given`` of these partitions: first those that it owns.
+
+        A member that owns more keeps the lowest numbers, so that it gives up some of each topic. The rest
+        goes round robin to the members that own fewer, by topic and number.
+        """
+
+    def withhold(self) -> None:
+        """Leave out partitions that another member than the new owner may still be reading."""
+
+    def assignment(self) -> GroupAssignment:
+        """Partitions by member id, sorted."""
+
+
+class ListOwnership:
+    """Reference form, of lists. ``newest``: newest claimants; ``owner``: the same, until distributed."""
+
+    def __init__(self, group: Group, claims: Sequence[OwnedPartitions]) -> None:
+        self.group = group
+        self.starts = group.starts
+        self.newest = [UNCLAIMED] * self.starts[-1]
+        settle(self.newest, self._partitions_of(claims), [claim.generation for claim in claims])
+        self.owner = self.newest[:]
+
+    def _partitions_of(self, claims: Sequence[OwnedPartitions]) -> Iterator[tuple[int, int]]:
+        counts = self.group.partition_counts
+        bounds = {topic: (self.starts[t], counts[t]) for t, topic in enumerate(self.group.topics)}
+        for m, claim in enumerate(claims):
+            numbers = struct.unpack(f">{len(claim.numbers) // 4}i", claim.numbers)
+            position = 0
+            for topic, units in claim.layout:
+                start, count = bounds.get(topic, (0, 0))
+                for number in numbers[position : position + units]:
+                    if 0 <= number < count:
+                        yield m, start + number
+                position += units
+
+    def owned(self, slices: Sequence[TopicSlice]) -> list[int]:
+        units = Counter[int]()
+        for _, partitions in slices:
+            if isinstance(partitions, range):
+                units.update(self.owner[partitions.start : partitions.stop])
+            else:
+                units.update(map(self.owner.__getitem__, partitions))
+        found = [0] * len(self.group.member_ids)
+        for m, count in units.items():
+            if m >= 0:
+                found[m] = count
+        return found
+
+    def distribute(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> None:
+        if any(own[m] for m in given):
+            rest = self._rest(slices, own, given)
+        else:
+            rest = list(chain.from_iterable(partitions for _, partitions in slices))
+        short = {m: units - own[m] for m, units in given.items() if units > own[m]}
+        for partition, m in zip(rest, _in_turn(short), strict=True):
+            self.owner[partition] = m
+
+    def _rest(self, slices: Sequence[TopicSlice], own: Sequence[int], given: Mapping[int, int]) -> list[int]:
+        """Partitions without owner or subscribing owner, and those beyond what the owner is given."""
+        lowest: dict[int, list[tuple[int, int]]] = {m: [] for m, units in given.items() if units < own[m]}
+        rest: list[int] = []
+        for t, partitions in slices:
+            start = self.starts[t]
+            for partition in partitions:
+                m = self.owner[partition]
+                if m in lowest:
+                    lowest[m].append((partition - start, partition))
+                elif m not in given:
+                    rest.append(partition)
+        if lowest:
+            for m, mine in lowest.items():
+                rest.extend(partition for _, partition in sorted(mine)[given[m] :])
+            rest.sort()
+        return rest
+
+    def withhold(self) -> None:
+        for partition, (claimant, m) in enumerate(zip(self.newest, self.owner, strict=True)):
+            if claimant not in (UNCLAIMED, m):
+                self.owner[partition] = UNCLAIMED
+
+    def assignment(self) -> GroupAssignment:
+        lists: list[list[TopicPartition]] = [[] for _ in self.group.member_ids]
+        nobodys: list[TopicPartition] = []
+        put = [*(mine.append for mine in lists), nobodys.append]  # index -1 is UNCLAIMED
+        for topic, (start, end) in zip(self.group.topics, pairwise(self.starts), strict=True):
+            for m, partition in zip(
+                self.owner[start:end], topic_partitions(repeat(topic), range(end - start)), strict=True
+            ):
+                put[m](partition)
+        return dict(zip(self.group.member_ids, lists, strict=True))
+
+
+def _in_turn(short: Mapping[int, int]) -> Iterator[int]:
+    """Members round robin, each as often as it is short of a partition."""
+    waiting, turn = list(short), 0
+    while waiting:
+        turns = min(short[m] for m in waiting) - turn
+        yield from waiting * turns
+        turn += turns
+        waiting = [m for m in waiting if short[m] > turn]
+
+
+def ownership_of(group: Group, claims: Sequence[OwnedPartitions]) -> Ownership:
+    """Ownership in numpy where it is installed and the group is large, else in lists."""
+    if sum(group.partition_counts) >= _NUMPY_FROM_PARTITIONS and find_spec("numpy"):
+        from ._ownership_arrays import ArrayOwnership
+
+        return ArrayOwnership(group, claims)
+    return ListOwnership(group, claims)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the garbage collector: very many partitions are made, and none of them is garbage.
+
+    Afterwards they count as old, so that the next collection does not look at all of them.
+    """
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            if not gc.get_freeze_count():  # or others would thaw with them
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()

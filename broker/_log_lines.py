@@ -1,0 +1,56 @@
+"""Log lines that a client can cause: cut to length, on one line, and so many a second."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+log = logging.getLogger("kohort.broker")
+
+#: Longest text of a client's making in a log line, in characters.
+MAX_LOGGED_TEXT: Final = 200
+
+#: Lines of one kind in a second; those over it are counted, and the next line says how many they were.
+LINES: Final = 100
+
+
+def cut(text: str) -> str:
+    """A client's text, cut to length."""
+    return text if len(text) <= MAX_LOGGED_TEXT else text[:MAX_LOGGED_TEXT] + "..."
+
+
+def printable(text: str) -> str:
+    """A client's text for one log line: control characters escaped, cut to length."""
+    return cut(text.encode("unicode_escape").decode("ascii"))
+
+
+class RateLimitedLog:
+    """One kind of line. ``say`` writes it, or counts it for the next."""
+
+    __slots__ = ("_left", "_left_out", "_level", "_log", "_now", "_since")
+
+    def __init__(
+        self,
+        level: int = logging.WARNING,
+        now: Callable[[], float] = time.monotonic,
+        logger: logging.Logger = log,
+    ) -> None:
+        self._level = level
+        self._log = logger
+        self._now = now
+        self._since = now()
+        self._left = LINES
+        self._left_out = 0
+
+    def say(self, text: str, *arguments: object) -> None:
+        now = self._now()
+        if now - self._since >= 1:
+            self._since, self._left = now, LINES
+        if not self._left:
+            self._left_out += 1
+            return
+        more = f" ({self._left_out} lines like this one were left out)" if self._left_out else ""
+        self._left, self._left_out = self._left - 1, 0
+        self._log.log(self._level, text + more, *arguments)

@@ -1,0 +1,181 @@
+"""One listener's sockets: takes connections in as fast as the quotas allow, and ends their TLS handshakes.
+
+An acceptor that has to wait looks away from its sockets: what comes meanwhile waits in the system's backlog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import socket
+import ssl
+from collections.abc import Callable
+
+from .._log_lines import RateLimitedLog
+from ..security._listener_security import ListenerSecurity
+from ..security._listeners import Listener
+from ..security._quotas import ConnectionQuotas, ConnectionSlot
+
+#: A TLS handshake must be complete this long after the connection came, in seconds.
+HANDSHAKE_S = 30.0
+
+#: How long to leave connections alone when the system has no descriptors for more, in seconds.
+NO_ROOM_S = 1.0
+
+#: Connections taken in at one go, before others are served.
+AT_ONCE = 32
+
+
+class Acceptor:
+    """Listens for one listener. ``connected`` makes the protocol of a connection that has its slot."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        security: ListenerSecurity,
+        quotas: ConnectionQuotas,
+        connected: Callable[[Acceptor, ConnectionSlot], asyncio.Protocol],
+    ) -> None:
+        self.listener = listener
+        self.security = security
+        #: What clients are told; None: the address they connected to.
+        self.advertised = listener.advertised
+        self.port = listener.port
+        self._quotas = quotas
+        self._connected = connected
+        self._loop = asyncio.get_running_loop()
+        self._sockets: list[socket.socket] = []
+        self._welcomes: set[asyncio.Task[None]] = set()
+        self._watching = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._refusals = RateLimitedLog()
+        self._failures = RateLimitedLog(logging.INFO)
+        self._no_room = RateLimitedLog(logging.ERROR)
+        quotas.on_free.append(self._watch_again)
+
+    def __repr__(self) -> str:
+        return f"Acceptor({self.listener}, {self._quotas.count(self.listener.name)} connections)"
+
+    async def start(self, backlog: int) -> None:
+        """Listen. Raises OSError, with the listener in its text, if the address cannot be had."""
+        host = self.listener.host
+        try:
+            found = await self._loop.getaddrinfo(
+                host or None, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )
+            for family, kind, protocol, _, address in dict.fromkeys(found):
+                self._bind(family, kind, protocol, address, backlog)
+        except OSError as error:
+            self.close()
+            raise OSError(error.errno, f"{self.listener}: {error.strerror or error}") from None
+        if self.advertised is None and host not in ("", "0.0.0.0", "::"):
+            self.advertised = host, self.port
+        self._watch()
+
+    def close(self) -> None:
+        """Accept nothing more; handshakes under way end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._look_away()
+        for link in self._sockets:
+            link.close()
+        self._sockets.clear()
+        for task in self._welcomes:
+            task.cancel()
+
+    # sockets
+
+    def _bind(self, family: int, kind: int, protocol: int, address: tuple[object, ...], backlog: int) -> None:
+        try:
+            link = socket.socket(family, kind, protocol)
+        except OSError:
+            return  # the system has no such family
+        self._sockets.append(link)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            link.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        # all addresses of a host have the port that the first was given
+        link.bind((address[0], self.port, *address[2:]))
+        link.listen(backlog)
+        link.setblocking(False)
+        self.port = link.getsockname()[1]
+
+    def _watch(self) -> None:
+        self._timer = None
+        if not self._watching:
+            self._watching = True
+            for link in self._sockets:
+                self._loop.add_reader(link.fileno(), self._accept, link)
+
+    def _look_away(self) -> None:
+        if self._watching:
+            self._watching = False
+            for link in self._sockets:
+                self._loop.remove_reader(link.fileno())
+
+    def _watch_again(self) -> None:
+        if not self._watching and self._timer is None and self._sockets:
+            self._watch()
+
+    def _pause(self, seconds: float) -> None:
+        self._look_away()
+        if seconds < math.inf:
+            self._timer = self._loop.call_later(seconds, self._watch)
+
+    def _accept(self, link: socket.socket) -> None:
+        for _ in range(AT_ONCE):
+            wait_s = self._quotas.wait_s(self.listener)
+            if wait_s:
+                self._pause(wait_s)
+                return
+            try:
+                client, address = link.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._no_room.say("%s: no connection can be accepted: %s", self.listener, error.strerror)
+                self._pause(NO_ROOM_S)
+                return
+            self._take_in(client, str(address[0]))
+
+    def _take_in(self, client: socket.socket, address: str) -> None:
+        slot = self._quotas.admit(self.listener, address)
+        if slot is None:
+            client.close()
+            self._refusals.say(
+                "%s: connection from %s closed: too many connections", self.listener.name, address
+            )
+            return
+        client.setblocking(False)
+        task = self._loop.create_task(self._welcome(client, slot))
+        self._welcomes.add(task)
+        task.add_done_callback(self._welcomes.discard)
+
+    async def _welcome(self, client: socket.socket, slot: ConnectionSlot) -> None:
+        context = self.security.tls_context()
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: self._connected(self, slot),
+                client,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else HANDSHAKE_S,
+            )
+        except (OSError, ssl.SSLError) as error:
+            slot.leave()
+            with contextlib.suppress(OSError):
+                client.close()
+            self._failures.say(
+                "%s: connection from %s closed before it began: %s",
+                self.listener.name,
+                slot.address,
+                _reason(error),
+            )
+        except BaseException:
+            slot.leave()
+            raise
+
+
+def _reason(error: OSError) -> str:
+    return str(getattr(error, "reason", None) or error.strerror or error or type(error).__name__)

@@ -1,0 +1,186 @@
+"""Which connections may read on, by how much of their requests all of them hold together.
+
+Nothing is dropped: a connection that has to wait stands in a line until there is room again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import chain, islice
+from typing import Protocol
+
+from .._settings import BrokerSettings
+from ..security._listeners import Listener
+from ._flow import SMALL_BYTES
+
+#: Connections that read on in one turn of the loop, where many had to wait: each may bring a whole read.
+AT_ONCE = 32
+
+#: More than this in one turn of the loop, and those that hold much wait for the next turn.
+TURN_BYTES = 8 << 20
+
+#: Levels of what all connections hold: little, over half of the limit, over three quarters, over all of it.
+_LITTLE, _HALF, _MOST, _ALL = range(4)
+
+#: The line of those that hold much.
+_LARGE = 2
+
+#: Where the levels begin, in eighths.
+_BEGINS = (0, 4, 6, 8)
+
+
+class Requester(Protocol):
+    """A connection that sends requests."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of its requests that wait, the incomplete one included."""
+
+    @property
+    def small_only(self) -> bool:
+        """Return whether it has asked for something, and for nothing large."""
+
+    @property
+    def listener(self) -> Listener: ...
+
+    def regulate(self) -> None:
+        """Stop or resume reading: ask ``lets_read``."""
+
+
+class Backpressure:
+    """Over half of ``queued.max.request.bytes`` connections that hold more than ``SMALL_BYTES`` stop being
+    read, except one, so that small requests still come through; over three quarters all but those that have
+    sent small requests only, and over all of it every connection. One may always go on, or a broker full of
+    incomplete requests would stand still.
+    """
+
+    def __init__(self, settings: BrokerSettings, loop: asyncio.AbstractEventLoop) -> None:
+        #: Bytes of requests that wait, the incomplete ones included.
+        self.held_bytes = 0
+        self._settings = settings
+        self._loop = loop
+        self._level = _LITTLE
+        #: The one that goes on.
+        self._favourite: Requester | None = None
+        #: Connections in no line, and those that hold much, in line or not.
+        self._free: dict[Requester, None] = {}
+        self._large: dict[Requester, None] = {}
+        self._turn_bytes = 0
+        #: Connections that wait, as they came: those with small requests only, others that hold little, and
+        #: those that hold much.
+        self._lines: tuple[dict[Requester, None], ...] = ({}, {}, {})
+        self._about_to_let_on = False
+
+    def __repr__(self) -> str:
+        waiting = sum(map(len, self._lines))
+        return f"Backpressure({self.held_bytes} request bytes held, {waiting} connections wait)"
+
+    def add(self, connection: Requester) -> None:
+        """A new connection."""
+        self._free[connection] = None
+
+    def forget(self, connection: Requester) -> None:
+        """Called when the connection is closed; what it held is no longer counted."""
+        self._leave_line(connection)
+        del self._free[connection]
+        self._large.pop(connection, None)
+        if connection is self._favourite:
+            self._favourite = None
+            self._let_on()
+
+    def hold(self, connection: Requester, change: int) -> None:
+        """Count request bytes that arrived (or, negative, are done with)."""
+        self.held_bytes += change
+        if change > 0:
+            if not self._turn_bytes:
+                self._loop.call_soon(self._end_turn)
+            self._turn_bytes += change
+            if connection.held_bytes > SMALL_BYTES:
+                self._large[connection] = None
+        elif connection.held_bytes <= SMALL_BYTES:
+            self._large.pop(connection, None)
+        self._weigh(connection)
+
+    def _end_turn(self) -> None:
+        self._turn_bytes = 0
+        self._weigh()
+
+    def _weigh(self, changed: Requester | None = None) -> None:
+        """See to it that those wait that have to now."""
+        before, self._level = self._level, self._level_now()
+        holding = changed if changed is not None and changed.held_bytes else None
+        if self._level > before:
+            self._favourite = self._favourite or holding
+            # at once: each of the others could bring a whole read before it is its turn
+            some = self._large if self._open == _LARGE else self._free
+            for each in [each for each in some if each in self._free and _rank(each) >= self._open]:
+                each.regulate()
+        elif self._level < before or (changed is not None and changed is self._favourite and not holding):
+            self._favourite = None
+            self._let_on()
+
+    def lets_read(self, connection: Requester) -> bool:
+        """Return whether this connection may read on; else it waits in line."""
+        rank = _rank(connection)
+        if rank < self._open or connection is self._favourite or connection.listener.control:
+            self._leave_line(connection)
+            return True
+        if self._favourite is None and connection.held_bytes and not self._about_to_let_on:
+            self._favourite = connection
+            self._leave_line(connection)
+            return True
+        if connection not in self._lines[rank]:
+            self._leave_line(connection)
+            self._free.pop(connection, None)
+            self._lines[rank][connection] = None
+        return False
+
+    @property
+    def _open(self) -> int:
+        """Number of lines that are let on."""
+        return len(self._lines) - self._level
+
+    def _level_now(self) -> int:
+        """A level is left an eighth below where it begins, or it would be left and entered all the time."""
+        eighths = self.held_bytes * 8 / self._settings.queued_max_request_bytes
+        level = self._level
+        while level < _ALL and eighths > _BEGINS[level + 1]:
+            level += 1
+        while level > _LITTLE and eighths <= _BEGINS[level] - 1:
+            level -= 1
+        return max(level, _HALF) if self._turn_bytes > TURN_BYTES else level
+
+    def _leave_line(self, connection: Requester) -> None:
+        if connection not in self._free:
+            for line in self._lines:
+                line.pop(connection, None)
+            self._free[connection] = None
+
+    def _let_on(self) -> None:
+        """Soon: some in each turn of the loop, or thousands of reads were one turn."""
+        if not self._about_to_let_on:
+            self._about_to_let_on = True
+            self._loop.call_soon(self._let_some_on)
+
+    def _let_some_on(self) -> None:
+        self._about_to_let_on = False
+        if self._favourite is None and self._level:
+            # what they hold is free once they are through
+            waiting = chain.from_iterable(reversed(self._lines))
+            self._favourite = next((each for each in waiting if each.held_bytes), None)
+        some = list(islice(chain.from_iterable(self._lines[: self._open]), AT_ONCE))
+        if len(some) == AT_ONCE:
+            self._let_on()
+        if self._favourite is not None:
+            some.append(self._favourite)
+        for connection in some:
+            # it may have another reason to wait, and comes back when that has ended
+            self._leave_line(connection)
+            connection.regulate()
+
+
+def _rank(connection: Requester) -> int:
+    """The place of its line."""
+    if connection.held_bytes > SMALL_BYTES:
+        return _LARGE
+    return 0 if connection.small_only else 1

@@ -1,0 +1,429 @@
+"""One connection: bytes in, requests one at a time and in order, answers out.
+
+As in Apache Kafka a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
+connection, not the broker. The hot requests, those of members, take a short way: they are handed to the
+coordinator as they are read, without a task, and a commit need not be written before the next is taken, so
+that all that came together share one write. Their answers still leave in order.
+
+Requests that a client sent before it went away are still carried out (a producer with acks=0 sends and
+closes); only those that would wait are dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, cast
+
+from ...protocol import FrameReader, Part, ProtocolError
+from .._hot_call import HotCall
+from .._log_lines import RateLimitedLog, printable
+from .._requests import CARRIED_OUT, MAY_PARK, ONLY_ANSWERED
+from .._stopwatch import clock
+from ..security._errors import CertificateError
+from ..security._listeners import Listener
+from ..security._login import Login, Pass
+from ..security._quotas import ConnectionSlot
+from ._acceptor import Acceptor
+from ._backpressure import Backpressure
+from ._flow import LOOK, MAX_AHEAD, MAX_WAITING_BYTES, SMALL_BYTES, TURN_S, Pause, RequestQueue, wake
+from ._peer import Peer
+from ._sender import Outbox, Sender
+
+log = logging.getLogger("kohort.broker")
+
+
+class Responder(Protocol):
+    """Answers requests: the router."""
+
+    @property
+    def metered(self) -> bool:
+        """Return whether the time that is spent on requests is to be measured."""
+
+    def charge(self, peer: Peer, spent_s: float, now: float) -> None:
+        """Count time that was spent on a connection."""
+
+    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
+        """Hand a request to the coordinator; False for one that only ``answer`` can answer."""
+
+    async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
+        """The response frame, maybe in parts. Raises ProtocolError."""
+
+
+class Host(Protocol):
+    """The server that has accepted a connection, as far as the connection needs it."""
+
+    loop: asyncio.AbstractEventLoop
+    #: The loop's clock.
+    now: Callable[[], float]
+    router: Responder
+    max_frame_bytes: int
+    unread_timeout_s: float
+    backpressure: Backpressure
+    #: Of connections that are closed.
+    complaints: RateLimitedLog
+    stopping: bool
+
+    def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
+        """Take a new connection in; gives its peer and the peer's name for logs."""
+
+    def forget(self, connection: Connection) -> None:
+        """Called when the connection is closed."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run it until the server stops."""
+
+
+class Connection(asyncio.Protocol):
+    """asyncio's protocol of a connection, and the task that answers its requests."""
+
+    def __init__(self, server: Host, acceptor: Acceptor, slot: ConnectionSlot) -> None:
+        self._server = server
+        self._acceptor = acceptor
+        self._slot = slot
+        sasl = acceptor.security.sasl
+        self._reader = FrameReader(server.max_frame_bytes if sasl is None else sasl.max_frame_bytes)
+        self._waiting = RequestQueue()
+        self._calls: deque[HotCall] = deque()
+        self._ahead_bytes = 0
+        self._collecting = False
+        self._busy = False
+        self._wakeup: asyncio.Future[None] | None = None
+        self._settled: asyncio.Future[None] | None = None
+        self._takes = True
+        self._frame = b""
+        self._pause = Pause(server.loop, self._unmuted)
+        self._lap_s = 0.0
+        self._served = 0
+        #: Whether the next request of a limited client is charged with the time since the one that was.
+        self.unmetered = False
+        #: Whether the socket is read.
+        self.reading = True
+        #: Whether it has asked for something, and for nothing large.
+        self.small_only = False
+        self._gone = False
+        self.sender: Sender
+        self.outbox: Outbox
+        # a request is under way that is given up when the client leaves
+        self._droppable = False
+        self._task: asyncio.Task[None] | None = None
+        self._turn_ends = 0.0
+        self.transport: asyncio.Transport
+        self.peer: Peer
+        self.peer_name = "an unknown address"
+        self._login: Login | None = None
+        #: When it connected, if it has to say who it is and has not yet.
+        self.unauthenticated_since: float | None = None
+        #: When the last byte arrived or the last answer left, on the loop's clock.
+        self.last_active = server.now()
+        #: When the first byte of the frame that is incomplete arrived; None if none is.
+        self.frame_since: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Connection({self.peer_name}, {len(self._waiting.frames)} requests waiting)"
+
+    @property
+    def idle(self) -> bool:
+        """Return whether nothing is under way."""
+        return not (self._busy or self._waiting.frames or self._calls or self._pause)
+
+    @property
+    def listener(self) -> Listener:
+        return self._acceptor.listener
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of requests that wait, the incomplete one included."""
+        return self._waiting.held_bytes + self._reader.buffered
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.sender = Sender(self.transport, self._server.unread_timeout_s)
+        self.outbox = Outbox(self._server.loop, self.transport)
+        self.peer, self.peer_name = self._server.introduce(self, self._acceptor)
+        try:
+            self.peer.identify(self._acceptor.security.principal(self.transport))
+        except CertificateError as error:
+            self.end(str(error))
+            return
+        if (sasl := self._acceptor.security.sasl) is not None:
+            self._login = Login(sasl, self.peer_name, self._let_in)
+            self.unauthenticated_since = self._server.now()
+        self._task = self._server.spawn(self._serve())
+
+    def data_received(self, data: bytes) -> None:
+        waiting = self._waiting
+        if waiting.ended:
+            return
+        before = self.held_bytes
+        now = self.last_active = self._server.now()
+        at_once = not (self._busy or waiting.frames)
+        self._collecting = True
+        metered = self._server.router.metered
+        if metered:
+            self._lap_s = clock()
+            self.unmetered = True
+        taken = 0
+        try:
+            for frame in self._reader.feed(data):
+                self.frame_since = None
+                if at_once and self._take(frame):
+                    taken += 1
+                    if not taken & LOOK:
+                        at_once = self._server.now() - now <= TURN_S
+                        self.unmetered = metered
+                else:
+                    at_once = False
+                    waiting.add(frame)
+        except ProtocolError as error:
+            waiting.end(error)
+        self.peer.traffic.requests += taken
+        self._collecting = False
+        self.outbox.flush()
+        if metered:
+            self._end_lap()
+        held = self.held_bytes
+        if held == before == 0 and self.reading and not waiting.frames:
+            self.small_only = True
+            return
+        self.small_only = self.small_only and held <= SMALL_BYTES
+        if self._reader.buffered and self.frame_since is None:
+            self.frame_since = now
+        self._server.backpressure.hold(self, held - before)
+        if waiting.frames:
+            wake(self._wakeup)
+        self.regulate()
+
+    def eof_received(self) -> bool:
+        self._leave()
+        # with TLS neither side can go on alone
+        return not self.listener.tls
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._leave()
+        self._slot.leave()
+        self.sender.close()
+        self.resume_writing()
+        self._server.forget(self)
+
+    def pause_writing(self) -> None:
+        self._takes = False
+        self.sender.pause()
+
+    def resume_writing(self) -> None:
+        self._takes = not self._pause
+        self.sender.resume()
+
+    # for hot calls
+
+    def answered(self) -> None:
+        """The coordinator has answered a call: send what is now due."""
+        calls = self._calls
+        while calls and (response := calls[0].response) is not None:
+            calls.popleft()
+            self.outbox.unsent += response
+        if not self._collecting:
+            self.last_active = self._server.now()
+            self.outbox.send(more=bool(self._waiting.frames or calls))
+            if not calls:
+                wake(self._settled)
+
+    def lap(self, now: float) -> float:
+        """Seconds that this connection has run since the last lap; 0.0 while it does not run."""
+        if not self._lap_s:
+            return 0.0
+        before, self._lap_s = self._lap_s, now
+        return now - before
+
+    def _end_lap(self) -> None:
+        """Charge what no answer was charged for."""
+        now = clock()
+        self._server.router.charge(self.peer, self.lap(now), now)
+        self._lap_s = 0.0
+
+    # the rest
+
+    def mute(self, seconds: float) -> None:
+        """Take nothing more for so long; what has come by now waits, what is answered leaves."""
+        if not self._gone:
+            self._pause.begin(seconds)
+            self._takes = False
+            self.regulate()
+
+    def _unmuted(self) -> None:
+        self._takes = self.sender.can_write
+        wake(self._wakeup)
+        self.regulate()
+
+    def end(self, reason: str) -> None:
+        """Close with one log line. Nothing that comes from now on is looked at."""
+        self._server.complaints.say("connection from %s closed: %s", self.peer_name, printable(reason))
+        self.outbox.flush()
+        # closing hands over what asyncio's TLS has read already: it may have come with the handshake
+        self._waiting.ended = True
+        self.transport.close()
+
+    def regulate(self) -> None:
+        """Stop or resume reading, by what waits here and in the whole broker."""
+        if self.transport.is_closing():
+            return
+        before = self.reading
+        self.reading = not (self._waiting.full or self._pause) and self._server.backpressure.lets_read(self)
+        if self.reading > before:
+            self.transport.resume_reading()
+            if self.frame_since is not None:
+                self.frame_since = self._server.now()
+        elif self.reading < before:
+            self.transport.pause_reading()
+
+    def _leave(self) -> None:
+        """The peer is gone: what waits is given up, what is queued is still done."""
+        if self._gone:
+            return
+        self._gone = True
+        self._pause.end()
+        if self._calls and self._calls[0].parks:
+            # it may be answered in minutes, to nobody
+            self._calls.clear()
+            wake(self._settled)
+        wake(self._wakeup)
+        if self._droppable and self._task is not None:
+            self._task.cancel()
+
+    def _let_in(self, principal: str) -> None:
+        """Called when authentication succeeds."""
+        self.peer.identify(principal)
+        self.unauthenticated_since = None
+        self._reader.limit(self._server.max_frame_bytes)
+
+    def _take(self, frame: bytes) -> bool:
+        """Hand a hot request to the coordinator; whether this was one, and there is room for its answer."""
+        if self._login is not None and not self._login.open:
+            return False
+        calls = self._calls
+        if not calls:
+            self._ahead_bytes = 0
+        elif calls[0].parks or len(calls) >= MAX_AHEAD or self._ahead_bytes >= MAX_WAITING_BYTES:
+            return False
+        self._ahead_bytes += len(frame)
+        return self._takes and self._server.router.take(frame, self.peer, self, calls)
+
+    async def _serve(self) -> None:
+        try:
+            while (frame := await self._next()) is not None:
+                if isinstance(frame, ProtocolError):
+                    await self._all_answered()
+                    raise frame
+                size = len(frame)
+                if metered := self._server.router.metered:
+                    self._lap_s = clock()
+                    self._served += 1
+                    self.unmetered = not self._served & LOOK
+                taken = self._take(frame)
+                if metered:
+                    self._end_lap()
+                if taken:
+                    self.peer.traffic.requests += 1
+                else:
+                    if frame[:2] in MAY_PARK:
+                        # it may wait for minutes, and all that others wait for meanwhile is its frame
+                        self._release(size)
+                        size = 0
+                    self._frame, frame = frame, b""
+                    await self._answer()
+                self._busy = False
+                self.peer.queue_s = 0.0
+                self._release(size)
+                if self._server.now() > self._turn_ends:
+                    # answering need not wait for anything: thousands of requests would be one step
+                    await asyncio.sleep(0)
+                    self._turn_ends = self._server.now() + TURN_S
+        except ProtocolError as error:
+            self.end(str(error))
+        except Exception:
+            log.exception("connection from %s closed: its requests cannot be answered", self.peer_name)
+        finally:
+            self._server.backpressure.hold(self, -self.held_bytes)
+            self._waiting.close()
+            self.outbox.flush()
+            self.transport.close()
+
+    async def _next(self) -> bytes | ProtocolError | None:
+        while not self._waiting.frames or self._pause:
+            if self._gone:
+                await self._all_answered()
+                return None
+            self._wakeup = self._server.loop.create_future()
+            await self._wakeup
+            self._turn_ends = self._server.now() + TURN_S
+        self._busy = True
+        frame, self.peer.queue_s = self._waiting.take()
+        return frame
+
+    async def _all_answered(self) -> None:
+        """Return when the coordinator has answered every call."""
+        while self._calls:
+            self._settled = self._server.loop.create_future()
+            await self._settled
+
+    async def _answer(self) -> None:
+        """Answer a request that none may overtake, and that overtakes none."""
+        await self._all_answered()
+        response = await self._response()
+        sending_s = clock()
+        if response is not None:
+            self.last_active = self._server.now()
+        if isinstance(response, (bytes, bytearray)):
+            self.outbox.unsent += response
+            self.outbox.send(more=bool(self._waiting.frames or self._calls))
+        elif response is not None:
+            self.outbox.flush()
+            await self.sender.send(response)
+        if self._login is not None and self._login.failed:
+            self.outbox.flush()
+            await self._login.end()
+        if self.peer.delay_ms:
+            self.mute(self.peer.take_delay_s())
+        await self.sender.drained()
+        self.peer.sent(clock() - sending_s)
+
+    async def _response(self) -> bytes | bytearray | Sequence[Part] | None:
+        key = int.from_bytes(self._frame[:2], "big", signed=True)
+        self._droppable = key not in CARRIED_OUT
+        try:
+            if self._login is not None:
+                answer = await self._login.answer(self._frame)
+                if not isinstance(answer, Pass):
+                    return answer
+            if self._gone and key in ONLY_ANSWERED:
+                return None
+            # time for its first step, which is where most requests take effect; none to wait for an answer
+            async with asyncio.timeout(0 if self._gone and self._droppable else None):
+                response = await self._server.router.answer(self._handed(), self.peer)
+            return None if self._gone else response
+        except TimeoutError:
+            return None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._gone or self._server.stopping or task is None:
+                raise
+            task.uncancel()
+            return None
+        finally:
+            self._droppable = False
+
+    def _handed(self) -> bytes:
+        """The frame that is to be answered; it is not kept here."""
+        frame, self._frame = self._frame, b""
+        return frame
+
+    def _release(self, size: int) -> None:
+        self._waiting.release(size)
+        self.small_only = max(size, self.held_bytes) <= SMALL_BYTES if size else self.small_only
+        self._server.backpressure.hold(self, -size)
+        if not self.reading:
+            self.regulate()

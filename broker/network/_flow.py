@@ -1,0 +1,115 @@
+"""Flow of one connection's requests: their queue, how many may be under way, and pauses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from ...protocol import ProtocolError
+from .._stopwatch import clock
+
+#: Requests of one connection that may wait; over it its reading pauses.
+MAX_WAITING_REQUESTS = 32
+
+#: Bytes of one connection's waiting requests; over it its reading pauses.
+MAX_WAITING_BYTES = 1_048_576
+
+#: Requests of one connection that the coordinator may hold at once, their answers waiting for a write, unless
+#: they have MAX_WAITING_BYTES before.
+MAX_AHEAD = 1_024
+
+#: A connection whose requests are all answered at once lets others go on after this long, in seconds. They
+#: wait for a turn and for the writes that come of it: of a client with many groups, one in every partition.
+TURN_S = 0.002
+
+#: Of requests that are taken one behind the other one in so many looks at the clock (less one: the bits of a
+#: count that are 0 then): whether the turn is over, and how much a limited client has used by now.
+LOOK = 15
+
+#: A connection that holds no more than this may read on while others, who hold more, have to wait.
+SMALL_BYTES = 16_384
+
+
+class RequestQueue:
+    """Frames of one connection that have arrived and are not taken up yet, in their order; behind them maybe
+    the error with which the stream ends.
+    """
+
+    __slots__ = ("_arrivals", "ended", "frames", "held_bytes")
+
+    def __init__(self) -> None:
+        #: To be looked at.
+        self.frames: deque[bytes | ProtocolError] = deque()
+        self._arrivals: deque[float] = deque()
+        #: Bytes of the frames that are here, or taken and not released.
+        self.held_bytes = 0
+        #: Whether nothing that comes now can be trusted.
+        self.ended = False
+
+    @property
+    def full(self) -> bool:
+        """Return whether no more should be read."""
+        return len(self.frames) >= MAX_WAITING_REQUESTS or self.held_bytes >= MAX_WAITING_BYTES
+
+    def add(self, frame: bytes) -> None:
+        """One more waits."""
+        self.frames.append(frame)
+        self._arrivals.append(clock())
+        self.held_bytes += len(frame)
+
+    def end(self, error: ProtocolError) -> None:
+        """Nothing that follows is a frame."""
+        self.frames.append(error)
+        self.ended = True
+
+    def take(self) -> tuple[bytes | ProtocolError, float]:
+        """The first, and how many seconds it has waited. Its bytes are held until they are released."""
+        frame = self.frames.popleft()
+        return frame, clock() - self._arrivals.popleft() if self._arrivals else 0.0
+
+    def release(self, size: int) -> None:
+        """Stop counting bytes that were taken."""
+        self.held_bytes -= size
+
+    def close(self) -> None:
+        """Give all of it up, and what still comes."""
+        self.ended = True
+        self.frames.clear()
+        self._arrivals.clear()
+        self.held_bytes = 0
+
+
+class Pause:
+    """A pause of a client that is over a quota: true while it lasts; ``over`` is called at its end."""
+
+    __slots__ = ("_loop", "_over", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, over: Callable[[], None]) -> None:
+        self._loop = loop
+        self._over = over
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __bool__(self) -> bool:
+        return self._timer is not None
+
+    def begin(self, seconds: float) -> None:
+        """Last for so long from now on, longer if it did already."""
+        if self._timer is not None:
+            if self._timer.when() >= self._loop.time() + seconds:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, self.end)
+
+    def end(self) -> None:
+        """Be over now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._over()
+
+
+def wake(waiter: asyncio.Future[None] | None) -> None:
+    """Complete a future that a coroutine may wait for."""
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

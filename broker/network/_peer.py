@@ -1,0 +1,99 @@
+"""The other end of a connection: who it is, and what is known of it from request to request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...protocol import ANONYMOUS, HotCodec, RequestContext, hot_header
+from ..metrics import ApiMeter
+from ..metrics._traffic import Traffic
+from ..quotas import Gauge
+
+if TYPE_CHECKING:
+    from ..authorizer._authorizer import Readable
+
+_CLIENT_ID_AT = 10
+
+
+class HotHeader(NamedTuple):
+    """The header of a request that was read by hand, from behind its correlation id: its bytes, where they
+    end, and what they say. Most clients never send another.
+    """
+
+    flexible: bool
+    data: bytes
+    end: int
+    context: RequestContext
+
+
+@dataclass(slots=True)
+class Peer:
+    """Identity of a client, and the listener it came by.
+
+    ``endpoint`` is the address of ours that it is to be told.
+    """
+
+    host: str
+    endpoint: tuple[str, int]
+    listener: str = "PLAINTEXT"
+    principal: str = ANONYMOUS
+    #: How long its connection takes nothing more once the answer has left, in ms.
+    delay_ms: int = 0
+    #: How long the request that is being taken up has waited, in seconds, and what measured the last.
+    queue_s: float = 0.0
+    #: What measures the time of its requests, for this context and state of the quotas.
+    gauge: Gauge | None = None
+    gauge_context: RequestContext | None = None
+    gauge_epoch: int = 0
+    meter: ApiMeter | None = None
+    traffic: Traffic = field(default_factory=Traffic)
+    #: The last header that was read by hand.
+    header: HotHeader | None = None
+    #: What it is known to be allowed to read.
+    readable: Readable | None = None
+    _contexts: dict[str, RequestContext] = field(default_factory=dict)
+
+    def identify(self, principal: str) -> None:
+        """From the next request on it is ``principal`` (``User:alice``)."""
+        self.principal = principal
+        self._contexts.clear()
+        self.header = None
+        self.readable = None
+
+    def read_header(self, frame: bytes, codec: HotCodec) -> HotHeader:
+        """The header of a request that is read by hand. Raises one of UNREADABLE."""
+        _, end = hot_header(frame, codec)
+        size = int.from_bytes(frame[8:_CLIENT_ID_AT], "big", signed=True)
+        name = str(frame[_CLIENT_ID_AT : _CLIENT_ID_AT + size], "utf-8") if size > 0 else None
+        self.header = HotHeader(codec.flexible, frame[8:end], end, self.context(name))
+        return self.header
+
+    def take_delay_s(self) -> float:
+        """Seconds that the connection has to wait for its last answer: told once."""
+        delay_ms, self.delay_ms = self.delay_ms, 0
+        return delay_ms / 1000
+
+    def sent(self, seconds: float) -> None:
+        """The last answer is with the system, after so long."""
+        if self.meter is not None:
+            self.meter.send.record(seconds)
+
+    @property
+    def client_id(self) -> str:
+        """Client id of the last request."""
+        return next(iter(self._contexts), "")
+
+    def context(self, client_id: str | None) -> RequestContext:
+        """The context of a request; one object while the client id stays the same."""
+        name = client_id or ""
+        known = self._contexts.get(name)
+        if known is None:
+            self._contexts.clear()
+            known = self._contexts[name] = RequestContext(
+                client_id=name,
+                client_host=f"/{self.host}",
+                principal=self.principal,
+                listener=self.listener,
+            )
+        return known

@@ -1,0 +1,250 @@
+"""Sending answers: small ones together, those in parts as bytes or from the page cache to the socket.
+
+A range goes by ``sendfile`` where the platform has it and the connection is plain, on asyncio's own loop and
+on uvloop; records of a Fetch then do not enter this process. Where it cannot go, it is read and written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ...log import FileRange
+from ...protocol import Part
+
+log = logging.getLogger("kohort.broker")
+
+#: Bytes of an answer that are read from files at once; the rest is read once the client has taken them. A
+#: client that reads slowly thus costs little memory, whatever it asked for.
+PIECE_BYTES = 262_144
+
+#: Bytes of small answers that leave together; more than that are written at once.
+MAX_JOINED_BYTES: Final = 65_536
+
+_NO_SENDFILE = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSOCK})
+
+
+class Outbox:
+    """Small answers of one connection, until they are handed to its transport in one piece: a write to a
+    socket costs as much as a request.
+    """
+
+    __slots__ = ("_due", "_loop", "_transport", "given", "unsent")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._due = False
+        #: Bytes that the transport was given, in all.
+        self.given = 0
+        #: To be added to.
+        self.unsent = bytearray()
+
+    def send(self, *, more: bool) -> None:
+        """Let them go, unless ``more`` will soon be with them."""
+        if not more or len(self.unsent) >= MAX_JOINED_BYTES:
+            self.flush()
+        elif not self._due:
+            # should the next request have to wait, this answer does not wait with it
+            self._due = True
+            self._loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Let them go now."""
+        self._due = False
+        if self.unsent:
+            unsent, self.unsent = self.unsent, bytearray()
+            if not self._transport.is_closing():
+                self.given += len(unsent)
+                self._transport.write(unsent)
+
+
+class Sender:
+    """Sends to one transport. One ``send`` at a time, and nobody writes to the transport meanwhile."""
+
+    __slots__ = (
+        "_closed",
+        "_patience_s",
+        "_resumed",
+        "_transport",
+        "_writable",
+        "can_write",
+        "given",
+        "left",
+    )
+
+    def __init__(self, transport: asyncio.Transport, patience_s: float) -> None:
+        """A socket that takes nothing for ``patience_s`` is given up."""
+        self._transport = transport
+        self._patience_s = patience_s
+        self._resumed: asyncio.Future[None] | None = None
+        #: Whether the client has taken most of what the transport was given.
+        self.can_write = True
+        #: Bytes that the transport, or the socket past it, was given, in all.
+        self.given = 0
+        #: Bytes of the answer under way that the transport has not been given yet.
+        self.left = 0
+        self._closed = False
+        self._writable: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"Sender({self._transport!r})"
+
+    def close(self) -> None:
+        """The connection is gone: a ``send`` under way ends."""
+        self._closed = True
+        self._wake()
+        self.resume()
+
+    def pause(self) -> None:
+        """The transport has more than it should."""
+        self.can_write = False
+
+    def resume(self) -> None:
+        """The transport wants more."""
+        self.can_write = True
+        if self._resumed is not None and not self._resumed.done():
+            self._resumed.set_result(None)
+
+    async def drained(self) -> None:
+        """Return when the client has taken most of what it was sent."""
+        while not self.can_write:
+            self._resumed = asyncio.get_running_loop().create_future()
+            await self._resumed
+
+    async def send(self, parts: Sequence[Part]) -> None:
+        """Hand all parts to the transport, or send them past it. A connection that breaks is aborted."""
+        if self._transport.is_closing():
+            return
+        try:
+            if any(isinstance(part, FileRange) for part in parts) and await self._may_pass():
+                await self._send_past(parts)
+            else:
+                await self._send_pieces(parts)
+        except OSError as error:
+            self._abort(str(error))
+
+    async def _send_pieces(self, parts: Sequence[Part]) -> None:
+        self.left = sum(len(part) for part in parts)
+        pieces: list[bytes | bytearray] = []
+        try:
+            size = 0
+            for part in parts:
+                for piece in _pieces(part):
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size >= PIECE_BYTES:
+                        self.left -= size
+                        self.given += size
+                        self._transport.writelines(pieces)
+                        pieces, size = [], 0
+                        await self.drained()
+                        if self._closed or self._transport.is_closing():
+                            return
+            self.given += size
+            self._transport.writelines(pieces)
+        finally:
+            self.left = 0
+
+    async def _send_past(self, parts: Sequence[Part]) -> None:
+        # a descriptor of our own: the loop watches the transport's
+        descriptor = os.dup(self._transport.get_extra_info("socket").fileno())
+        with socket.socket(fileno=descriptor) as link:
+            link.setblocking(False)
+            for number, part in enumerate(parts, start=1):
+                if isinstance(part, FileRange):
+                    await self._send_range(link, part)
+                else:
+                    await self._send_bytes(link, _bytes(part), more=number < len(parts))
+
+    async def _may_pass(self) -> bool:
+        """Return whether bytes may, and should, go to the socket past the transport."""
+        transport = self._transport
+        if (
+            not hasattr(os, "sendfile")
+            or transport.get_extra_info("sslcontext") is not None
+            or transport.get_extra_info("socket") is None
+        ):
+            return False
+        if not isinstance(asyncio.get_running_loop(), asyncio.SelectorEventLoop):
+            # uvloop writes at the end of a turn what it was given in it, and does not count it before
+            await asyncio.sleep(0)
+        return not transport.is_closing() and transport.get_write_buffer_size() == 0
+
+    async def _send_range(self, link: socket.socket, part: FileRange) -> None:
+        at, end = part.position, part.position + len(part)
+        while at < end:
+            try:
+                sent = os.sendfile(link.fileno(), part.fileno(), at, end - at)
+            except BlockingIOError:
+                await self._wait(link)
+                continue
+            except OSError as error:
+                if error.errno not in _NO_SENDFILE:
+                    raise
+                await self._send_bytes(link, part.read(at - part.position), more=False)
+                return
+            if not sent:
+                raise OSError(errno.EIO, f"the file ends {end - at} bytes before it should")
+            at += sent
+            self.given += sent
+
+    async def _send_bytes(self, link: socket.socket, data: bytes | bytearray, *, more: bool) -> None:
+        left = memoryview(data)
+        while left:
+            try:
+                sent = link.send(left, _MORE if more else 0)
+                left = left[sent:]
+                self.given += sent
+            except BlockingIOError:
+                await self._wait(link)
+
+    async def _wait(self, link: socket.socket) -> None:
+        """Return when the socket takes more. Raises OSError when it will not."""
+        loop = asyncio.get_running_loop()
+        self._writable = loop.create_future()
+        loop.add_writer(link.fileno(), self._wake)
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._writable
+        except TimeoutError:
+            raise OSError(errno.ETIMEDOUT, "it left its answer unread") from None
+        finally:
+            loop.remove_writer(link.fileno())
+            self._writable = None
+        if self._closed or self._transport.is_closing():
+            raise OSError(errno.ECONNABORTED, "it was closed")
+
+    def _wake(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+
+    def _abort(self, reason: str) -> None:
+        if not self._transport.is_closing():
+            log.warning("connection closed while an answer was sent: %s", reason)
+            self._transport.abort()
+
+
+#: More of the answer follows: a packet need not leave yet.
+_MORE = getattr(socket, "MSG_MORE", 0)
+
+
+def _pieces(part: Part) -> Iterator[bytes | bytearray]:
+    """A part as it is, or if it is of a file in pieces, each read when it is its turn."""
+    if not isinstance(part, FileRange) or len(part) <= PIECE_BYTES:
+        yield _bytes(part)
+        return
+    for start in range(0, len(part), PIECE_BYTES):
+        yield part.read(start, min(start + PIECE_BYTES, len(part)))
+
+
+def _bytes(part: Part) -> bytes | bytearray:
+    if isinstance(part, FileRange):
+        return part.read()
+    assert isinstance(part, (bytes, bytearray))
+    return part

@@ -1,0 +1,201 @@
+"""The listeners, the connections they have let in, and the limits that concern all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Coroutine
+from typing import Any
+
+from .._log_lines import RateLimitedLog
+from .._settings import BrokerSettings
+from ..metrics._traffic import Clients
+from ..security._listener_security import ListenerSecurity
+from ..security._listeners import listeners_of
+from ..security._quotas import ConnectionQuotas, ConnectionSlot
+from ..security._scram_users import ScramUsers
+from ._acceptor import Acceptor
+from ._backpressure import Backpressure
+from ._connection import Connection, Responder
+from ._peer import Peer
+from ._slow_readers import SlowReaders
+
+log = logging.getLogger("kohort.broker")
+
+#: A client that has to authenticate has done so this long after it connected, in seconds.
+UNAUTHENTICATED_S = 30.0
+
+#: Time between two looks for slow and idle connections, in seconds.
+SWEEP_S = 5.0
+
+
+class Server:
+    """The listeners' acceptors, and their connections, until stopped. Raises SettingsError.
+
+    ``clients`` counts what connections did when they close. ``host`` and ``port`` are where it listens if no
+    listeners are set.
+    """
+
+    router: Responder
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        users: ScramUsers,
+        clients: Clients,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.now = self.loop.time
+        self.max_frame_bytes = settings.socket_request_max_bytes
+        self.unread_timeout_s = settings.kohort_response_unread_timeout_ms / 1000
+        self.stopping = False
+        self._settings = settings
+        self._clients = clients
+        #: Of connections that are closed.
+        self.complaints = RateLimitedLog()
+        self.backpressure = Backpressure(settings, self.loop)
+        self.connections_made = 0
+        self._connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slow: SlowReaders[Connection] = SlowReaders(settings)
+        self._sweeper: asyncio.TimerHandle | None = None
+        listeners = listeners_of(settings, host, port)
+        self.quotas = ConnectionQuotas(settings, listeners, self.now)
+        self.quotas.on_excess.append(self._make_room_soon)
+        self.acceptors = [
+            Acceptor(listener, ListenerSecurity(settings, listener, users), self.quotas, self._connected)
+            for listener in listeners
+        ]
+
+    def __repr__(self) -> str:
+        return f"Server({len(self._connections)} connections, {self.backpressure})"
+
+    async def start(self, router: Responder) -> None:
+        """Listen everywhere. Raises OSError if an address cannot be had."""
+        self.router = router
+        for acceptor in self.acceptors:
+            await acceptor.start(self._settings.socket_listen_backlog_size)
+        self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
+
+    async def stop(self) -> None:
+        """Accept nothing more, drop the requests that wait, close every connection."""
+        self.stopping = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for acceptor in self.acceptors:
+            acceptor.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for connection in list(self._connections):
+            connection.transport.abort()
+
+    def told(self, host: str) -> tuple[str, int]:
+        """Host and port of the first listener; ``host`` if it listens on every address."""
+        first = self.acceptors[0]
+        return first.listener.host or host, first.port
+
+    def endpoints(self) -> dict[str, str]:
+        """Address that clients of each listener are told; of one on every address, this machine's own."""
+        return {
+            each.listener.name: host_port(*(each.advertised or ("127.0.0.1", each.port)))
+            for each in self.acceptors
+        }
+
+    def _connected(self, acceptor: Acceptor, slot: ConnectionSlot) -> Connection:
+        return Connection(self, acceptor, slot)
+
+    def peers(self) -> list[Peer]:
+        """The other ends of all connections."""
+        return [connection.peer for connection in self._connections]
+
+    # for connections
+
+    def introduce(self, connection: Connection, acceptor: Acceptor) -> tuple[Peer, str]:
+        """Take a new connection in; gives its peer and the peer's name for logs."""
+        self._connections.add(connection)
+        self.backpressure.add(connection)
+        self.connections_made += 1
+        link = connection.transport.get_extra_info("socket")
+        if link is not None:
+            # a client that vanished without a word is noticed by the system
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # a client that has already gone has no address any more
+        remote = connection.transport.get_extra_info("peername") or ("0.0.0.0", 0)
+        local = connection.transport.get_extra_info("sockname") or ("0.0.0.0", 0)
+        endpoint = acceptor.advertised or (local[0], local[1])
+        return Peer(remote[0], endpoint, acceptor.listener.name), f"{remote[0]}:{remote[1]}"
+
+    def forget(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._clients.left(connection.peer)
+        self._slow.forget(connection)
+        self.backpressure.forget(connection)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _make_room_soon(self) -> None:
+        self.loop.call_soon(self._make_room)
+
+    def _make_room(self) -> None:
+        """Close the connections that were silent longest while there are more than may be."""
+        if not self.quotas.excess:
+            return
+        others = [one for one in self._connections if not one.listener.protected]
+        closing = sum(one.transport.is_closing() for one in others)
+        left = sorted(
+            (one for one in others if not one.transport.is_closing()),
+            key=lambda one: (not one.idle, one.last_active),
+        )
+        for connection in left[: max(0, self.quotas.excess - closing)]:
+            connection.end("it was idle the longest, and max.connections is reached")
+            connection.transport.abort()
+
+    # slow and idle ones
+
+    def _sweep_s(self) -> float:
+        settings = self._settings
+        waits_ms = [settings.kohort_request_complete_timeout_ms, settings.kohort_response_unread_timeout_ms]
+        if settings.connections_max_idle_ms >= 0:
+            waits_ms.append(settings.connections_max_idle_ms)
+        return max(0.05, min(SWEEP_S, *(wait_ms / 4_000 for wait_ms in waits_ms)))
+
+    def _sweep(self) -> None:
+        now = self.now()
+        for connection, unread in self._slow.look(self._connections, now):
+            connection.end(f"it left {unread} bytes of its answer unread")
+            connection.transport.abort()
+        for connection in list(self._connections):
+            self._look_at(connection, now)
+        # those that were still in their handshakes could not be closed for others
+        self._make_room()
+        self._sweeper = self.loop.call_later(self._sweep_s(), self._sweep)
+
+    def _look_at(self, connection: Connection, now: float) -> None:
+        unauthenticated = connection.unauthenticated_since
+        if unauthenticated is not None and now - unauthenticated > UNAUTHENTICATED_S:
+            connection.end(f"it did not say who it is within {UNAUTHENTICATED_S:.0f} s")
+            return
+        since = connection.frame_since
+        complete_ms = self._settings.kohort_request_complete_timeout_ms
+        if since is not None and connection.reading and (now - since) * 1000 > complete_ms:
+            connection.end(f"its request was not complete after {complete_ms} ms")
+            return
+        idle_ms = self._settings.connections_max_idle_ms
+        if idle_ms >= 0 and connection.idle and (now - connection.last_active) * 1000 > idle_ms:
+            log.info("connection from %s closed: idle for %d ms", connection.peer_name, idle_ms)
+            connection.transport.close()
+
+
+def host_port(host: str, port: int) -> str:
+    """``HOST:PORT``, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,42 @@
+"""A client of a Kafka cluster on asyncio: connections, metadata, requests, a small producer."""
+
+from .cluster import Cluster
+from .errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    BrokerTimeoutError,
+    ClientError,
+    ConfigError,
+    ConsumerClosedError,
+)
+from .fetch import FetchFrom, FetchSession
+from .fetch_answers import AbortedTransaction, FetchedPartition
+from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
+from .offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
+from .pool import Channel
+from .sasl import Sasl
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "AbortedTransaction",
+    "AuthenticationError",
+    "BrokerConnectionError",
+    "BrokerTimeoutError",
+    "Channel",
+    "ClientError",
+    "Cluster",
+    "ClusterMetadata",
+    "CommittedOffset",
+    "ConfigError",
+    "ConsumerClosedError",
+    "EpochEnd",
+    "FetchFrom",
+    "FetchSession",
+    "FetchedPartition",
+    "Node",
+    "OffsetAndTimestamp",
+    "PartitionMetadata",
+    "Sasl",
+    "TopicMetadata",
+]

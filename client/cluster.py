@@ -1,0 +1,389 @@
+"""A cluster as a client sees it: metadata, connections, coordinators, and requests that are tried again.
+
+Everything that consumers and Spark ask of brokers goes through :class:`Cluster`; requests about offsets,
+records and topics lead to ``offsets``, ``fetch`` and ``requests``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from . import fetch as fetch_requests
+from . import offsets as offset_requests
+from . import requests
+from .connection import Connection
+from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
+from .fetch import FetchFrom, FetchSession
+from .fetch_answers import FetchedPartition
+from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_bootstrap
+from .offsets import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
+from .pool import SURROUNDINGS, Channel, ConnectionPool
+from .sasl import Sasl
+from .waiting import Backoff
+
+T = TypeVar("T")
+
+_E = ErrorCode
+_MOVED = (_E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR, _E.REQUEST_TIMED_OUT)
+_COORDINATOR_CODES = frozenset((_E.COORDINATOR_LOAD_IN_PROGRESS, *_MOVED))
+
+#: So many leaders at most are connected to before there is anything to fetch.
+_MOST_PREPARED = 8
+
+
+class Cluster:
+    """An asyncio client for one cluster. ``async with Cluster("localhost:9092") as cluster: ...``
+
+    ``request_timeout_ms`` bounds one request, ``default_api_timeout_ms`` a call with all its tries. Calls
+    raise BrokerConnectionError when no broker could be reached in that time, AuthenticationError when it does
+    not take this client, and KafkaError for an answer that trying again does not change.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        client_id: str = "kohort",
+        *,
+        request_timeout_ms: int = 30_000,
+        default_api_timeout_ms: int = 60_000,
+        connect_timeout_ms: int = 10_000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1_000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1_000,
+        ssl_context: ssl.SSLContext | None = None,
+        sasl: Sasl | None = None,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+    ) -> None:
+        self.client_id = client_id
+        self.request_timeout_ms = request_timeout_ms
+        self.default_api_timeout_ms = default_api_timeout_ms
+        self._bootstrap = parse_bootstrap(bootstrap)
+        self._state = ClusterMetadata()
+        self._coordinators: dict[str, Node] = {}
+        around = SURROUNDINGS.get()
+        self._rng = around.make_random()
+        self._backoff = Backoff(retry_backoff_ms, retry_backoff_max_ms, rng=self._rng)
+
+        async def open_connection(address: Address) -> Connection:
+            return await around.open_connection(
+                address,
+                client_id=client_id,
+                timeout_ms=connect_timeout_ms,
+                ssl_context=ssl_context,
+                sasl=sasl,
+                max_frame_bytes=max_frame_bytes,
+            )
+
+        self._pool = ConnectionPool(
+            open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
+        )
+        self._closed = False
+        #: Told of each connection that is refused for who this client is: trying again cannot help.
+        self.refused: Callable[[AuthenticationError], None] = lambda _: None
+        #: Why a request was last tried again.
+        self.last_failure: Exception | None = None
+
+    def __repr__(self) -> str:
+        known = f"{len(self._state.nodes)} nodes, {len(self._state.topics)} topics"
+        return f"Cluster({','.join(map(str, self._bootstrap))}, {known}, {self._pool!r})"
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def connect(self, timeout_ms: float | None = None) -> None:
+        """Reach any bootstrap broker and learn the cluster's nodes. Raises BrokerConnectionError in time."""
+        await self.retrying(lambda: self._refresh([]), timeout_ms=timeout_ms)
+
+    async def close(self) -> None:
+        """Close every connection; requests under way fail. Safe to call again."""
+        self._closed = True
+        self._pool.close()
+
+    def break_connections(self) -> None:
+        """Close every connection as if the network had."""
+        self._pool.close()
+
+    # what is known
+
+    @property
+    def known(self) -> ClusterMetadata:
+        """The cache as it stands; no request is made."""
+        return self._state
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        """Node id of the leader, from the cache; None while unknown."""
+        return self._state.leader(partition)
+
+    def topic(self, name: str) -> TopicMetadata | None:
+        """A topic from the cache; None while unknown."""
+        return self._state.topics.get(name)
+
+    async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> ClusterMetadata:
+        """Ask for these topics (None: all) and give the renewed cache.
+
+        A topic that does not exist is no exception: it is in ``errors`` of the result. ``create`` lets the
+        broker make missing topics if it is set to do so.
+        """
+        names = None if topics is None else sorted(set(topics))
+        return await self.retrying(lambda: self._refresh(names, create=create))
+
+    async def _refresh(self, topics: Sequence[str] | None, *, create: bool = False) -> ClusterMetadata:
+        make = request_class(ApiKey.METADATA)
+        rows = None if topics is None else [make.MetadataRequestTopic(name=name) for name in topics]
+        body = make(topics=rows, allow_auto_topic_creation=create)
+        response = await self.request(None, ApiKey.METADATA, body)
+        if response.error_code:
+            raise KafkaError(response.error_code, "the broker refused Metadata")
+        if not response.brokers:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the cluster has no live broker yet")
+        self._state = self._state.updated(response, None if topics is None else frozenset(topics))
+        return self._state
+
+    # requests
+
+    async def request(
+        self,
+        node_id: int | None,
+        api_key: int,
+        body: Any,
+        *,
+        channel: Channel = Channel.CONTROL,
+        timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> Any:
+        """One request to a node (None: any that can be reached) at the highest common version; its answer.
+
+        ``body`` is an instance of ``request_class(api_key)``. Error codes in the response are the caller's to
+        read. One attempt only, but for a node of None, where each known broker is tried once: see
+        ``retrying``.
+        """
+        assert api_key == body.API_KEY, "the body is of another API"
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        if node_id is not None:
+            connection = await self._connection(self._address(node_id), channel)
+            return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
+        failures: list[BrokerConnectionError] = []
+        for address in self._candidates():
+            try:
+                connection = await self._connection(address, channel)
+                return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
+            except BrokerConnectionError as error:
+                failures.append(error)
+        tried = "; ".join(map(str, failures))
+        raise BrokerConnectionError(failures[0].address, f"no broker could be reached ({tried})")
+
+    async def request_coordinator(
+        self,
+        group: str,
+        body: Any,
+        *,
+        channel: Channel = Channel.CONTROL,
+        timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> Any:
+        """One request to the group's coordinator, which is looked up first if unknown."""
+        node = await self.coordinator(group)
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        try:
+            connection = await self._connection(node.address, channel)
+            return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
+        except BrokerConnectionError:
+            self.forget_coordinator(group)
+            raise
+
+    async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T:
+        """Run ``call`` again after connection failures and retriable KafkaErrors, with back-off.
+
+        When the time is up, the last error is raised.
+        """
+        timeout_ms = self.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        attempt = 0
+        while True:
+            try:
+                return await call()
+            except (BrokerConnectionError, KafkaError) as error:
+                self.last_failure = error
+                if isinstance(error, KafkaError) and not _worth_retrying(error.code):
+                    raise
+                delay = self._backoff.delay_ms(attempt) / 1000
+                if self._closed or loop.time() + delay > deadline:
+                    raise
+            attempt += 1
+            await asyncio.sleep(delay)
+
+    async def prepare_fetches(self, topics: Iterable[str]) -> None:
+        """Connect to the leaders of these topics as ``fetch`` does, as far as that is possible now.
+
+        With many leaders most of the connections might never be used: none is opened.
+        """
+        known = [topic for name in topics if (topic := self.topic(name))]
+        leaders = {row.leader for topic in known for row in topic.partitions.values()}
+        leaders &= self._state.nodes.keys()
+        if len(leaders) <= _MOST_PREPARED:
+            opening = (self._connection(self._address(node), Channel.DATA) for node in leaders)
+            await asyncio.gather(*opening, return_exceptions=True)
+
+    def _address(self, node_id: int) -> Address:
+        node = self._state.nodes.get(node_id)
+        if node is None:
+            raise BrokerConnectionError(f"node {node_id}", "not (or no longer) in the cluster's metadata")
+        return node.address
+
+    async def _connection(self, address: Address, channel: Channel) -> Connection:
+        self._require_open()
+        try:
+            connection = await self._pool.get(address, channel)
+        except AuthenticationError as error:
+            self.refused(error)
+            raise
+        try:
+            self._require_open()
+        except ConsumerClosedError:
+            connection.close()
+            raise
+        return connection
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ConsumerClosedError("this cluster client has been closed")
+
+    def _candidates(self) -> list[Address]:
+        """Known brokers, connected ones first, failing ones last; then the bootstrap ones (KIP-899)."""
+        known = [node.address for node in self._state.nodes.values()]
+        self._rng.shuffle(known)
+        known.sort(key=lambda a: (self._pool.failing(a), not self._pool.connected(a)))
+        return list(dict.fromkeys([*known, *self._bootstrap]))
+
+    # coordinators
+
+    async def coordinator(self, group: str) -> Node:
+        """The group's coordinator, from the cache or looked up, with retries. Raises as ``retrying`` does."""
+        node = self._coordinators.get(group)
+        if node is None:
+            node = await self.retrying(lambda: requests.find_coordinator(self, group))
+            self._coordinators[group] = node
+        return node
+
+    def forget_coordinator(self, group: str) -> None:
+        """Look the coordinator up anew at the next need (after errors 14 to 16 or a lost connection)."""
+        self._coordinators.pop(group, None)
+
+    async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T:
+        """``retrying``, forgetting the coordinator at each error that tells of its move."""
+
+        async def attempt() -> T:
+            try:
+                return await call()
+            except KafkaError as error:
+                if error.code in _COORDINATOR_CODES:
+                    self.forget_coordinator(group)
+                raise
+
+        return await self.retrying(attempt)
+
+    # offsets, records, topics
+
+    async def committed(
+        self,
+        group: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = True,
+        errors: Errors | None = None,
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed, for these partitions or all; those without an offset are left out.
+
+        With ``errors``, what is wrong with a partition is put there, and the others are answered.
+        """
+        return await offset_requests.committed(self, group, partitions, require_stable, errors)
+
+    async def commit(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        generation: int = -1,
+        member_id: str = "",
+        instance_id: str | None = None,
+    ) -> None:
+        """Commit; without a member the group must be empty. KafkaError of the first partition refused."""
+        await offset_requests.commit(self, group, offsets, generation, member_id, instance_id)
+
+    async def list_offsets(
+        self,
+        at: Mapping[TopicPartition, int],
+        *,
+        read_committed: bool = False,
+        errors: Errors | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        """First offset (-2), end offset (-1) or the first offset at or after a time in ms, per partition.
+
+        A time after the last record gives offset -1. With ``read_committed`` the end is the last stable
+        offset. With ``errors`` leaders are asked once; what is wrong with a partition is put there.
+        """
+        return await offset_requests.list_offsets(self, at, read_committed, errors)
+
+    async def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
+    ) -> dict[TopicPartition, EpochEnd]:
+        """Where leader epochs end in the logs of now (KIP-320): before what was read, if a log was cut.
+
+        ``errors`` as for ``list_offsets``.
+        """
+        return await offset_requests.epoch_ends(self, epochs, errors)
+
+    async def fetch(
+        self,
+        start: Mapping[TopicPartition, int | FetchFrom],
+        *,
+        node_id: int | None = None,
+        max_bytes: int = 52_428_800,
+        partition_max_bytes: int = 1_048_576,
+        min_bytes: int = 1,
+        max_wait_ms: int = 500,
+        read_committed: bool = False,
+        rack: str = "",
+        session: FetchSession | None = None,
+    ) -> dict[TopicPartition, FetchedPartition]:
+        """Record bytes from these offsets, in one request to each leader (or all to ``node_id``).
+
+        Partitions that the broker did not answer are left out; errors are in the result, not raised. One
+        attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that node, only
+        partitions with something new are in the answer.
+        """
+        limits = fetch_requests.FetchLimits(max_bytes, partition_max_bytes, min_bytes, max_wait_ms)
+        return await fetch_requests.fetch(self, start, node_id, limits, read_committed, rack, session)
+
+    async def create_topics(
+        self,
+        topics: Mapping[str, int],
+        *,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+        if_not_exists: bool = True,
+    ) -> dict[str, uuid.UUID | None]:
+        """Create topics with so many partitions each (-1: the broker's default); their ids.
+
+        Returns when every partition has a leader. KafkaError 36 for one that exists, unless
+        ``if_not_exists``.
+        """
+        return await requests.create_topics(self, topics, replication_factor, configs or {}, if_not_exists)
+
+    async def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete topics; one that does not exist is no error."""
+        await requests.delete_topics(self, names)
+
+
+def _worth_retrying(code: ErrorCode) -> bool:
+    return code.retriable or code is ErrorCode.BROKER_NOT_AVAILABLE

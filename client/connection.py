@@ -1,0 +1,234 @@
+"""One connection to a broker: frames, correlation ids, the versions both sides speak (KIP-35, KIP-511).
+
+A broker answers the requests of a connection in order, and holds back the ones behind a long poll. Whoever
+wants to be answered meanwhile takes another connection (see ``pool``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from typing import Any, cast
+
+from ..protocol import (
+    APIS,
+    GROUP_HISTORY_FEATURE,
+    MAX_FRAME_BYTES,
+    ApiKey,
+    ErrorCode,
+    FrameReceiver,
+    KafkaError,
+    KohortError,
+    UnsupportedVersionError,
+    api_for,
+    decode_response,
+    encode_request,
+    request_class,
+)
+from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
+from .fetch_answers import read_fetch_answer
+from .metadata import Address
+from .sasl import Sasl, authenticate
+
+_SOFTWARE_NAME = "kohort"
+
+#: While a connection is set up the caller's timeout is the limit; this one only has to be longer.
+_LONG_MS = 3_600_000
+
+#: Share of an authenticated session's lifetime after which another connection takes over (KIP-368).
+_LIFETIME_USED = 0.85
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Use :meth:`open`. Requests may be sent without waiting for earlier answers.
+
+    Errors: BrokerConnectionError when the connection breaks (every request under way gets it),
+    BrokerTimeoutError, UnsupportedVersionError when the two sides have no version in common.
+    """
+
+    def __init__(self, address: Address, client_id: str, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.address = address
+        self.versions: dict[int, tuple[int, int]] = {}
+        self._client_id = client_id
+        self._frames = FrameReceiver(max_frame_bytes)
+        self._waiting: dict[int, asyncio.Future[bytes | memoryview]] = {}
+        self._next_id = 0
+        self._transport: asyncio.Transport | None = None
+        self._closed_because: str | None = None
+        self._retire_at: float | None = None
+
+    def __repr__(self) -> str:
+        state = f"closed: {self._closed_because}" if self.closed else f"{len(self._waiting)} under way"
+        return f"Connection({self.address}, {state})"
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        *,
+        client_id: str,
+        timeout_ms: float = 10_000,
+        ssl_context: ssl.SSLContext | None = None,
+        sasl: Sasl | None = None,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+    ) -> Connection:
+        """Connect, agree on versions and authenticate, within ``timeout_ms`` in all."""
+        connection = cls(address, client_id, max_frame_bytes)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await connection._connect(ssl_context)
+                await connection._negotiate()
+                if sasl is not None:
+                    await connection._authenticate(sasl)
+        except TimeoutError:
+            connection.close("timed out")
+            raise BrokerTimeoutError(str(address), f"no connection within {timeout_ms:.0f} ms") from None
+        except BaseException:
+            connection.close("not usable")
+            raise
+        return connection
+
+    @property
+    def closed(self) -> bool:
+        return self._transport is None or self._closed_because is not None
+
+    @property
+    def retired(self) -> bool:
+        """Whether its authentication ends soon: requests under way may end, new ones go elsewhere."""
+        return self._retire_at is not None and asyncio.get_running_loop().time() >= self._retire_at
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return not self._waiting
+
+    def version_for(self, api_key: int, max_version: int | None = None) -> int:
+        """The highest version that both sides speak, not above ``max_version``."""
+        ours = api_for(api_key)
+        theirs = self.versions.get(api_key)
+        if theirs is None:
+            raise UnsupportedVersionError(
+                f"{self.address} does not offer {ours.name}: it is too old for this"
+            )
+        ceiling = ours.max_version if max_version is None else min(ours.max_version, max_version)
+        version = min(ceiling, theirs[1])
+        if version < max(ours.min_version, theirs[0]):
+            raise UnsupportedVersionError(
+                f"{self.address} offers {ours.name} v{theirs[0]} to v{theirs[1]}, "
+                f"this client speaks v{ours.min_version} to v{ceiling}"
+            )
+        return version
+
+    async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
+        """Send a request; the response's body (kafka-python's class, of Fetch a FetchAnswer).
+
+        Error codes in it are not looked at.
+        """
+        key = body.API_KEY
+        return await self._send(body, self.version_for(key, max_version), timeout_ms)
+
+    async def _send(self, body: Any, version: int, timeout_ms: float) -> Any:
+        if self._transport is None or self._closed_because is not None:
+            raise BrokerConnectionError(str(self.address), f"connection closed: {self._closed_because}")
+        correlation_id = self._next_id
+        self._next_id = (self._next_id + 1) & 0x7FFFFFFF
+        frame = encode_request(version, correlation_id, self._client_id, body)
+        answer: asyncio.Future[bytes | memoryview] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = answer
+        self._transport.write(frame)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                data = await answer
+        except TimeoutError:
+            name = api_for(body.API_KEY).name
+            self.close(f"{name} was not answered within {timeout_ms:.0f} ms")
+            raise BrokerTimeoutError(
+                str(self.address), f"{name} was not answered within {timeout_ms:.0f} ms"
+            ) from None
+        if body.API_KEY == ApiKey.FETCH:
+            return read_fetch_answer(version, data)
+        return decode_response(body.API_KEY, version, data)[1]
+
+    async def _connect(self, ssl_context: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(lambda: self, self.address.host, self.address.port, ssl=ssl_context)
+        except ssl.SSLCertVerificationError as error:
+            why = f"the broker's certificate is not trusted: {error.verify_message}"
+            raise AuthenticationError(str(self.address), f"{why}; see ssl_cafile") from error
+        except ssl.SSLError as error:
+            raise BrokerConnectionError(str(self.address), f"TLS: {error.reason or error}") from error
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            if not reason and ssl_context is not None:
+                reason = "closed during the TLS handshake; does this listener take TLS?"
+            raise BrokerConnectionError(str(self.address), f"cannot connect: {reason}") from error
+
+    async def _negotiate(self) -> None:
+        api = APIS[ApiKey.API_VERSIONS]
+        response = await self._ask_versions(api.max_version)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            offered = {row.api_key: row.max_version for row in response.api_keys}
+            response = await self._ask_versions(min(offered.get(api.key, 0), api.max_version))
+        if response.error_code:
+            raise KafkaError(response.error_code, f"{self.address} refused ApiVersions")
+        self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+        for feature in response.supported_features or ():
+            if feature.name == GROUP_HISTORY_FEATURE[0]:
+                # versions of features begin at 1, those of APIs at 0
+                versions = feature.min_version - 1, feature.max_version - 1
+                self.versions[ApiKey.DESCRIBE_GROUP_HISTORY] = versions
+
+    async def _authenticate(self, sasl: Sasl) -> None:
+        async def ask(body: Any) -> Any:
+            return await self.request(body, timeout_ms=_LONG_MS)
+
+        lifetime_ms = await authenticate(sasl, str(self.address), ask)
+        if lifetime_ms is not None:
+            self._retire_at = asyncio.get_running_loop().time() + lifetime_ms * _LIFETIME_USED / 1000
+
+    async def _ask_versions(self, version: int) -> Any:
+        from .. import __version__
+
+        body = request_class(ApiKey.API_VERSIONS)(
+            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
+        )
+        return await self._send(body, version, _LONG_MS)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are Transports in all but class
+        self._transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        return self._frames.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._frames.received(nbytes):
+                self._answer(frame)
+        except KohortError as error:
+            self.close(f"unreadable answer: {error}")
+
+    def _answer(self, frame: bytes | memoryview) -> None:
+        waiting = self._waiting.pop(int.from_bytes(frame[:4], "big", signed=True), None)
+        if waiting is None:
+            self.close("answer to a question that was not asked")
+        elif not waiting.done():
+            waiting.set_result(frame)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.close(f"connection lost: {error}" if error else "the broker closed the connection")
+
+    def close(self, because: str = "closed by this client") -> None:
+        """Close at once; requests under way fail with BrokerConnectionError. Safe to call again."""
+        if self._closed_because is None:
+            self._closed_because = because
+        if self._transport is not None:
+            self._transport.abort()
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
+                # whoever asked may have gone; its exception must not be reported as forgotten
+                answer.exception()

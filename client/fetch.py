@@ -1,0 +1,236 @@
+"""Fetch through a cluster: raw record bytes, whatever the isolation level leaves to the reader.
+
+In a fetch session (KIP-227) a broker remembers what is read, and is told only what changed. A broker that
+answers session 0 keeps none (kohort's own, or one whose cache is full): it is asked again each time, which
+costs nothing, and gets the whole list meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from .fetch_answers import FetchAnswer, FetchedPartition
+from .pool import Channel
+from .requests import Requests, leader_or_raise
+
+#: From v13 topics go by id (KIP-516); v17 and v18 add only what followers need.
+_LAST_BY_NAME, _LAST_BY_ID = 12, 16
+
+
+_NO_SESSION = 0
+_FIRST_EPOCH = 0
+_LAST_EPOCH = 2_147_483_647
+
+#: The session is gone or out of step: begin another with the whole list.
+SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+
+#: Errors that renewed metadata may heal.
+STALE_METADATA = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+class FetchLimits(NamedTuple):
+    max_bytes: int
+    partition_max_bytes: int
+    min_bytes: int
+    max_wait_ms: int
+
+
+class FetchFrom(NamedTuple):
+    """Where to read on. The epochs (KIP-320) are -1 when unknown, which skips the check."""
+
+    offset: int
+    leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+
+
+class Plan(NamedTuple):
+    """What one request says: ``named`` are the partitions it names, ``forgotten`` those it takes back."""
+
+    session_id: int
+    epoch: int
+    named: Mapping[TopicPartition, FetchFrom]
+    forgotten: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(slots=True)
+class FetchSession:
+    """One for each broker; one request under way at a time."""
+
+    session_id: int = _NO_SESSION
+    epoch: int = _FIRST_EPOCH
+    _known: dict[TopicPartition, FetchFrom] = field(default_factory=dict)
+    _ids: dict[str, uuid.UUID] = field(default_factory=dict)
+
+    def plan(self, wanted: Mapping[TopicPartition, FetchFrom], ids: Mapping[str, uuid.UUID]) -> Plan:
+        """The next request, for these partitions; ``ids`` are the topics' where they go by id.
+
+        Afterwards call ``answered``, or ``lost`` when there was no answer.
+        """
+        if ids != {topic: known for topic, known in self._ids.items() if topic in ids}:
+            # a topic was made anew (or is no longer asked for by id): nothing known of it holds
+            self._ids |= ids
+            self.epoch = _FIRST_EPOCH
+        if self.epoch == _FIRST_EPOCH:
+            self._known.clear()
+            return Plan(self.session_id, _FIRST_EPOCH, self._learn(wanted))
+        gone = tuple(partition for partition in self._known if partition not in wanted)
+        for partition in gone:
+            del self._known[partition]
+        known = self._known.get
+        return Plan(
+            self.session_id,
+            self.epoch,
+            self._learn({p: where for p, where in wanted.items() if known(p) != where}),
+            gone,
+        )
+
+    def answered(self, error: ErrorCode, session_id: int) -> None:
+        """The broker's answer to the last plan."""
+        if error is not ErrorCode.NONE or session_id == _NO_SESSION:
+            self.session_id, self.epoch = _NO_SESSION, _FIRST_EPOCH
+            return
+        self.epoch = 1 if session_id != self.session_id or self.epoch == _LAST_EPOCH else self.epoch + 1
+        self.session_id = session_id
+
+    def lost(self) -> None:
+        """No answer: whether the broker took the request in is not known, so the session is begun anew."""
+        self.epoch = _FIRST_EPOCH
+
+    def _learn(self, named: Mapping[TopicPartition, FetchFrom]) -> Mapping[TopicPartition, FetchFrom]:
+        self._known.update(named)
+        return named
+
+
+async def fetch(
+    cluster: Requests,
+    start: Mapping[TopicPartition, int | FetchFrom],
+    node_id: int | None,
+    limits: FetchLimits,
+    read_committed: bool,
+    rack: str,
+    session: FetchSession | None,
+) -> dict[TopicPartition, FetchedPartition]:
+    """See Cluster.fetch."""
+    at = {p: where if isinstance(where, FetchFrom) else FetchFrom(where) for p, where in start.items()}
+    if node_id is not None:
+        return await _fetch_from(cluster, node_id, at, limits, read_committed, rack, session)
+    if any(cluster.leader(partition) is None for partition in at):
+        await cluster.metadata({partition.topic for partition in at})
+    by_node: dict[int, dict[TopicPartition, FetchFrom]] = defaultdict(dict)
+    for partition, where in at.items():
+        by_node[leader_or_raise(cluster, partition)][partition] = where
+    answers = await asyncio.gather(
+        *(_fetch_from(cluster, node, part, limits, read_committed, rack) for node, part in by_node.items())
+    )
+    return {partition: row for answer in answers for partition, row in answer.items()}
+
+
+async def _fetch_from(
+    cluster: Requests,
+    node: int,
+    at: Mapping[TopicPartition, FetchFrom],
+    limits: FetchLimits,
+    read_committed: bool,
+    rack: str,
+    session: FetchSession | None = None,
+) -> dict[TopicPartition, FetchedPartition]:
+    names = {partition.topic for partition in at}
+    ids = {name: topic.topic_id for name in names if (topic := cluster.topic(name)) and topic.topic_id}
+    by_id = len(ids) == len(names)
+    plan = Plan(0, -1, at) if session is None else session.plan(at, ids if by_id else {})
+    try:
+        response: FetchAnswer = await cluster.request(
+            node,
+            ApiKey.FETCH,
+            _request(plan, ids, limits, read_committed, rack),
+            channel=Channel.DATA,
+            timeout_ms=cluster.request_timeout_ms + limits.max_wait_ms,
+            max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
+        )
+    except BaseException:
+        if session is not None:
+            session.lost()
+        raise
+    if session is not None:
+        code = KafkaError(response.error_code).code if response.error_code else ErrorCode.NONE
+        session.answered(code, response.session_id)
+        if code in SESSION_ERRORS:
+            return {}
+    if response.error_code:
+        raise KafkaError(response.error_code, f"node {node} refused Fetch")
+    names_of = {name: name for name in names} | {topic_id: name for name, topic_id in ids.items()}
+    return {
+        TopicPartition(names_of[topic], partition): fetched
+        for topic, partition, fetched in response.rows
+        if topic in names_of
+    }
+
+
+def _request(
+    plan: Plan,
+    ids: Mapping[str, Any],
+    limits: FetchLimits,
+    read_committed: bool,
+    rack: str,
+) -> Any:
+    make = request_class(ApiKey.FETCH)
+    topics = defaultdict(list)
+    for partition, where in plan.named.items():
+        topics[partition.topic].append(
+            make.FetchTopic.FetchPartition(
+                partition=partition.partition,
+                current_leader_epoch=where.leader_epoch,
+                fetch_offset=where.offset,
+                last_fetched_epoch=where.last_fetched_epoch,
+                log_start_offset=-1,
+                partition_max_bytes=limits.partition_max_bytes,
+            )
+        )
+    return make(
+        replica_id=-1,
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        isolation_level=1 if read_committed else 0,
+        session_id=plan.session_id,
+        session_epoch=plan.epoch,
+        topics=[make.FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
+        forgotten_topics_data=[
+            make.ForgottenTopic(topic=t, topic_id=ids.get(t), partitions=numbers)
+            for t, numbers in _numbers(plan.forgotten).items()
+        ],
+        rack_id=rack,
+    )
+
+
+def _numbers(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        numbers[topic].append(number)
+    return numbers

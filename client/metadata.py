@@ -1,0 +1,152 @@
+"""What a client knows of a cluster: addresses, brokers, topics, partitions and who leads them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..protocol import TopicPartition
+from .errors import ConfigError
+
+DEFAULT_PORT = 9092
+_NO_ID = uuid.UUID(int=0)
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_bootstrap(bootstrap: str | Iterable[str]) -> list[Address]:
+    """``"a:9092,b"`` or a list; IPv6 hosts in brackets; the port defaults to 9092. Raises ConfigError."""
+    parts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+    addresses = [_parse_one(part.strip()) for part in parts if part.strip()]
+    if not addresses:
+        raise ConfigError('bootstrap is empty: give at least one broker, as "host:port"')
+    return addresses
+
+
+def _parse_one(text: str) -> Address:
+    if "://" in text:
+        scheme = text.partition("://")[0]
+        raise ConfigError(f'bootstrap {text!r}: write "host:port" alone, without {scheme}://')
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif text.count(":") > 1:
+        raise ConfigError(f"bootstrap {text!r}: write an IPv6 address in brackets, as [::1]:9092")
+    else:
+        host, _, port = text.partition(":")
+    if not host:
+        raise ConfigError(f'bootstrap {text!r} has no host: write "host:port"')
+    if not port:
+        return Address(host, DEFAULT_PORT)
+    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ConfigError(f"bootstrap {text!r}: {port!r} is no port number from 1 to 65535")
+    return Address(host, int(port))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker. ``rack`` is None where the broker has none."""
+
+    node_id: int
+    address: Address
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    """``leader`` is -1 while there is none; ``leader_epoch`` is -1 where the broker does not say."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    error_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """``topic_id`` is None where the broker has no topic ids (before Kafka 2.8)."""
+
+    name: str
+    topic_id: uuid.UUID | None
+    partitions: dict[int, PartitionMetadata]
+    internal: bool = False
+
+
+@dataclass(slots=True)
+class ClusterMetadata:
+    """One state of the cache. ``errors`` holds the wire number for topics asked for and not given."""
+
+    cluster_id: str | None = None
+    controller_id: int = -1
+    nodes: dict[int, Node] = field(default_factory=dict)
+    topics: dict[str, TopicMetadata] = field(default_factory=dict)
+    errors: dict[str, int] = field(default_factory=dict)
+
+    def leader(self, partition: TopicPartition) -> int | None:
+        """Node id of a partition's leader; None while unknown."""
+        topic = self.topics.get(partition.topic)
+        found = topic.partitions.get(partition.partition) if topic else None
+        return found.leader if found is not None and found.leader in self.nodes else None
+
+    def leader_epoch(self, partition: TopicPartition) -> int:
+        """The leader epoch last heard of; -1 while unknown."""
+        topic = self.topics.get(partition.topic)
+        found = topic.partitions.get(partition.partition) if topic else None
+        return found.leader_epoch if found is not None else -1
+
+    def topic_id(self, topic: str) -> uuid.UUID | None:
+        """None while unknown, and where topics have no ids."""
+        found = self.topics.get(topic)
+        return found.topic_id if found is not None else None
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        """All partitions of a topic, by number; empty while the topic is unknown."""
+        known = self.topics.get(topic)
+        return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
+
+    def updated(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
+        """This state with a Metadata response taken in. ``asked`` is None when all topics were asked for.
+
+        A broker that lags may tell of a leader that is none any more: the newest leader epoch holds.
+        """
+        topics = {} if asked is None else {k: v for k, v in self.topics.items() if k not in asked}
+        errors = {} if asked is None else {k: v for k, v in self.errors.items() if k not in asked}
+        for row in response.topics:
+            if row.error_code:
+                errors[row.name] = row.error_code
+            else:
+                topics[row.name] = _topic(row, self.topics.get(row.name))
+        return ClusterMetadata(
+            cluster_id=response.cluster_id,
+            controller_id=response.controller_id,
+            nodes={
+                row.node_id: Node(row.node_id, Address(row.host, row.port), row.rack or None)
+                for row in response.brokers
+            },
+            topics=topics,
+            errors=errors,
+        )
+
+
+def _topic(row: Any, before: TopicMetadata | None) -> TopicMetadata:
+    topic_id = row.topic_id if row.topic_id and row.topic_id != _NO_ID else None
+    partitions = {
+        p.partition_index: PartitionMetadata(
+            p.partition_index, p.leader_id, p.leader_epoch, tuple(p.replica_nodes), p.error_code
+        )
+        for p in sorted(row.partitions, key=lambda p: p.partition_index)
+    }
+    if before is not None and topic_id is not None and topic_id == before.topic_id:
+        for number, old in before.partitions.items():
+            if number in partitions and 0 <= partitions[number].leader_epoch < old.leader_epoch:
+                partitions[number] = old
+    return TopicMetadata(row.name, topic_id, partitions, row.is_internal)

@@ -1,0 +1,321 @@
+"""OffsetFetch, OffsetCommit and ListOffsets through a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, request_class
+from .requests import Requests, leader_or_raise, partition_name
+
+#: ListOffsets: the log's first offset, and its end.
+EARLIEST, LATEST = -2, -1
+
+#: v10 names topics by their ids. Only a commit of what was read in a topic needs that: so that it never is
+#: one for another topic of the same name.
+_BY_NAME = 9
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The next offset to read, as a group committed it. ``leader_epoch`` is -1 where it was not given."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetAndTimestamp:
+    """Answer of ListOffsets. ``offset``: -1 if no record is that late; ``timestamp_ms``: -1 for both ends."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """Answer of OffsetForLeaderEpoch: the largest epoch not above the one asked for, and its end; or -1."""
+
+    leader_epoch: int
+    offset: int
+
+
+#: Instead of raising what is wrong with some partitions, a call puts it here and answers for the others.
+Errors = dict[TopicPartition, KohortError]
+
+
+async def committed(
+    cluster: Requests,
+    group: str,
+    partitions: Iterable[TopicPartition] | None,
+    require_stable: bool,
+    errors: Errors | None,
+) -> dict[TopicPartition, CommittedOffset]:
+    """See Cluster.committed."""
+    body = _offset_fetch(group, None if partitions is None else set(partitions), require_stable)
+
+    async def attempt() -> dict[TopicPartition, CommittedOffset]:
+        found, refused = await _committed_once(cluster, group, body)
+        if refused and errors is None:
+            raise next(iter(refused.values()))
+        if errors is not None:
+            errors.update(refused)
+        return found
+
+    return await cluster.at_coordinator(group, attempt)
+
+
+async def _committed_once(
+    cluster: Requests, group: str, body: Any
+) -> tuple[dict[TopicPartition, CommittedOffset], Errors]:
+    response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
+    row = response.groups[0] if response.groups else response
+    if row.error_code:
+        raise KafkaError(row.error_code, f"reading the offsets of group {group!r}")
+    found, refused = {}, {}
+    for topic in row.topics:
+        for p in topic.partitions:
+            partition = TopicPartition(topic.name, p.partition_index)
+            if p.error_code:
+                refused[partition] = KafkaError(
+                    p.error_code, f"reading the offset of {partition_name(partition)} in group {group!r}"
+                )
+            elif p.committed_offset >= 0:
+                found[partition] = CommittedOffset(
+                    p.committed_offset, p.committed_leader_epoch, p.metadata or ""
+                )
+    return found, dict(refused)
+
+
+def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
+    make = request_class(ApiKey.OFFSET_FETCH)
+    old = new = None
+    if partitions is not None:
+        numbers = _numbers_by_topic(partitions)
+        old = [make.OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
+        inner = make.OffsetFetchRequestGroup.OffsetFetchRequestTopics
+        new = [inner(name=t, partition_indexes=n) for t, n in numbers.items()]
+    groups = [make.OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
+    return make(group_id=group, topics=old, groups=groups, require_stable=require_stable)
+
+
+async def commit(
+    cluster: Requests,
+    group: str,
+    offsets: Mapping[TopicPartition, int | CommittedOffset],
+    generation: int,
+    member_id: str,
+    instance_id: str | None,
+) -> None:
+    """See Cluster.commit."""
+
+    async def attempt() -> None:
+        answers = await commit_once(cluster, group, offsets, generation, member_id, instance_id)
+        for partition, code in answers.items():
+            if code:
+                raise KafkaError(code, f"committing {partition_name(partition)} in group {group!r}")
+
+    if offsets:
+        await cluster.at_coordinator(group, attempt)
+
+
+async def commit_once(
+    cluster: Requests,
+    group: str,
+    offsets: Mapping[TopicPartition, int | CommittedOffset],
+    generation: int,
+    member_id: str,
+    instance_id: str | None,
+    topic_id: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
+) -> dict[TopicPartition, int]:
+    """One OffsetCommit; the error number of each partition (0 for none).
+
+    Where the coordinator knows topic ids, and ``topic_id`` those of all partitions, the commit is for these
+    topics and for no others of their names.
+    """
+    make = request_class(ApiKey.OFFSET_COMMIT)
+    ids = {partition: topic_id(partition) for partition in offsets}
+    by_id = None not in ids.values()
+    topics = defaultdict(list)
+    for partition, value in sorted(offsets.items()):
+        offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
+        topics[partition.topic, ids[partition] if by_id else None].append(
+            make.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+                partition_index=partition.partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    body = make(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        retention_time_ms=-1,
+        topics=[
+            make.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=rows)
+            for (name, topic_id), rows in topics.items()
+        ],
+    )
+    response = await cluster.request_coordinator(group, body, max_version=None if by_id else _BY_NAME)
+    names = {topic_id: name for name, topic_id in topics}
+    return {
+        TopicPartition(topic.name or names[topic.topic_id], row.partition_index): row.error_code
+        for topic in response.topics
+        for row in topic.partitions
+    }
+
+
+async def list_offsets(
+    cluster: Requests, at: Mapping[TopicPartition, int], read_committed: bool, errors: Errors | None
+) -> dict[TopicPartition, OffsetAndTimestamp]:
+    """See Cluster.list_offsets."""
+
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        return await _list_offsets_of(cluster, node, part, read_committed)
+
+    rows = await _ask_leaders(cluster, at, ask, "listing offsets of", errors)
+    return {p: OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch) for p, row in rows.items()}
+
+
+async def epoch_ends(
+    cluster: Requests, epochs: Mapping[TopicPartition, int], errors: Errors | None
+) -> dict[TopicPartition, EpochEnd]:
+    """See Cluster.epoch_ends."""
+
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
+        return await _epoch_ends_of(cluster, node, part)
+
+    rows = await _ask_leaders(cluster, epochs, ask, "asking where a leader epoch ends of", errors)
+    return {partition: EpochEnd(row.leader_epoch, row.end_offset) for partition, row in rows.items()}
+
+
+async def _ask_leaders(
+    cluster: Requests,
+    wanted: Mapping[TopicPartition, int],
+    ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
+    doing: str,
+    errors: Errors | None,
+) -> dict[TopicPartition, Any]:
+    """A row of an answer for each partition: for all, after some tries; or for some, with ``errors``."""
+    found: dict[TopicPartition, Any] = {}
+    stale = False
+
+    async def attempt() -> Errors:
+        nonlocal stale
+        missing = {partition: what for partition, what in wanted.items() if partition not in found}
+        if stale or any(cluster.leader(partition) is None for partition in missing):
+            await cluster.metadata({partition.topic for partition in missing})
+        stale = True
+        return await _ask_once(cluster, missing, ask, doing, found)
+
+    async def attempt_for_all() -> None:
+        for error in (await attempt()).values():
+            raise error
+
+    if wanted and errors is None:
+        await cluster.retrying(attempt_for_all)
+    elif wanted and errors is not None:
+        errors.update(await attempt())
+    return {partition: found[partition] for partition in wanted if partition in found}
+
+
+async def _ask_once(
+    cluster: Requests,
+    wanted: Mapping[TopicPartition, int],
+    ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
+    doing: str,
+    found: dict[TopicPartition, Any],
+) -> Errors:
+    """Adds to ``found``; what is wrong with the others."""
+    errors: Errors = {}
+    by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
+    for partition, what in wanted.items():
+        try:
+            by_node[leader_or_raise(cluster, partition)][partition] = what
+        except KafkaError as error:
+            errors[partition] = error
+    answers = await asyncio.gather(
+        *(ask(node, part) for node, part in by_node.items()), return_exceptions=True
+    )
+    for part, answer in zip(by_node.values(), answers, strict=True):
+        if isinstance(answer, KohortError):
+            errors.update(dict.fromkeys(part, answer))
+            continue
+        if isinstance(answer, BaseException):
+            raise answer
+        for partition in part:
+            row = answer.get(partition)
+            if row is None:
+                errors[partition] = KafkaError(
+                    ErrorCode.LEADER_NOT_AVAILABLE, f"no answer about {partition_name(partition)}"
+                )
+            elif row.error_code:
+                errors[partition] = KafkaError(row.error_code, f"{doing} {partition_name(partition)}")
+            else:
+                found[partition] = row
+    return errors
+
+
+async def _epoch_ends_of(
+    cluster: Requests, node: int, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Any]:
+    make = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
+    topics = defaultdict(list)
+    for partition, epoch in epochs.items():
+        topics[partition.topic].append(
+            make.OffsetForLeaderTopic.OffsetForLeaderPartition(
+                partition=partition.partition,
+                current_leader_epoch=cluster.known.leader_epoch(partition),
+                leader_epoch=epoch,
+            )
+        )
+    body = make(
+        replica_id=-1,
+        topics=[make.OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
+    )
+    response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
+    return {
+        TopicPartition(topic.topic, row.partition): row
+        for topic in response.topics
+        for row in topic.partitions
+    }
+
+
+async def _list_offsets_of(
+    cluster: Requests, node: int, at: Mapping[TopicPartition, int], read_committed: bool
+) -> dict[TopicPartition, Any]:
+    make = request_class(ApiKey.LIST_OFFSETS)
+    topics = defaultdict(list)
+    for partition, when in at.items():
+        topics[partition.topic].append(
+            make.ListOffsetsTopic.ListOffsetsPartition(
+                partition_index=partition.partition, current_leader_epoch=-1, timestamp=when
+            )
+        )
+    body = make(
+        replica_id=-1,
+        isolation_level=1 if read_committed else 0,
+        topics=[make.ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
+        timeout_ms=cluster.request_timeout_ms,
+    )
+    response = await cluster.request(node, ApiKey.LIST_OFFSETS, body)
+    return {
+        TopicPartition(topic.name, row.partition_index): row
+        for topic in response.topics
+        for row in topic.partitions
+    }
+
+
+def _numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for partition in sorted(partitions):
+        numbers[partition.topic].append(partition.partition)
+    return numbers

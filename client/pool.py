@@ -1,0 +1,127 @@
+"""Connections to brokers by address and purpose; an address that failed is left alone for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from .connection import Connection
+from .errors import AuthenticationError, BrokerConnectionError
+from .metadata import Address
+from .waiting import Backoff
+
+#: As Connection.open.
+OpenConnection = Callable[..., Awaitable[Connection]]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a client takes from outside besides its event loop: connections, random numbers, threads.
+
+    A simulation replaces them for everything that is started in one context. ``make_random`` is called for
+    each part that draws numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size`` threads and
+    gives what the function returns; with it no thread watches the loop.
+    """
+
+    open_connection: OpenConnection = Connection.open
+    make_random: Callable[[], random.Random] = random.Random
+    in_thread: Callable[[object, int, Callable[[], Any]], Awaitable[Any]] | None = None
+
+
+_REAL: Final = Surroundings()
+
+#: The surroundings of the context in which a client is built and started.
+SURROUNDINGS: Final[ContextVar[Surroundings]] = ContextVar("kohort_surroundings", default=_REAL)
+
+#: Opens a connection or raises BrokerConnectionError, or AuthenticationError.
+Opener = Callable[[Address], Awaitable[Connection]]
+
+
+class Channel(StrEnum):
+    """What a connection is for. A request waits behind the ones before it, so slow kinds have their own."""
+
+    CONTROL = "control"  # metadata, offsets, commits: all answered soon
+    GROUP = "group"  # JoinGroup may be parked for the whole rebalance timeout
+    HEARTBEAT = "heartbeat"  # must pass a parked JoinGroup
+    DATA = "data"  # long polls
+
+
+@dataclass(slots=True)
+class _Failures:
+    count: int = 0
+    not_before: float = 0.0
+
+
+class ConnectionPool:
+    """At most one open connection for each (address, channel), and one attempt to open it at a time."""
+
+    def __init__(self, opener: Opener, backoff: Backoff) -> None:
+        self._opener = opener
+        self._backoff = backoff
+        self._open: dict[tuple[Address, Channel], Connection] = {}
+        self._leaving: list[Connection] = []
+        self._locks: dict[tuple[Address, Channel], asyncio.Lock] = {}
+        self._failures: dict[Address, _Failures] = {}
+
+    def __repr__(self) -> str:
+        alive = sum(not connection.closed for connection in self._open.values())
+        return f"ConnectionPool({alive} open, {len(self._failures)} addresses failing)"
+
+    def connected(self, address: Address) -> bool:
+        """Whether some connection to the address is open."""
+        return any(key[0] == address and not open_.closed for key, open_ in self._open.items())
+
+    def failing(self, address: Address) -> bool:
+        """Whether the last attempt to connect to the address failed."""
+        return address in self._failures
+
+    async def get(self, address: Address, channel: Channel) -> Connection:
+        """The open connection, or a new one. Raises BrokerConnectionError after one failed attempt.
+
+        After a failure the next attempt at that address waits its back-off, whoever makes it.
+        """
+        key = address, channel
+        connection = self._open.get(key)
+        if connection is not None and not connection.closed and not connection.retired:
+            return connection
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            connection = self._open.get(key)
+            if connection is not None and connection.retired and not connection.closed:
+                self._leaving.append(connection)
+                connection = None
+            if connection is None or connection.closed:
+                connection = self._open[key] = await self._connect(address)
+            self._close_idle()
+            return connection
+
+    def _close_idle(self) -> None:
+        """Of the connections that have been replaced, those that nobody waits at."""
+        for connection in self._leaving:
+            if connection.idle:
+                connection.close("its authentication ends")
+        self._leaving = [connection for connection in self._leaving if not connection.closed]
+
+    async def _connect(self, address: Address) -> Connection:
+        failures = self._failures.get(address)
+        if failures is not None:
+            await asyncio.sleep(max(0.0, failures.not_before - asyncio.get_running_loop().time()))
+        try:
+            connection = await self._opener(address)
+        except (BrokerConnectionError, AuthenticationError):
+            failures = self._failures.setdefault(address, _Failures())
+            delay_ms = self._backoff.delay_ms(failures.count)
+            failures.count += 1
+            failures.not_before = asyncio.get_running_loop().time() + delay_ms / 1000
+            raise
+        self._failures.pop(address, None)
+        return connection
+
+    def close(self) -> None:
+        for connection in (*self._open.values(), *self._leaving):
+            connection.close()
+        self._open.clear()

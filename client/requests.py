@@ -1,0 +1,162 @@
+"""What every request to a cluster needs, and the requests about coordinators and topics."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from .metadata import Address, ClusterMetadata, Node, TopicMetadata
+from .pool import Channel
+
+T = TypeVar("T")
+
+#: Key types of FindCoordinator.
+GROUP, TRANSACTION = 0, 1
+
+
+class Requests(Protocol):
+    """The part of a Cluster that requests are made with; its methods are described there."""
+
+    request_timeout_ms: int
+
+    @property
+    def known(self) -> ClusterMetadata: ...
+
+    def leader(self, partition: TopicPartition) -> int | None: ...
+
+    def topic(self, name: str) -> TopicMetadata | None: ...
+
+    async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> ClusterMetadata: ...
+
+    async def request(
+        self,
+        node_id: int | None,
+        api_key: int,
+        body: Any,
+        *,
+        channel: Channel = Channel.CONTROL,
+        timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> Any: ...
+
+    async def request_coordinator(
+        self,
+        group: str,
+        body: Any,
+        *,
+        channel: Channel = Channel.CONTROL,
+        timeout_ms: float | None = None,
+        max_version: int | None = None,
+    ) -> Any: ...
+
+    async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T: ...
+
+    async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T: ...
+
+
+def partition_name(partition: TopicPartition) -> str:
+    """A partition as Kafka's own messages name it: ``orders-0``."""
+    return f"{partition.topic}-{partition.partition}"
+
+
+def leader_or_raise(cluster: Requests, partition: TopicPartition) -> int:
+    """Node id of the leader; KafkaError with what the broker said of the topic when there is none."""
+    leader = cluster.leader(partition)
+    if leader is not None:
+        return leader
+    code = cluster.known.errors.get(partition.topic)
+    if (
+        code is None
+        and (topic := cluster.topic(partition.topic))
+        and partition.partition not in topic.partitions
+    ):
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    raise KafkaError(code or ErrorCode.LEADER_NOT_AVAILABLE, f"no leader of {partition_name(partition)}")
+
+
+# coordinators
+
+
+async def find_coordinator(cluster: Requests, key: str, key_type: int = GROUP) -> Node:
+    """The coordinator of a group, or of a transactional id; KafkaError while there is none. One attempt."""
+    body = request_class(ApiKey.FIND_COORDINATOR)(key=key, key_type=key_type, coordinator_keys=[key])
+    response = await cluster.request(None, ApiKey.FIND_COORDINATOR, body)
+    row = response.coordinators[0] if response.coordinators else response
+    if row.error_code:
+        what = "group" if key_type == GROUP else "transaction"
+        raise KafkaError(row.error_code, row.error_message or f"no coordinator for {what} {key!r} yet")
+    return Node(row.node_id, Address(row.host, row.port))
+
+
+# topics
+
+
+async def create_topics(
+    cluster: Requests,
+    topics: Mapping[str, int],
+    replication_factor: int,
+    configs: Mapping[str, str],
+    if_not_exists: bool,
+) -> dict[str, uuid.UUID | None]:
+    """See Cluster.create_topics."""
+    make = request_class(ApiKey.CREATE_TOPICS)
+    rows = [
+        make.CreatableTopic(
+            name=name,
+            num_partitions=count,
+            replication_factor=replication_factor,
+            assignments=[],
+            configs=[make.CreatableTopic.CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
+        )
+        for name, count in topics.items()
+    ]
+    body = make(topics=rows, timeout_ms=cluster.request_timeout_ms, validate_only=False)
+
+    async def attempt() -> None:
+        response = await cluster.request(await _controller(cluster), ApiKey.CREATE_TOPICS, body)
+        for row in response.topics:
+            if row.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
+                continue
+            if row.error_code:
+                raise KafkaError(row.error_code, row.error_message or f"creating topic {row.name!r}")
+
+    await cluster.retrying(attempt)
+    await cluster.retrying(lambda: _wait_for_leaders(cluster, topics))
+    return {name: topic.topic_id for name in topics if (topic := cluster.topic(name))}
+
+
+async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
+    """See Cluster.delete_topics."""
+    make = request_class(ApiKey.DELETE_TOPICS)
+    wanted = sorted(set(names))
+    body = make(
+        topics=[make.DeleteTopicState(name=name, topic_id=uuid.UUID(int=0)) for name in wanted],
+        topic_names=wanted,
+        timeout_ms=cluster.request_timeout_ms,
+    )
+
+    async def attempt() -> None:
+        response = await cluster.request(await _controller(cluster), ApiKey.DELETE_TOPICS, body)
+        for row in response.responses:
+            if row.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise KafkaError(row.error_code, row.error_message or f"deleting topic {row.name!r}")
+
+    await cluster.retrying(attempt)
+
+
+async def _controller(cluster: Requests) -> int | None:
+    """The controller where it is known, else any node (which forwards in a KRaft cluster)."""
+    known = cluster.known
+    if known.controller_id not in known.nodes:
+        known = await cluster.metadata([])
+    return known.controller_id if known.controller_id in known.nodes else None
+
+
+async def _wait_for_leaders(cluster: Requests, topics: Mapping[str, int]) -> None:
+    known = await cluster.metadata(topics)
+    for name in topics:
+        partitions = known.partitions(name)
+        if not partitions or any(known.leader(TopicPartition(*p)) is None for p in partitions):
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name!r} is still being set up")

@@ -1,0 +1,54 @@
+"""Waiting: for the next try of something that failed, and for the next change of something."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Exponential back-off with jitter (Kafka's ``retry.backoff.ms`` and ``retry.backoff.max.ms``).
+
+    The jitter spreads members that failed in the same moment; give ``rng`` for runs that repeat.
+    """
+
+    initial_ms: float = 100.0
+    max_ms: float = 1000.0
+    jitter: float = 0.2
+    rng: random.Random = field(default_factory=random.Random)
+
+    def delay_ms(self, attempt: int) -> float:
+        """Milliseconds to wait before try ``attempt`` (0 is the first try after a failure)."""
+        base = min(self.initial_ms * 2.0 ** min(attempt, 30), self.max_ms)
+        return base * (1 + self.jitter * (2 * self.rng.random() - 1))
+
+
+class Signal:
+    """``fire`` wakes everyone who waits at that moment; nothing is remembered for later."""
+
+    __slots__ = ("waiters",)
+
+    def __init__(self) -> None:
+        # in the order in which they came
+        self.waiters: dict[asyncio.Future[None], None] = {}
+
+    def fire(self) -> None:
+        waiters, self.waiters = self.waiters, {}
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def wait(self, timeout_ms: float | None = None) -> bool:
+        """Whether it fired before the time was up (None: no limit)."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiters[waiter] = None
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else max(timeout_ms, 0.0) / 1000):
+                await waiter
+        except TimeoutError:
+            return False
+        finally:
+            self.waiters.pop(waiter, None)
+        return True

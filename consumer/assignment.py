@@ -1,0 +1,276 @@
+"""What a group's leader does between JoinGroup and SyncGroup: run the assignor, check what it says.
+
+An assignor that raises or breaks the rules does not stop the group: one of ours takes its place for this
+generation, chosen so that nobody is given what another still reads. For the next one the leader withdraws it,
+and the group takes another that all its members offer (see :mod:`.strategies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from ..assignors import (
+    Assignor,
+    CooperativeStickyAssignor,
+    MeasuringAssignor,
+    Member,
+    Problem,
+    RangeAssignor,
+    RebalanceProtocol,
+    TopicInfo,
+    validate_assignment,
+)
+from ..assignors.user_data import cooperative_claim
+from ..client.errors import ConfigError
+from ..protocol import (
+    KohortError,
+    MalformedMessageError,
+    Subscription,
+    TopicPartition,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from .events import AssignmentRefused, AssignorFailed, Event
+
+#: User data of every member's share while partitions wait for their owners to give them up (KIP-429): another
+#: round begins as soon as they have, and those who know of it ask more often. Others do not read it.
+ANOTHER_ROUND = b"another round follows"
+#: ... and at other times, under COOPERATIVE: this leader understands members that are about to leave.
+LISTENING = b"leaving members are heard"
+
+#: Ends the user data of a member that is about to leave, after a byte that says whether there was any else.
+_LEAVING = b"about to leave"
+
+#: Problems of an assignment that its error names.
+_SHOWN_PROBLEMS = 5
+
+
+@dataclass(slots=True)
+class LedGroup:
+    """The members of a generation as their leader was told of them, by id."""
+
+    members: dict[str, Member] = field(default_factory=dict)
+    #: Members whose subscription could not be read; they get nothing.
+    unreadable: dict[str, str] = field(default_factory=dict)
+    #: Of the members, those that are about to leave; they get nothing, and what they still read nobody else.
+    leaving: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, rows: Iterable[Any]) -> LedGroup:
+        """From the member list of a JoinGroup answer."""
+        led = cls()
+        for row in rows:
+            try:
+                subscription = decode_subscription(bytes(row.metadata))
+            except MalformedMessageError as error:
+                led.unreadable[row.member_id] = str(error)
+                subscription = Subscription(topics=())
+            if (data := subscription.user_data) is not None and data.endswith(_LEAVING):
+                led.leaving.add(row.member_id)
+                subscription = replace(subscription, user_data=without_leaving(data))
+            led.members[row.member_id] = Member(row.member_id, subscription, row.group_instance_id)
+        return led
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Every topic that some member wants."""
+        return frozenset(topic for member in self.members.values() for topic in member.topics)
+
+    @property
+    def staying(self) -> dict[str, Member]:
+        """Those that an assignor is told of."""
+        return {name: member for name, member in self.members.items() if name not in self.leaving}
+
+    def still_read(self) -> dict[TopicPartition, int]:
+        """What those who are about to leave own, and of which generation they have it."""
+        claims = [cooperative_claim(self.members[name].subscription) for name in self.leaving]
+        owned: dict[TopicPartition, int] = {}
+        for claim in claims:
+            for partition in claim.partitions:
+                owned[partition] = max(claim.generation, owned.get(partition, claim.generation))
+        return owned
+
+
+def with_leaving(user_data: bytes | None) -> bytes:
+    """The user data of a member that is about to leave. Other leaders than ours do not read that far."""
+    return (user_data or b"") + bytes([user_data is not None]) + _LEAVING
+
+
+def without_leaving(user_data: bytes) -> bytes | None:
+    """What it would be otherwise."""
+    rest = user_data.removesuffix(_LEAVING)
+    return rest[:-1] if rest[-1:] == b"\1" else None
+
+
+class WrongAssignmentError(KohortError):
+    """An assignor's answer that breaks the rules; ``problems`` has all that is wrong with it."""
+
+    def __init__(self, assignor: str, problems: Sequence[Problem]) -> None:
+        shown = "; ".join(str(problem) for problem in problems[:_SHOWN_PROBLEMS])
+        more = len(problems) - _SHOWN_PROBLEMS
+        super().__init__(f"{assignor}: {shown}" + (f"; and {more} more" if more > 0 else ""))
+        self.problems = tuple(problems)
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions that it is about, sorted."""
+        return tuple(sorted({problem.partition for problem in self.problems if problem.partition}))
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """``failure`` is set when the assignor's own answer could not be used; ``used`` names whose was."""
+
+    assignments: dict[str, bytes]
+    used: str
+    failure: Exception | None = None
+
+
+def assign(
+    assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
+) -> Assigned:
+    """Every member's share as bytes. ``protocol`` is the one the group runs under."""
+    try:
+        return _assigned(assignor, protocol, led, topics)
+    except Exception as error:  # an assignor is anyone's code
+        cooperative = protocol is RebalanceProtocol.COOPERATIVE
+        stand_in = CooperativeStickyAssignor() if cooperative else RangeAssignor()
+        return replace(_assigned(stand_in, protocol, led, topics), failure=error)
+
+
+def _assigned(
+    assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
+) -> Assigned:
+    staying = led.staying if led.leaving else led.members
+    given: Mapping[str, Sequence[TopicPartition]] = {}
+    if staying:
+        given = assignor.assign(MappingProxyType(dict(topics)), MappingProxyType(staying))
+        if problems := validate_assignment(topics, staying, given, protocol):
+            raise WrongAssignmentError(assignor.name, problems)
+        if led.leaving:
+            given = _withheld(given, led)
+    note = None
+    if protocol is RebalanceProtocol.COOPERATIVE:
+        wanted = {topic for member in staying.values() for topic in member.topics}
+        there = sum(topics[topic].partition_count for topic in wanted if topic in topics)
+        note = ANOTHER_ROUND if sum(map(len, given.values())) < there else LISTENING
+    shares = {member: encode_assignment(given.get(member, ()), note) for member in led.members}
+    return Assigned(shares, assignor.name)
+
+
+def _withheld(
+    given: Mapping[str, Sequence[TopicPartition]], led: LedGroup
+) -> dict[str, list[TopicPartition]]:
+    """Without what members read that are about to leave: it is given when they are gone (KIP-429).
+
+    Whoever has it from a later generation keeps it.
+    """
+    still_read = led.still_read()
+    shares = {}
+    for name, partitions in given.items():
+        claim = cooperative_claim(led.members[name].subscription)
+        mine = frozenset(claim.partitions)
+        shares[name] = [
+            p for p in partitions if p not in still_read or (p in mine and claim.generation > still_read[p])
+        ]
+    return shares
+
+
+def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
+    """The highest protocol that all of a consumer's assignors have (KIP-429). ValueError if there is none."""
+    common = frozenset.intersection(*(assignor.rebalance_protocols for assignor in assignors))
+    if not common:
+        names = ", ".join(assignor.name for assignor in assignors)
+        raise ValueError(f"assignors {names} have no rebalance protocol in common: use those that have")
+    return max(common)
+
+
+class MemberAssignors:
+    """``assignors`` in the order of preference. What they do wrong is reported, and gone around."""
+
+    def __init__(self, assignors: Sequence[Assignor], report: Callable[[Event], None]) -> None:
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        if len(self._assignors) < len(assignors):
+            raise ConfigError("two assignors have the same name: a group tells them apart by it")
+        try:
+            self.protocol = rebalance_protocol(assignors)
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        self._broken: set[str] = set()
+        #: Whether the broken ones are offered all the same, behind the others.
+        self._needed = False
+        self._report = report
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._assignors
+
+    def offer(
+        self,
+        topics: Sequence[str],
+        owned: Iterable[TopicPartition],
+        generation: int,
+        rack: str | None,
+        *,
+        leaving: bool = False,
+    ) -> list[tuple[str, bytes]]:
+        """Name and subscription for JoinGroup; without the assignors that failed, if others are left."""
+        names = sorted(self._assignors, key=lambda name: name in self._broken)
+        whole = [name for name in names if name not in self._broken]
+        claims = tuple(sorted(owned))
+        offered = []
+        for name in names if self._needed else whole or names:
+            data = self._user_data(name, topics)
+            data = with_leaving(data) if leaving else data
+            offered.append(
+                (name, encode_subscription(Subscription(tuple(topics), data, claims, generation, rack)))
+            )
+        return offered
+
+    def take_back(self) -> bool:
+        """Offer also what failed: the other members have nothing else in common with this one.
+
+        False if that has been tried, or nothing was withdrawn: then there is no way to go on.
+        """
+        was_needed, self._needed = self._needed, bool(self._broken)
+        return self._needed and not was_needed
+
+    def worth_another_round(self, name: str) -> bool:
+        """Whether the group's assignor failed here and there is another to agree on."""
+        return name in self._broken and not self._needed and len(self._broken) < len(self._assignors)
+
+    def measuring(self, name: str) -> MeasuringAssignor | None:
+        """The assignor of this name, if it wants to be told weights."""
+        assignor = self._assignors[name]
+        return assignor if isinstance(assignor, MeasuringAssignor) else None
+
+    def assign(self, name: str, led: LedGroup, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
+        """As leader: everyone's share."""
+        done = assign(self._assignors[name], self.protocol, led, topics)
+        if done.failure is not None:
+            self._failed(name, done.failure, done.used)
+        for member, why in led.unreadable.items():
+            self._report(AssignmentRefused(f"the subscription of {member} cannot be read: {why}"))
+        return done.assignments
+
+    def adopted(self, name: str, partitions: Iterable[TopicPartition], generation: int) -> None:
+        """Tell the group's assignor what this member got."""
+        try:
+            self._assignors[name].on_assignment(sorted(partitions), generation)
+        except Exception as error:
+            self._failed(name, error, name)
+
+    def _user_data(self, name: str, topics: Sequence[str]) -> bytes | None:
+        try:
+            return self._assignors[name].user_data(topics)
+        except Exception as error:
+            self._failed(name, error, name)
+            return None
+
+    def _failed(self, name: str, error: Exception, used: str) -> None:
+        self._broken.add(name)
+        partitions = error.partitions if isinstance(error, WrongAssignmentError) else ()
+        self._report(AssignorFailed(name, error, used, partitions))

@@ -1,0 +1,333 @@
+"""Record batches as columns of numbers: where each record, key, value and header lies in the bytes.
+
+One pass in Python over the lengths of the records (a step for each run of equal ones), everything else by
+numpy over all records of a run at once: a loop over fields costs ten times as much. Record layout: KIP-98,
+"Record Format".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..protocol import BatchHeader, CorruptBatchError
+from .record import Rows
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+#: An abort or commit marker's key: version, then type 0 for an abort, 1 for a commit (KIP-98).
+_MARKER = struct.Struct(">hh")
+_ABORT = 0
+_MAX_VARINT_SHIFT = 63
+#: So many records of one length in a row are found at once, without a step for each.
+_LEAST_ALIKE = 16
+#: Bytes of a length at most.
+_LONGEST_LENGTH = 5
+#: Neighbours with the same time, on average, from which on a number for all of them is quicker.
+_FEW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Pieces of a run of bytes: ``starts`` and ``ends`` are positions, ``null`` marks the absent ones.
+
+    ``length`` is that of each piece where all are known to have the same, absent ones included, and -1 else.
+    """
+
+    starts: Ints
+    ends: Ints
+    null: npt.NDArray[np.bool_]
+    length: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The fields of n records; ``headers_at`` is where each record's header count stands."""
+
+    timestamp_deltas: Ints
+    offset_deltas: Ints
+    keys: Spans
+    values: Spans
+    headers_at: Ints
+
+
+def walk(data: bytes | bytearray, start: int, end: int, count: int) -> Ints:
+    """Where the body of each of the ``count`` records in ``data[start:end]`` starts.
+
+    Raises CorruptBatchError unless they fill these bytes exactly.
+    """
+    if count > end - start:
+        raise CorruptBatchError(f"{count} records in {end - start} bytes", start)
+    bodies = np.empty(count, np.int64)
+    position, nth, some = start, 0, _LEAST_ALIKE
+    try:
+        while nth < count:
+            alike, body, step = _alike(data, position, end, count - nth)
+            if alike >= _LEAST_ALIKE:
+                bodies[nth : nth + alike] = np.arange(body, body + alike * step, step)
+                position, some = position + alike * step, _LEAST_ALIKE
+            else:
+                # where neighbours are not alike it is looked for less and less often
+                alike, some = min(some, count - nth), some * 2
+                found, position = _one_by_one(data, position, alike)
+                bodies[nth : nth + alike] = found
+            nth += alike
+    except IndexError:
+        position = -1
+    if position != end:
+        raise CorruptBatchError(f"{count} records do not fill the {end - start} bytes of their batch", start)
+    return bodies
+
+
+def _alike(data: bytes | bytearray, position: int, end: int, most: int) -> tuple[int, int, int]:
+    """How many records from here on have the length of the first; its body, and the step to the next.
+
+    That each length stands where the one before it says the next record is, makes it the record's length.
+    """
+    length, body = _long_length(data, position)
+    step = body - position + length
+    if step < 1:
+        return 0, body, step
+    alike = most
+    for at in range(position, body):
+        few = data[at : min(end, at + _LEAST_ALIKE * step) : step]
+        if len(few) - len(few.lstrip(few[:1])) < _LEAST_ALIKE:
+            return 0, body, step
+        column = data[at : min(end, at + alike * step) : step]
+        alike = len(column) - len(column.lstrip(column[:1]))
+    # the last one may have to be longer than what is left
+    return min(alike, (end - position) // step), body, step
+
+
+def _one_by_one(data: bytes | bytearray, position: int, count: int) -> tuple[list[int], int]:
+    bodies = [0] * count
+    for nth in range(count):
+        length = data[position]
+        if length < 0x80:
+            bodies[nth] = position = position + 1
+            position += length >> 1
+        elif (following := data[position + 1]) < 0x80:
+            bodies[nth] = position = position + 2
+            position += (following << 6) + (length >> 1) - 0x40
+        else:
+            length, position = _long_length(data, position)
+            bodies[nth] = position
+            position += length
+    return bodies, position
+
+
+def _long_length(data: bytes | bytearray, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value >> 1, position
+    raise CorruptBatchError("a record length of more than five bytes", position)
+
+
+def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """The zigzag varint at each position, and the positions behind them. Raises IndexError past the end."""
+    first = data[at]
+    behind = at + 1
+    more = first > 0x7F
+    if not more.any():
+        return (first >> 1).astype(np.int64) ^ -(first & 1).astype(np.int64), behind
+    if behind[-1] < data.size:
+        second = data[behind].astype(np.uint16) * more
+        if not (second > 0x7F).any():
+            both = (first & np.uint8(0x7F)) | (second << 7)
+            return (both >> 1).astype(np.int64) ^ -(both & 1).astype(np.int64), behind + more
+    return _long_varints(data, at)
+
+
+def _long_varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    byte = data[at]
+    behind = at + 1
+    raw = byte.astype(np.uint64)
+    more = np.flatnonzero(byte > 0x7F)
+    shift = 7
+    while more.size:
+        if shift > _MAX_VARINT_SHIFT:
+            raise IndexError("a varint of more than ten bytes")
+        byte = data[behind[more]]
+        behind[more] += 1
+        # less one: that takes out the bit, now at this place, by which the byte before said "more"
+        raw[more] += (byte.astype(np.uint64) - np.uint64(1)) << np.uint64(shift)
+        more = more[byte > 0x7F]
+        shift += 7
+    return (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64), behind
+
+
+def spans(data: Bytes, at: Ints) -> tuple[Spans, Ints]:
+    """The length-prefixed, nullable piece at each position, and the positions behind them."""
+    if (alike := _spans_alike(data, at)) is not None:
+        return alike, alike.ends
+    lengths, starts = varints(data, at)
+    null = lengths < 0
+    if null.any():
+        if (lengths < -1).any():
+            raise IndexError("a length below -1")
+        lengths = np.where(null, 0, lengths)
+    ends = starts + lengths
+    return Spans(starts, ends, null), ends
+
+
+def _spans_alike(data: Bytes, at: Ints) -> Spans | None:
+    """As ``spans``, where all pieces have the length of the first one; None where they do not."""
+    value = width = 0
+    more = at.size > 0
+    while more:
+        byte = data[at + width if width else at]
+        first = int(byte[0])
+        if width == _LONGEST_LENGTH or (byte != first).any():
+            return None
+        value |= (first & 0x7F) << 7 * width
+        width += 1
+        more = first > 0x7F
+    length = value >> 1 ^ -(value & 1)
+    if length < -1:
+        return None
+    starts = at + width
+    if length < 0:
+        return Spans(starts, starts, np.ones(at.size, np.bool_), 0)
+    return Spans(starts, starts + length, np.zeros(at.size, np.bool_), length)
+
+
+def fields(data: Bytes, bodies: Ints) -> Fields:
+    """The fields of the records whose bodies start at these positions. Raises IndexError past the end."""
+    timestamp_deltas, at = varints(data, bodies + 1)  # behind the attributes, which are always 0
+    offset_deltas, at = varints(data, at)
+    keys, at = spans(data, at)
+    values, at = spans(data, at)
+    return Fields(timestamp_deltas, offset_deltas, keys, values, at)
+
+
+def headers(data: Bytes, at: Ints) -> tuple[Ints, Spans, Spans]:
+    """Counts of headers per record, then keys and values of all headers, record by record."""
+    counts, at = varints(data, at)
+    if (counts < 0).any():
+        raise IndexError("a negative number of headers")
+    first = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    if total > data.size:
+        raise IndexError("more headers than bytes")
+    keys, values = _empty_spans(total), _empty_spans(total)
+    rows = np.flatnonzero(counts)
+    nth = 0
+    while rows.size:
+        places = first[rows] + nth
+        key, behind = spans(data, at[rows])
+        value, at[rows] = spans(data, behind)
+        _put(keys, places, key)
+        _put(values, places, value)
+        nth += 1
+        rows = rows[counts[rows] > nth]
+    return counts, keys, values
+
+
+def is_abort_marker(records: memoryview) -> bool:
+    """Whether the records of a control batch are an abort marker (else they are a commit marker)."""
+    raw = bytes(records)
+    key = fields(np.frombuffer(raw, np.uint8), walk(raw, 0, len(raw), 1)).keys
+    _, kind = _MARKER.unpack_from(raw, int(key.starts[0]))
+    return bool(kind == _ABORT)
+
+
+def _empty_spans(count: int) -> Spans:
+    return Spans(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+
+
+def _put(into: Spans, places: Ints, pieces: Spans) -> None:
+    into.starts[places] = pieces.starts
+    into.ends[places] = pieces.ends
+    into.null[places] = pieces.null
+
+
+def plain_rows(batches: Sequence[tuple[BatchHeader, bytes | memoryview]]) -> Rows | None:
+    """The records of these batches, not compressed; None when one of them is not quite ordinary.
+
+    Ordinary is one without headers of records and without a flaw: everything else is for a reader that goes
+    from field to field.
+    """
+    data = b"".join([records for _, records in batches])
+    raw = np.frombuffer(data, np.uint8)
+    try:
+        bodies = _bodies(batches, data)
+        found = fields(raw, bodies)
+        if raw[found.headers_at].any() or not _filled(bodies, found, len(data)):
+            return None
+    except (CorruptBatchError, IndexError):
+        return None
+    counts = [header.record_count for header, _ in batches]
+    offsets = _offsets([header.base_offset for header, _ in batches], counts, found.offset_deltas)
+    if offsets is None:
+        return None
+    times = np.repeat([header.base_timestamp_ms for header, _ in batches], counts) + found.timestamp_deltas
+    if any(header.log_append_time for header, _ in batches):
+        by_broker = np.repeat([header.log_append_time for header, _ in batches], counts)
+        times = np.where(
+            by_broker, np.repeat([header.max_timestamp_ms for header, _ in batches], counts), times
+        )
+    return Rows(offsets, _times(times), _pieces(data, found.keys), _pieces(data, found.values), None)
+
+
+def _bodies(batches: Sequence[tuple[BatchHeader, bytes | memoryview]], data: bytes) -> Ints:
+    bodies, position = [], 0
+    for header, records in batches:
+        bodies.append(walk(data, position, position + len(records), header.record_count))
+        position += len(records)
+    return np.concatenate(bodies)
+
+
+def _filled(bodies: Ints, found: Fields, size: int) -> bool:
+    """Whether each record ends where its fields do: behind a count of headers of one byte."""
+    behind = found.headers_at + 1
+    gaps = bodies[1:] - behind[:-1]  # the length of the next one lies there
+    return bool(behind[-1] == size and (gaps > 0).all() and (gaps <= _LONGEST_LENGTH).all())
+
+
+def _offsets(bases: list[int], counts: list[int], deltas: Ints) -> Sequence[int] | None:
+    """None unless they rise."""
+    offsets = np.repeat(bases, counts) + deltas
+    if not (offsets[1:] > offsets[:-1]).all():
+        return None
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first + 1 == len(offsets):
+        return range(first, last + 1)
+    some: list[int] = offsets.tolist()
+    return some
+
+
+def _times(times: Ints) -> list[int]:
+    """One number for neighbours of one millisecond, where there are many of them."""
+    begins = np.flatnonzero(times[1:] != times[:-1]) + 1
+    if len(begins) * _FEW > len(times):
+        all_of_them: list[int] = times.tolist()
+        return all_of_them
+    begins = np.concatenate(([0], begins))
+    counts = np.diff(begins, append=len(times))
+    found: list[int] = []
+    for time, count in zip(times[begins].tolist(), counts.tolist(), strict=True):
+        found += [time] * count
+    return found
+
+
+def _pieces(data: bytes, spans: Spans) -> list[bytes | None]:
+    starts, ends, null = spans.starts, spans.ends, spans.null
+    if null.all():
+        return [None] * len(starts)
+    if spans.length > 0:
+        # pieces of one length are elements of an array that has one at every byte
+        shape, kind = len(data) - spans.length + 1, f"V{spans.length}"
+        every: npt.NDArray[np.void] = np.ndarray(shape, kind, data, strides=(1,))
+        alike: list[bytes | None] = every[starts].tolist()
+        return alike
+    bounds = zip(starts.tolist(), ends.tolist(), null.tolist(), strict=True)
+    return [None if is_null else data[start:end] for start, end, is_null in bounds]

@@ -1,0 +1,181 @@
+"""Does the user still take records? ``max_poll_interval_ms`` (KIP-62). No I/O; times are milliseconds."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+#: Takers of single records are looked at this often, as a share of the interval: so late a breach is told.
+LOOK_SHARE = 1 / 32
+#: Most times that the loop's pulse is felt in the time after which it counts as blocked.
+_BEATS = 4
+
+
+@dataclass(slots=True)
+class PollWatch:
+    """Whoever waits for records, or asked for some a short while ago, is alive."""
+
+    max_interval_ms: float
+    #: Who polled last: a task, or the number of a thread.
+    poller: asyncio.Task[Any] | int | None = None
+    #: How many records were taken one by one without a word; it is asked now and then.
+    taken: Callable[[], int] = lambda: 0
+    _seen: int = 0
+    _taken_before: int = 0
+    _waiting: int = 0
+    _last: float = 0.0
+    _look_at: float = 0.0
+
+    def polling(self, now: float) -> None:
+        """A poll begins."""
+        self._waiting += 1
+        self._last = now
+
+    def polled(self, now: float) -> None:
+        """A poll has given what it gives."""
+        self._waiting -= 1
+        self._last = now
+
+    def touch(self, now: float) -> None:
+        """A poll began and ended at once; or the user does something that shows life."""
+        self._last = now
+
+    def read_by_another(self, who: asyncio.Task[Any] | int | None) -> bool:
+        """Whether another task, or another thread, than this one was the last that polled, and may go on."""
+        if isinstance(self.poller, int):
+            return self.poller != who and any(t.ident == self.poller for t in threading.enumerate())
+        return self.poller is not None and self.poller is not who and not self.poller.done()
+
+    def idle(self, now: float, limit_ms: float) -> bool:
+        """Whether nobody waits for records, and nobody has taken any for so long."""
+        if (taken := self.taken()) != self._taken_before:
+            self._taken_before = taken
+            self._last = max(self._last, now)
+        return not self._waiting and now >= self._last + limit_ms
+
+    def busy_with(self) -> str:
+        """What the last one that polled is doing instead of polling; empty when that cannot be told."""
+        if isinstance(self.poller, int):
+            return activity_of_thread(self.poller)
+        if self.poller is not None:
+            return "nothing: its task has ended" if self.poller.done() else activity_of_task(self.poller)
+        return ""
+
+    def deadline(self) -> float | None:
+        """When to ask ``expired``; None while somebody waits."""
+        if self._waiting:
+            return None
+        over = self._last + self.max_interval_ms
+        return over if self.taken() == self._seen else min(over, self._look_at)
+
+    def age(self, now: float) -> float:
+        """Time since the last sign of life."""
+        return 0.0 if self._waiting else now - self._last
+
+    def expired(self, now: float) -> bool:
+        if now >= self._look_at and (taken := self.taken()) != self._seen:
+            # some were taken since the last look: when is not known better
+            self._seen = taken
+            self._last = max(self._last, now)
+            self._look_at = now + self.max_interval_ms * LOOK_SHARE
+        return not self._waiting and now >= self._last + self.max_interval_ms
+
+
+class LoopWatch:
+    """Notices that something holds up an event loop, and looks at what it is while it does.
+
+    ``blocked(milliseconds, what)`` is called on the loop when that is over. The look is taken by a thread.
+    """
+
+    def __init__(self, late_ms: float, blocked: Callable[[float, str], None]) -> None:
+        self._late_s = late_ms / 1000
+        self._beat_s = self._late_s / _BEATS
+        self._blocked = blocked
+        self._ended = threading.Event()
+        self._last = 0.0
+        self._seen = ""
+
+    def __repr__(self) -> str:
+        return f"LoopWatch(more than {self._late_s * 1000:.0f} ms late)"
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        self._last = time.monotonic()
+        watcher = threading.Thread(
+            target=self._look, args=(threading.get_ident(),), name="kohort loop watch", daemon=True
+        )
+        watcher.start()
+        try:
+            while True:
+                await asyncio.sleep(self._beat_s)
+                late = loop.time() - last - self._beat_s
+                last = loop.time()
+                # another clock for the thread: that of a loop may stand still while the loop is held up
+                self._last = time.monotonic()
+                if late > self._late_s:
+                    self._blocked(late * 1000, self._seen)
+                self._seen = ""
+        finally:
+            self._ended.set()
+
+    def _look(self, loop_thread: int) -> None:
+        while not self._ended.wait(self._beat_s):
+            if not self._seen and time.monotonic() - self._last > self._late_s:
+                self._seen = activity_of_thread(loop_thread)
+
+
+def activity_of_thread(ident: int) -> str:
+    """What a thread is doing."""
+    frame = sys._current_frames().get(ident)
+    frames: list[FrameType] = []
+    while frame is not None:
+        if not _runs_things(frame):
+            frames.append(frame)
+        elif frames:
+            break
+        frame = frame.f_back
+    return _named(reversed(frames))
+
+
+def activity_of_task(task: asyncio.Task[Any]) -> str:
+    """What a task waits for."""
+    frames: list[FrameType] = []
+    coroutine: Any = task.get_coro()
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "ag_frame", None)
+        if frame is not None and not _runs_things(frame):
+            frames.append(frame)
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
+    return _named(frames) or task.get_name()
+
+
+def _named(frames: Iterable[FrameType]) -> str:
+    """``bill (billing.py:31)`` and, when that is deep in something else, where. Outermost frames first."""
+    ours = list(frames)
+    theirs = [frame for frame in ours if not _module(frame).startswith("kohort.")] or ours
+    if not theirs:
+        return ""
+    handler, innermost = theirs[0], theirs[-1]
+    text = _line(handler)
+    return text if handler is innermost else f"{text}, in {_line(innermost)}"
+
+
+def _runs_things(frame: FrameType) -> bool:
+    return _module(frame).partition(".")[0] in ("asyncio", "concurrent", "threading")
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _line(frame: FrameType) -> str:
+    code = frame.f_code
+    return f"{code.co_qualname} ({code.co_filename.rpartition('/')[2]}:{frame.f_lineno})"

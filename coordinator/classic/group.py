@@ -1,0 +1,265 @@
+"""A group and its members while they live: what is in the log is in ``durable``, the rest is here.
+
+Everything in these objects may be lost with the process; what must not be lost is a record first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ...offsets_topic import GroupStored, StoredMember
+from ...protocol import subscribed_topics
+from ...statemachine import GroupState
+from ..engine.effects import Request
+from ..events import RebalanceTrace
+
+#: The protocol type of consumers, the only one whose metadata is ever looked into.
+CONSUMER: str = "consumer"
+
+#: What a member offers, in its order of preference: (name, metadata).
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A member; ``parked_join`` and ``parked_sync`` are requests that are held until a round ends."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    parked_join: Request | None = None
+    parked_sync: Request | None = None
+    is_new: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is excused from heartbeats: its own request is parked here. A new member is not."""
+        return not self.is_new and (self.parked_join is not None or self.parked_sync is not None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """Its metadata for a protocol; empty if it does not offer that one."""
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        return b""
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """A classic group. ``members`` is in the order of joining; ``pending_join`` holds ids handed out and not
+    used yet; ``pending_sync`` those whose join was answered and who have not synced; ``subscribed_topics`` is
+    None when not known; ``settled_members`` is how many there were when the last rebalance ended, ``leaving``
+    the assignments, by owner, of members removed since.
+    """
+
+    group_id: str
+    state: GroupState = GroupState.EMPTY
+    previous_state: GroupState = GroupState.DEAD
+    state_timestamp_ms: int = -1
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader_id: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    pending_join: dict[str, None] = field(default_factory=dict)
+    pending_sync: dict[str, None] = field(default_factory=dict)
+    awaiting_join_count: int = 0
+    protocol_support: dict[str, int] = field(default_factory=dict)
+    subscribed_topics: frozenset[str] | None = None
+    new_member_added: bool = False
+    initial_delay_ms: int = 0
+    initial_remaining_ms: int = 0
+    staged_generation: int = -1
+    metadata_bytes: int = 0
+    settled_members: int = 0
+    leaving: dict[str, bytes] | None = None
+    trace: RebalanceTrace | None = None
+
+    @property
+    def all_joined(self) -> bool:
+        """Every member's JoinGroup is parked and no id that was handed out is still to come."""
+        return self.awaiting_join_count == len(self.members) and not self.pending_join
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in _CAN_REBALANCE
+
+    @property
+    def is_initial(self) -> bool:
+        """Collecting its first members after having had none."""
+        return self.state is GroupState.PREPARING_REBALANCE and self.previous_state is GroupState.EMPTY
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that a member asks for; 0 without members."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether a member with these protocols can be in the group."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and any(True for _ in names)
+        if protocol_type != self.protocol_type:
+            return False
+        # nobody may be left of a round that is still held open: then any protocol will do
+        everyone, support = len(self.members), self.protocol_support
+        return any(support.get(name, 0) == everyone for name in names)
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        """Take a member in; the first one brings the protocol type and leads."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self.pending_join.pop(member.member_id, None)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self._count(member.protocols, 1)
+
+    def remove(self, member: Member) -> None:
+        """Drop a member from everything but its parked requests; the earliest one left takes the lead."""
+        member_id = member.member_id
+        del self.members[member_id]
+        self.pending_sync.pop(member_id, None)
+        if member.instance_id is not None:
+            del self.static_members[member.instance_id]
+        self._count(member.protocols, -1)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+
+    def set_protocols(self, member: Member, protocols: Protocols) -> None:
+        """Replace what a member offers."""
+        self._count(member.protocols, -1)
+        member.protocols = protocols
+        self._count(protocols, 1)
+
+    def rename(self, member: Member, member_id: str) -> None:
+        """Give a static member a new id, in the same place of the order."""
+        old_id = member.member_id
+        self.members = {(member_id if key == old_id else key): value for key, value in self.members.items()}
+        member.member_id = member_id
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member_id
+        if old_id in self.pending_sync:
+            del self.pending_sync[old_id]
+            self.pending_sync[member_id] = None
+        if self.leader_id == old_id:
+            self.leader_id = member_id
+
+    def choose_protocol(self) -> str | None:
+        """The protocol that most members prefer among those all support; None without members.
+
+        Each member votes for the first such name of its own list. Kafka leaves ties to hash order; here the
+        leader's preference decides, then the name, so that the same joins give the same protocol.
+        """
+        everyone = len(self.members)
+        candidates = {name for name, count in self.protocol_support.items() if count == everyone}
+        votes = dict.fromkeys(candidates, 0)
+        for member in self.members.values():
+            choice = next((name for name, _ in member.protocols if name in candidates), None)
+            if choice is not None:
+                votes[choice] += 1
+        leader = self.members.get(self.leader_id or "")
+        order = [name for name, _ in leader.protocols] if leader is not None else []
+        return min(votes, key=lambda name: (-votes[name], _index(order, name), name), default=None)
+
+    def compute_subscribed_topics(self) -> frozenset[str] | None:
+        """All topics the members subscribe to; None for another type, no protocol, or unreadable metadata."""
+        if self.protocol_type != CONSUMER:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        topics: set[str] = set()
+        # most members say the same
+        for metadata in {member.metadata(self.protocol_name) for member in self.members.values()}:
+            subscribed = subscribed_topics(metadata)
+            if subscribed is None:
+                return None
+            topics |= subscribed
+        return frozenset(topics)
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether offsets of the topic must stay; when in doubt they do."""
+        if self.protocol_type != CONSUMER or not self.members:
+            return False
+        return self.subscribed_topics is None or topic in self.subscribed_topics
+
+    def to_record(self, assignments: dict[str, bytes] | None = None) -> GroupStored:
+        """The group as its log record, with the members' assignments or those of the argument."""
+        return GroupStored(
+            self.group_id,
+            self.protocol_type or "",
+            self.generation,
+            self.protocol_name,
+            self.leader_id,
+            self.state_timestamp_ms,
+            tuple(
+                StoredMember(
+                    member.member_id,
+                    member.instance_id,
+                    member.client_id,
+                    member.client_host,
+                    member.rebalance_timeout_ms,
+                    member.session_timeout_ms,
+                    member.metadata(self.protocol_name),
+                    member.assignment if assignments is None else assignments[member.member_id],
+                )
+                for member in self.members.values()
+            ),
+        )
+
+    def _count(self, protocols: Protocols, step: int) -> None:
+        support = self.protocol_support
+        for name in dict(protocols):
+            count = support.get(name, 0) + step
+            if count:
+                support[name] = count
+            else:
+                del support[name]
+        self.metadata_bytes += step * sum(len(metadata) for _, metadata in protocols)
+
+
+_CAN_REBALANCE = frozenset({GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE})
+
+
+def _index(order: list[str], name: str) -> int:
+    return order.index(name) if name in order else len(order)
+
+
+def group_from_record(record: GroupStored) -> Group:
+    """A group as it comes out of the log: Stable with members, Empty without."""
+    group = Group(
+        record.group,
+        state=GroupState.STABLE if record.members else GroupState.EMPTY,
+        state_timestamp_ms=record.state_timestamp_ms,
+        generation=record.generation,
+    )
+    for stored in record.members:
+        protocols: Protocols = ((record.protocol, stored.subscription),) if record.protocol else ()
+        member = Member(
+            stored.member_id,
+            stored.instance_id,
+            stored.client_id,
+            stored.client_host,
+            stored.session_timeout_ms,
+            stored.rebalance_timeout_ms,
+            protocols,
+            stored.assignment,
+        )
+        group.add(member, record.protocol_type)
+    group.protocol_type = record.protocol_type or None
+    group.protocol_name = record.protocol
+    group.leader_id = record.leader if record.leader in group.members else next(iter(group.members), None)
+    group.subscribed_topics = group.compute_subscribed_topics()
+    group.settled_members = len(group.members)
+    return group

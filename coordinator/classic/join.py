@@ -1,0 +1,264 @@
+"""JoinGroup (key 11), v0-9: a member asks to be part of the next generation.
+
+v1 rebalance timeout, v4 MEMBER_ID_REQUIRED (KIP-394), v5 instance id (KIP-345), v7 protocol type and nullable
+protocol name in the answer (KIP-559), v8 reason (KIP-800), v9 skip_assignment (KIP-814).
+
+The answer to an accepted request comes when the round ends (``rebalance.complete_join``); here the sender is
+told what is wrong, given an id, or parked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...protocol import ErrorCode
+from ...statemachine import GroupState
+from ..engine.readiness import append_error
+from ..events import Cause, GroupRemoved, JoinRefused, append_refused, quoted
+from ..replies import JoinReply, join_failed
+from .group import Group, Member
+from .members import (
+    add_member,
+    add_pending,
+    answer_join_error,
+    check_member,
+    fence,
+    name_of,
+    park_join,
+    remove_member,
+    remove_pending,
+    requested_protocols,
+    restart_session,
+    update_member,
+)
+from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
+from .static import replace_static_member
+
+if TYPE_CHECKING:
+    from ..engine.effects import Request
+    from ..engine.shard import Shard
+
+#: From this version on a dynamic member joins in two steps.
+_MEMBER_ID_REQUIRED_VERSION = 4
+
+#: Most characters of a client or instance id that a member id begins with. Ids that are given out and never
+#: used are kept for a while, whoever asked for them.
+MAX_ID_PREFIX = 255
+
+
+def handle_join(shard: Shard, request: Request, now_ms: int) -> None:
+    """Checks in Kafka's order, then the table of the sender's identity."""
+    body = request.body
+    error, why = _unacceptable(shard, request)
+    if error:
+        _refuse(shard, request, error, why)
+        return
+    group = shard.find(body.group_id)
+    if group is not None:
+        _join(shard, group, request, now_ms)
+    elif body.member_id:
+        _fence(shard, None, request, ErrorCode.UNKNOWN_MEMBER_ID)
+    else:
+        group = shard.create(body.group_id, now_ms)
+        record = group.to_record()
+        _join(shard, group, request, now_ms)
+        shard.append((record,), AfterCreate(body.group_id))
+
+
+def refusal(request: Request, error: int) -> JoinReply:
+    """A JoinGroup answer that is an error and nothing else."""
+    return join_failed(request.version, error, request.body.member_id)
+
+
+@dataclass(slots=True)
+class AfterCreate:
+    """Waits for the first record of a group; if it fails the group never was."""
+
+    group_id: str
+
+    def done(self, shard: Shard, now_ms: int) -> None:
+        """Whoever joined is waiting for the round to end, not for this."""
+
+    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
+        shard.note(append_refused(self.group_id, error))
+        group = shard.groups.get(self.group_id)
+        if group is None or group.generation > 0 or shard.durable.knows(self.group_id):
+            return
+        for member in list(group.members.values()):
+            answer_join_error(shard, group, member, append_error(error), member.member_id)
+        shard.drop(group)
+        shard.note(GroupRemoved(self.group_id, cause="its first record could not be written"))
+
+
+def _unacceptable(shard: Shard, request: Request) -> tuple[ErrorCode, str]:
+    body, settings = request.body, shard.settings
+    if not body.group_id:
+        return ErrorCode.INVALID_GROUP_ID, "the group id is empty"
+    low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if not low <= body.session_timeout_ms <= high:
+        text = f"a session timeout of {body.session_timeout_ms} ms is not from {low} to {high} ms"
+        return ErrorCode.INVALID_SESSION_TIMEOUT, text
+    size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
+    most, most_bytes = settings.kohort_member_max_protocols, settings.kohort_member_max_metadata_bytes
+    if len(body.protocols) > most or size > most_bytes:
+        text = f"{len(body.protocols)} protocols with {size} bytes of metadata are too many"
+        return ErrorCode.INVALID_REQUEST, text
+    return ErrorCode.NONE, ""
+
+
+def _refuse(shard: Shard, request: Request, error: int, why: str) -> None:
+    _note_refused(shard, request, error, why)
+    shard.reply(request, refusal(request, error))
+
+
+def _note_refused(shard: Shard, request: Request, error: int, why: str) -> None:
+    body, context = request.body, request.context
+    if not body.group_id:
+        return
+    group = shard.find(body.group_id)
+    shard.note(
+        JoinRefused(
+            body.group_id,
+            generation=-1 if group is None else group.generation,
+            cause=why,
+            member=body.member_id,
+            instance_id=body.group_instance_id,
+            client_id=context.client_id,
+            client_host=context.client_host,
+            error_code=error,
+        )
+    )
+
+
+def _fence(shard: Shard, group: Group | None, request: Request, error: int) -> None:
+    fence(shard, group, request, request.body.member_id, request.body.group_instance_id, error)
+    shard.reply(request, refusal(request, error))
+
+
+def _join(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+    body = request.body
+    if not _has_seat(shard, group, body.member_id):
+        _turn_away(shard, group, request, now_ms)
+    elif _outgrows(group, request, most := shard.settings.kohort_group_max_metadata_bytes):
+        text = f"the metadata of its members would have more than {most} bytes"
+        _refuse(shard, request, ErrorCode.INVALID_REQUEST, text)
+    elif not group.supports(body.protocol_type, [protocol.name for protocol in body.protocols]):
+        _refuse(shard, request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, _inconsistent(group, request))
+    elif not body.member_id:
+        _join_without_id(shard, group, request, now_ms)
+    elif body.member_id in group.pending_join:
+        _join_with_new_id(shard, group, request, now_ms)
+    else:
+        error = check_member(group, body.member_id, body.group_instance_id)
+        if error:
+            _fence(shard, group, request, error)
+        else:
+            _rejoin(shard, group, group.members[body.member_id], request, now_ms)
+
+
+def _has_seat(shard: Shard, group: Group, member_id: str) -> bool:
+    """group.max.size (KIP-389). While collecting, those that rejoined count: the last to come lose."""
+    limit = shard.settings.group_max_size
+    member = group.members.get(member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return group.awaiting_join_count < limit or (member is not None and member.parked_join is not None)
+    return group.state is GroupState.EMPTY or member is not None or len(group.members) < limit
+
+
+def _outgrows(group: Group, request: Request, most_bytes: int) -> bool:
+    body = request.body
+    size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
+    # a static member comes back without its id
+    member = group.members.get(body.member_id or group.static_members.get(body.group_instance_id, ""))
+    if member is not None:
+        size -= sum(len(metadata) for _, metadata in member.protocols)
+    return size > 0 and group.metadata_bytes + size > most_bytes
+
+
+def _turn_away(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+    member_id = request.body.member_id
+    shard.reply(request, join_failed(request.version, ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
+    full = f"the group is full: group.max.size is {shard.settings.group_max_size}"
+    _note_refused(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, full)
+    member = group.members.get(member_id)
+    if member is not None:
+        remove_member(shard, group, member, f"{name_of(member)} came last and {full}")
+    remove_pending(shard, group, member_id, full)
+    maybe_complete_join(shard, group, now_ms)
+
+
+def _named(prefix: str, shard: Shard) -> str:
+    """A new member id; what it begins with is cut, so that it fits a string of the wire."""
+    return f"{prefix[:MAX_ID_PREFIX]}-{shard.new_id()}"
+
+
+def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+    instance_id = request.body.group_instance_id
+    if instance_id is None:
+        member_id = _named(request.context.client_id, shard)
+        if len(group.pending_join) >= (most := shard.settings.kohort_group_max_pending_ids):
+            text = f"{most} member ids are given out and not used"
+            _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+        elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
+            add_pending(shard, group, member_id, request.body.session_timeout_ms, now_ms)
+            error = ErrorCode.MEMBER_ID_REQUIRED
+            shard.reply(request, join_failed(request.version, error, member_id))
+        else:
+            _add(shard, group, member_id, request, now_ms)
+        return
+    member_id = _named(instance_id, shard)
+    if instance_id in group.static_members:
+        replace_static_member(shard, group, member_id, request, now_ms)
+    else:
+        _add(shard, group, member_id, request, now_ms)
+
+
+def _join_with_new_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+    if request.body.group_instance_id is not None:
+        # only a client that mixes up two members sends this
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        _note_refused(shard, request, error, "the id of a dynamic member in a static member's request")
+        shard.reply(request, join_failed(request.version, error, ""))
+    else:
+        _add(shard, group, request.body.member_id, request, now_ms)
+
+
+def _add(shard: Shard, group: Group, member_id: str, request: Request, now_ms: int) -> None:
+    member = add_member(shard, group, member_id, request, now_ms)
+    rebalance_or_complete(shard, group, _cause(member, "joined", request), now_ms)
+
+
+def _rejoin(shard: Shard, group: Group, member: Member, request: Request, now_ms: int) -> None:
+    changed = member.protocols != requested_protocols(request)
+    leads = member.member_id == group.leader_id
+    if group.state is GroupState.PREPARING_REBALANCE:
+        update_member(group, member, request)
+        park_join(shard, group, member, request)
+        maybe_complete_join(shard, group, now_ms)
+    elif changed or (leads and group.state is GroupState.STABLE):
+        # a leader rejoins with nothing changed to force a rebalance: partitions were added, say
+        update_member(group, member, request)
+        park_join(shard, group, member, request)
+        what = "changed its metadata" if changed else "asked for a rebalance"
+        prepare(shard, group, _cause(member, what, request, leads=leads), now_ms)
+    else:
+        # its first answer was lost: it gets it again
+        restart_session(shard, group, member, now_ms)
+        shard.reply(request, joined(group, member, request.version))
+
+
+def _cause(member: Member, what: str, request: Request, *, leads: bool = False) -> Cause:
+    who = f"leader {quoted(member.member_id)}" if leads else name_of(member)
+    reason = getattr(request.body, "reason", None)
+    text = f"{who} {what}" + (f" ({quoted(reason)})" if reason else "")
+    context = request.context
+    return Cause(text, member.member_id, member.instance_id, context.client_id, context.client_host)
+
+
+def _inconsistent(group: Group, request: Request) -> str:
+    body = request.body
+    if body.protocol_type != group.protocol_type and group.members:
+        return f"protocol type {quoted(body.protocol_type)!r}: the group is of type {group.protocol_type!r}"
+    names = quoted(", ".join(protocol.name for protocol in body.protocols))
+    return f"none of its protocols ({names}) is one that all members support"

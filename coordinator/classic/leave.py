@@ -1,0 +1,97 @@
+"""LeaveGroup (key 13), v0-5: members go at once, without waiting for their session.
+
+v3 a batch of members with an outcome each, also by instance id alone (KIP-345); v5 reason (KIP-800). One
+rebalance follows for the whole batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...protocol import ErrorCode
+from ..events import Cause, about, quoted
+from ..replies import LeaveReply, LeaveReplyMember
+from .group import Group
+from .members import check_member, fence, name_of, remove_member, remove_pending
+from .rebalance import maybe_complete_join, rebalance_or_complete
+
+if TYPE_CHECKING:
+    from ..engine.effects import Request
+    from ..engine.shard import Shard
+
+#: From this version on the request names many members.
+_BATCH_VERSION = 3
+
+
+class _Leaver(NamedTuple):
+    member_id: str
+    instance_id: str | None
+    reason: str | None
+
+
+def handle_leave(shard: Shard, request: Request, now_ms: int) -> None:
+    """Remove each member that is named; if the group became empty the answer waits for that record."""
+    body = request.body
+    if not body.group_id:
+        shard.reply(request, refusal(request, ErrorCode.INVALID_GROUP_ID))
+        return
+    group = shard.find(body.group_id)
+    leavers = _leavers(request)
+    if group is None:
+        shard.reply(request, _reply(request, [_outcome(who, ErrorCode.UNKNOWN_MEMBER_ID) for who in leavers]))
+        return
+    cause: Cause | None = None
+    outcomes = []
+    for leaver in leavers:
+        error, gone = _leave(shard, group, leaver)
+        if error:
+            fence(shard, group, request, leaver.member_id, leaver.instance_id, error)
+        cause = cause or gone
+        outcomes.append(_outcome(leaver, error))
+    ticket = shard.last_ticket
+    if cause is not None:
+        rebalance_or_complete(shard, group, cause, now_ms)
+    else:
+        maybe_complete_join(shard, group, now_ms)
+    shard.reply_after(ticket, request, _reply(request, outcomes), refusal)
+
+
+def refusal(_request: Request, error: int) -> LeaveReply:
+    """A LeaveGroup answer that is an error for the whole request."""
+    return LeaveReply(error)
+
+
+def _leavers(request: Request) -> list[_Leaver]:
+    body = request.body
+    if request.version < _BATCH_VERSION:
+        return [_Leaver(body.member_id, None, None)]
+    return [_Leaver(m.member_id, m.group_instance_id, m.reason) for m in body.members]
+
+
+def _leave(shard: Shard, group: Group, leaver: _Leaver) -> tuple[ErrorCode, Cause | None]:
+    member_id, instance_id, reason = leaver
+    why = f" ({quoted(reason)})" if reason else ""
+    if member_id in group.pending_join:
+        remove_pending(shard, group, member_id, f"member {quoted(member_id)} left before it had joined{why}")
+        return ErrorCode.NONE, None
+    by_name = not member_id and instance_id is not None
+    if not member_id and instance_id is not None:
+        # an administrator removes a static member by its name
+        member_id = group.static_members.get(instance_id, "")
+    error = check_member(group, member_id, instance_id)
+    if error:
+        return error, None
+    member = group.members[member_id]
+    text = f"{name_of(member)} {'was removed by its instance id' if by_name else 'left'}{why}"
+    remove_member(shard, group, member, text)
+    return ErrorCode.NONE, about(member, text)
+
+
+def _outcome(leaver: _Leaver, error: ErrorCode) -> LeaveReplyMember:
+    return LeaveReplyMember(leaver.member_id, leaver.instance_id, error)
+
+
+def _reply(request: Request, outcomes: list[LeaveReplyMember]) -> LeaveReply:
+    if request.version < _BATCH_VERSION:
+        return LeaveReply(outcomes[0].error_code)
+    return LeaveReply(0, outcomes)

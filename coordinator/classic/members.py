@@ -1,0 +1,199 @@
+"""Members come, change and go: the bookkeeping that every API shares, and the requests parked with them.
+
+Whoever removes a member, or parks a request where one is parked already, answers the request that was there:
+each request is answered exactly once (KAFKA-20938).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import ApiKey, ErrorCode
+from ..engine.timers import SESSION
+from ..events import MemberFenced, MemberGone, MemberIdUnused, MemberJoined, fenced, quoted
+from ..replies import JoinReply, SyncReply, join_failed
+from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
+from .group import Group, Member, Protocols
+
+if TYPE_CHECKING:
+    from ..engine.effects import Request
+    from ..engine.shard import Shard
+
+
+def check_member(group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
+    """Whether these two names are a member of the group: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    if instance_id is not None:
+        known_as = group.static_members.get(instance_id)
+        if known_as is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if known_as != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def requested_protocols(request: Request) -> Protocols:
+    """The protocols of a JoinGroup."""
+    return tuple((protocol.name, protocol.metadata or b"") for protocol in request.body.protocols)
+
+
+def requested_rebalance_timeout_ms(request: Request) -> int:
+    """The rebalance timeout of a JoinGroup: v0 has none and means the session timeout (KAFKA-8653)."""
+    timeout: int = request.body.rebalance_timeout_ms
+    if request.version == 0 or timeout <= 0:
+        return int(request.body.session_timeout_ms)
+    return timeout
+
+
+def add_member(shard: Shard, group: Group, member_id: str, request: Request, now_ms: int) -> Member:
+    """Take in the sender of a JoinGroup under this id and park its request."""
+    member = Member(
+        member_id,
+        request.body.group_instance_id,
+        request.context.client_id,
+        request.context.client_host,
+        request.body.session_timeout_ms,
+        requested_rebalance_timeout_ms(request),
+        requested_protocols(request),
+        is_new=True,
+    )
+    if group.is_initial:
+        group.new_member_added = True
+    group.add(member, request.body.protocol_type)
+    park_join(shard, group, member, request)
+    restart_session(shard, group, member, now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    shard.note(
+        MemberJoined(
+            group.group_id,
+            generation=group.generation,
+            cause=f"{name_of(member)} joined",
+            member=member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+        )
+    )
+    return member
+
+
+def update_member(group: Group, member: Member, request: Request) -> None:
+    """Take over what a known member says in its JoinGroup."""
+    group.set_protocols(member, requested_protocols(request))
+    member.session_timeout_ms = request.body.session_timeout_ms
+    member.rebalance_timeout_ms = requested_rebalance_timeout_ms(request)
+
+
+def remove_member(shard: Shard, group: Group, member: Member, why: str) -> None:
+    """Remove a member; its parked requests are answered UNKNOWN_MEMBER_ID. The rebalance is the caller's."""
+    if group.trace is None:
+        # the rebalance that follows ends the assignments as they are now
+        group.leaving = {**(group.leaving or {}), (member.instance_id or member.member_id): member.assignment}
+    answer_join_error(shard, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
+    answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
+    shard.timers.cancel((SESSION, group.group_id, member.member_id))
+    group.remove(member)
+    shard.note(
+        MemberGone(
+            group.group_id,
+            generation=group.generation,
+            cause=why,
+            member=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+        )
+    )
+
+
+def name_of(member: Member) -> str:
+    """A member as causes call it."""
+    if member.instance_id is None:
+        return f"member {quoted(member.member_id)}"
+    return f"static member {quoted(member.instance_id)}"
+
+
+def fence(
+    shard: Shard, group: Group | None, request: Request, member_id: str, instance_id: str | None, error: int
+) -> None:
+    """Tell that a request's sender did not pass for a member."""
+    context = request.context
+    shard.note(
+        MemberFenced(
+            request.body.group_id,
+            generation=-1 if group is None else group.generation,
+            cause=fenced(group, request, member_id, instance_id, error),
+            member=member_id,
+            instance_id=instance_id,
+            client_id=context.client_id,
+            client_host=context.client_host,
+            error_code=error,
+            api=ApiKey(request.api_key).name,
+        )
+    )
+
+
+def add_pending(shard: Shard, group: Group, member_id: str, session_timeout_ms: int, now_ms: int) -> None:
+    """Remember an id that was handed out and must come back within a session timeout."""
+    group.pending_join[member_id] = None
+    shard.timers.start((SESSION, group.group_id, member_id), now_ms + session_timeout_ms)
+
+
+def remove_pending(shard: Shard, group: Group, member_id: str, why: str) -> None:
+    """Forget an id that was handed out, if it was."""
+    if group.pending_join.pop(member_id, member_id) is None:
+        shard.timers.cancel((SESSION, group.group_id, member_id))
+        note_unused(shard, group, member_id, why)
+
+
+def note_unused(shard: Shard, group: Group, member_id: str, why: str) -> None:
+    """Tell that an id that was handed out is forgotten."""
+    shard.note(MemberIdUnused(group.group_id, generation=group.generation, cause=why, member=member_id))
+
+
+def restart_session(
+    shard: Shard, group: Group, member: Member, now_ms: int, timeout_ms: int | None = None
+) -> None:
+    """The member was heard of: its session runs anew."""
+    if timeout_ms is None:
+        timeout_ms = member.session_timeout_ms
+    shard.timers.start((SESSION, group.group_id, member.member_id), now_ms + timeout_ms)
+
+
+def park_join(shard: Shard, group: Group, member: Member, request: Request) -> None:
+    """Hold a JoinGroup; one that is held already is told to look for the coordinator again."""
+    answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
+    member.parked_join = request
+    group.awaiting_join_count += 1
+
+
+def answer_join(shard: Shard, group: Group, member: Member, reply: JoinReply) -> None:
+    """Answer the member's parked JoinGroup, if there is one."""
+    request = member.parked_join
+    if request is not None:
+        member.parked_join = None
+        group.awaiting_join_count -= 1
+        shard.reply(request, reply)
+
+
+def answer_join_error(
+    shard: Shard, group: Group, member: Member, error: ErrorCode, member_id: str = ""
+) -> None:
+    """Answer the member's parked JoinGroup, if there is one, with an error."""
+    request = member.parked_join
+    if request is not None:
+        answer_join(shard, group, member, join_failed(request.version, error, member_id))
+
+
+def park_sync(shard: Shard, member: Member, request: Request) -> None:
+    """Hold a SyncGroup; one that is held already is told to look for the coordinator again."""
+    answer_sync(shard, member, SyncReply(ErrorCode.NOT_COORDINATOR))
+    member.parked_sync = request
+
+
+def answer_sync(shard: Shard, member: Member, reply: SyncReply) -> bool:
+    """Answer the member's parked SyncGroup; whether there was one."""
+    request = member.parked_sync
+    if request is None:
+        return False
+    member.parked_sync = None
+    shard.reply(request, reply)
+    return True

@@ -1,0 +1,307 @@
+"""The rounds of a rebalance (KIP-62, KIP-134): prepare, collect joins, distribute the assignment.
+
+The names are those of the specification's procedures. A group goes
+
+    prepare -> (joins are parked) -> complete_join -> (syncs are parked) -> set_assignment
+
+and every path that adds, removes or changes a member ends in ``rebalance_or_complete`` or
+``maybe_complete_join``, so that nobody is waited for who cannot come any more (KAFKA-7909, KAFKA-9752).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ...protocol import ErrorCode
+from ...statemachine import GroupState, GroupTrigger, fire
+from ..engine.timers import JOIN, SYNC
+from ..events import (
+    Cause,
+    GenerationAbandoned,
+    RebalanceNote,
+    RebalanceStarted,
+    RebalanceTrace,
+    append_refused,
+    late,
+)
+from ..replies import JoinReply, JoinReplyMember, SyncReply, protocol_told
+from .group import CONSUMER, Group, Member
+from .members import answer_join, answer_sync, remove_member, restart_session
+
+if TYPE_CHECKING:
+    from ..engine.shard import Shard
+
+#: An Assignment v0 with nothing in it, for members of consumer groups that the leader left out: Java clients
+#: cannot read no bytes at all.
+EMPTY_ASSIGNMENT: Final = bytes.fromhex("000000000000ffffffff")
+
+
+def move(group: Group, trigger: GroupTrigger, now_ms: int) -> None:
+    """Change the state, and remember when and from which."""
+    group.previous_state = group.state
+    fire(group, trigger)
+    group.state_timestamp_ms = now_ms
+
+
+def prepare(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
+    """Start collecting joins. Legal from Empty, CompletingRebalance and Stable.
+
+    From Empty the first round is held open for ``group.initial.rebalance.delay.ms``, longer while members
+    keep arriving, so that a service starting many processes has one rebalance and not many.
+    """
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        _note_abandoned(shard, group, cause)
+        _abandon_assignment(shard, group, now_ms)
+    _trace(shard, group, cause, now_ms)
+    group.pending_sync.clear()
+    shard.timers.cancel((SYNC, group.group_id))
+    initial = group.state is GroupState.EMPTY
+    move(group, GroupTrigger.PREPARE, now_ms)
+    if initial:
+        delay_ms = shard.settings.group_initial_rebalance_delay_ms
+        group.initial_delay_ms = delay_ms
+        group.initial_remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+        shard.timers.start((JOIN, group.group_id), now_ms + delay_ms)
+    elif group.all_joined:
+        complete_join(shard, group, now_ms)
+    else:
+        shard.timers.start((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
+
+
+def maybe_complete_join(shard: Shard, group: Group, now_ms: int) -> None:
+    """End the collecting round if everybody is there; the initial delay is always waited out."""
+    collecting = group.state is GroupState.PREPARING_REBALANCE
+    if collecting and group.previous_state is not GroupState.EMPTY and group.all_joined:
+        complete_join(shard, group, now_ms)
+
+
+def rebalance_or_complete(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
+    """Start a rebalance, or let the one that is collecting see whether it is complete."""
+    if group.can_rebalance:
+        prepare(shard, group, cause, now_ms)
+    else:
+        maybe_complete_join(shard, group, now_ms)
+
+
+def on_join_timer(shard: Shard, group_id: str, now_ms: int) -> None:
+    """The time for joining is over; an initial round in which members arrived is held open longer."""
+    group = shard.groups[group_id]
+    if group.is_initial and group.new_member_added and group.initial_remaining_ms:
+        group.new_member_added = False
+        elapsed_ms = group.initial_delay_ms
+        group.initial_delay_ms = min(
+            shard.settings.group_initial_rebalance_delay_ms, group.initial_remaining_ms
+        )
+        group.initial_remaining_ms = max(group.initial_remaining_ms - elapsed_ms, 0)
+        shard.timers.start((JOIN, group_id), now_ms + group.initial_delay_ms)
+    else:
+        complete_join(shard, group, now_ms)
+
+
+def on_sync_timer(shard: Shard, group_id: str, now_ms: int) -> None:
+    """Members whose join was answered have not synced in time: they go, static or not (KAFKA-12890)."""
+    group = shard.groups[group_id]
+    missing = [group.members[member_id] for member_id in group.pending_sync]
+    if missing:
+        cause = _remove_late(shard, group, missing, "sync")
+        prepare(shard, group, cause, now_ms)
+
+
+def complete_join(shard: Shard, group: Group, now_ms: int) -> None:
+    """End the collecting round: who has not joined is removed, all others are told the new generation."""
+    shard.timers.cancel((JOIN, group.group_id))
+    missing = [m for m in group.members.values() if m.parked_join is None and m.instance_id is None]
+    if missing:
+        cause = _remove_late(shard, group, missing, "rejoin")
+        if group.trace is not None:
+            group.trace.add(cause)
+    if group.members and not _elect(group):
+        # all that are left are static members that are away: they keep their seats
+        shard.timers.start((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
+        return
+    group.generation += 1
+    group.new_member_added = False
+    if group.trace is not None:
+        group.trace.joined_ms = now_ms
+    if group.members:
+        _answer_joins(shard, group, now_ms)
+    else:
+        _become_empty(shard, group, now_ms)
+
+
+def set_assignment(shard: Shard, group: Group, assignments: dict[str, bytes], now_ms: int) -> None:
+    """The assignment is durable: hand it out."""
+    move(group, GroupTrigger.ASSIGN, now_ms)
+    for member in group.members.values():
+        member.assignment = assignments[member.member_id]
+        reply = SyncReply(0, group.protocol_type, group.protocol_name, member.assignment)
+        if answer_sync(shard, member, reply):
+            restart_session(shard, group, member, now_ms)
+    _note_end(shard, group, now_ms)
+
+
+def fail_assignment(shard: Shard, group: Group, error: ErrorCode, now_ms: int) -> None:
+    """The assignment could not be written: tell those that wait for it, and start over."""
+    for member in group.members.values():
+        if answer_sync(shard, member, SyncReply(error)):
+            restart_session(shard, group, member, now_ms)
+    prepare(shard, group, Cause(f"the assignment could not be written: {error.name}"), now_ms)
+
+
+def joined(group: Group, member: Member, version: int) -> JoinReply:
+    """The answer to a member's JoinGroup in the current generation; the leader is told of everyone."""
+    return JoinReply(
+        0,
+        member.member_id,
+        group.generation,
+        group.protocol_type,
+        protocol_told(version, group.protocol_name),
+        group.leader_id or "",
+        members=member_list(group) if member.member_id == group.leader_id else [],
+    )
+
+
+def member_list(group: Group) -> list[JoinReplyMember]:
+    """What the leader is told: every member with its metadata for the chosen protocol."""
+    return [
+        JoinReplyMember(member.member_id, member.instance_id, member.metadata(group.protocol_name))
+        for member in group.members.values()
+    ]
+
+
+def owners(members: Iterable[Member]) -> dict[str, bytes]:
+    """Assignments by owner: a static member owns under its instance id, across its restarts."""
+    return {member.instance_id or member.member_id: member.assignment for member in members}
+
+
+@dataclass(slots=True)
+class AfterEmpty:
+    """Waits for the record of a group that lost its last member; nobody is told if it fails."""
+
+    group_id: str
+
+    def done(self, shard: Shard, now_ms: int) -> None:
+        """The live group is empty already."""
+
+    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
+        shard.note(append_refused(self.group_id, error))
+
+
+def _remove_late(shard: Shard, group: Group, missing: list[Member], what: str) -> Cause:
+    timeout_ms = group.rebalance_timeout_ms
+    for member in missing:
+        remove_member(shard, group, member, late([member], what, timeout_ms).text)
+    return late(missing, what, timeout_ms)
+
+
+def _trace(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
+    shard.note(
+        RebalanceStarted(
+            group.group_id,
+            generation=group.generation,
+            cause=cause.text,
+            member=cause.member_id,
+            instance_id=cause.instance_id,
+            client_id=cause.client_id,
+            client_host=cause.client_host,
+        )
+    )
+    if group.trace is None:
+        settled = owners(member for member in group.members.values() if not member.is_new)
+        before, group.leaving = {**settled, **(group.leaving or {})}, None
+        group.trace = RebalanceTrace([cause], now_ms, group.settled_members, before)
+    else:
+        group.trace.add(cause)
+
+
+def _note_abandoned(shard: Shard, group: Group, cause: Cause) -> None:
+    shard.note(
+        GenerationAbandoned(
+            group.group_id,
+            generation=group.generation,
+            cause=cause.text,
+            member=cause.member_id,
+            instance_id=cause.instance_id,
+            client_id=cause.client_id,
+            client_host=cause.client_host,
+            members=len(group.members),
+        )
+    )
+
+
+def _abandon_assignment(shard: Shard, group: Group, now_ms: int) -> None:
+    for member in group.members.values():
+        member.assignment = b""
+        if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):
+            restart_session(shard, group, member, now_ms)
+
+
+def _elect(group: Group) -> bool:
+    leader = group.members.get(group.leader_id or "")
+    if leader is None or leader.parked_join is None:
+        present = (m.member_id for m in group.members.values() if m.parked_join is not None)
+        chosen = next(present, None)
+        if chosen is None:
+            return False
+        group.leader_id = chosen
+    return True
+
+
+def _answer_joins(shard: Shard, group: Group, now_ms: int) -> None:
+    group.protocol_name = group.choose_protocol()
+    group.subscribed_topics = group.compute_subscribed_topics()
+    move(group, GroupTrigger.COMPLETE_JOIN, now_ms)
+    group.pending_sync.clear()
+    for member in group.members.values():
+        if member.parked_join is not None:
+            # a static member that is away keeps its seat: nobody waits for its sync (KIP-345)
+            group.pending_sync[member.member_id] = None
+            answer_join(shard, group, member, joined(group, member, member.parked_join.version))
+        member.is_new = False
+        restart_session(shard, group, member, now_ms)
+    shard.timers.start((SYNC, group.group_id), now_ms + group.rebalance_timeout_ms)
+
+
+def _become_empty(shard: Shard, group: Group, now_ms: int) -> None:
+    group.protocol_name = None
+    group.subscribed_topics = group.compute_subscribed_topics()
+    move(group, GroupTrigger.COMPLETE_EMPTY, now_ms)
+    shard.append((group.to_record(),), AfterEmpty(group.group_id))
+    _note_end(shard, group, now_ms)
+
+
+def _note_end(shard: Shard, group: Group, now_ms: int) -> None:
+    trace, group.trace = group.trace, None
+    group.settled_members = len(group.members)
+    if trace is None:
+        return
+    first = trace.causes[0]
+    joined_ms = now_ms if trace.joined_ms is None else trace.joined_ms
+    shard.note(
+        RebalanceNote(
+            group.group_id,
+            generation=group.generation,
+            cause=trace.cause(),
+            member=first.member_id,
+            instance_id=first.instance_id,
+            client_id=first.client_id,
+            client_host=first.client_host,
+            leader=group.leader_id or "",
+            members=len(group.members),
+            members_before=trace.members_before,
+            protocol_type=group.protocol_type or "",
+            protocol=group.protocol_name or "",
+            duration_ms=now_ms - trace.started_ms,
+            join_ms=joined_ms - trace.started_ms,
+            sync_ms=now_ms - joined_ms,
+            before=trace.assignments,
+            after=owners(group.members.values()),
+        )
+    )
+
+
+def empty_assignment_for(group: Group) -> bytes:
+    """What a member gets that the leader gave nothing."""
+    return EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""

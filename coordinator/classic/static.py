@@ -1,0 +1,175 @@
+"""A static member comes back (KIP-345): JoinGroup without a member id, with an instance id that is known.
+
+It gets a new member id and all that the old one had; the old id is fenced. In a Stable group with nothing
+changed no rebalance follows: the new id is made durable, then the member is answered with the generation that
+is running. Changed means that another protocol would be chosen or that it subscribes to other topics
+(KAFKA-12759).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...protocol import ErrorCode, subscribed_topics
+from ...statemachine import GroupState
+from ..engine.readiness import append_error
+from ..engine.timers import SESSION
+from ..events import Cause, MemberReplaced, about, append_refused, quoted
+from ..replies import JoinReply, SyncReply, protocol_told
+from .group import CONSUMER, Group, Member, Protocols
+from .members import (
+    answer_join,
+    answer_join_error,
+    answer_sync,
+    park_join,
+    restart_session,
+    update_member,
+)
+from .rebalance import maybe_complete_join, member_list, prepare
+
+if TYPE_CHECKING:
+    from ..engine.effects import Request
+    from ..engine.shard import Shard
+
+#: From this version on a returning leader is told that it leads, and not to assign anew (KIP-814).
+_SKIP_ASSIGNMENT_VERSION = 9
+
+
+@dataclass(slots=True)
+class _Former:
+    """What a replaced member was, to undo the replacement."""
+
+    member_id: str
+    client_id: str
+    client_host: str
+    protocols: Protocols
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+
+
+@dataclass(slots=True)
+class AfterReplace:
+    """Waits for the record that names the new id. ``former_leader`` is the leader's id before."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    request: Request
+    former: _Former
+    former_leader: str
+
+    def done(self, shard: Shard, now_ms: int) -> None:
+        group = shard.groups.get(self.group_id)
+        member = self._waiting_member(group)
+        if group is None or member is None or group.state is not GroupState.STABLE:
+            # a rebalance began meanwhile: the request is parked in its round
+            return
+        answer_join(shard, group, member, self._reply(group, member))
+        restart_session(shard, group, member, now_ms)
+
+    def failed(self, shard: Shard, error: ErrorCode, now_ms: int) -> None:
+        shard.note(append_refused(self.group_id, error))
+        group = shard.groups.get(self.group_id)
+        member = self._waiting_member(group)
+        if group is None or member is None or group.state is not GroupState.STABLE:
+            return
+        answer_join_error(shard, group, member, append_error(error))
+        _rename(shard, group, member, self.former.member_id)
+        group.set_protocols(member, self.former.protocols)
+        member.client_id, member.client_host = self.former.client_id, self.former.client_host
+        member.session_timeout_ms = self.former.session_timeout_ms
+        member.rebalance_timeout_ms = self.former.rebalance_timeout_ms
+        restart_session(shard, group, member, now_ms)
+
+    def _waiting_member(self, group: Group | None) -> Member | None:
+        if group is None or group.generation != self.generation:
+            return None
+        member = group.members.get(self.member_id)
+        return member if member is not None and member.parked_join is self.request else None
+
+    def _reply(self, group: Group, member: Member) -> JoinReply:
+        reply = JoinReply(
+            0,
+            member.member_id,
+            group.generation,
+            group.protocol_type,
+            protocol_told(self.request.version, group.protocol_name),
+            self.former_leader,
+        )
+        if self.request.version >= _SKIP_ASSIGNMENT_VERSION:
+            reply.leader = group.leader_id or ""
+            reply.skip_assignment = reply.leader == member.member_id
+            reply.members = member_list(group) if reply.skip_assignment else []
+        return reply
+
+
+def replace_static_member(shard: Shard, group: Group, member_id: str, request: Request, now_ms: int) -> None:
+    """Give the known instance id its new member id, then rebalance only if something changed."""
+    member = group.members[group.static_members[request.body.group_instance_id]]
+    former = _Former(
+        member.member_id,
+        member.client_id,
+        member.client_host,
+        member.protocols,
+        member.session_timeout_ms,
+        member.rebalance_timeout_ms,
+    )
+    former_leader = group.leader_id or ""
+    topics_before = _interest(group, member)
+    answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)
+    answer_sync(shard, member, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
+    _rename(shard, group, member, member_id)
+    update_member(group, member, request)
+    member.client_id = request.context.client_id
+    member.client_host = request.context.client_host
+    restart_session(shard, group, member, now_ms)
+    park_join(shard, group, member, request)
+    shard.note(
+        MemberReplaced(
+            group.group_id,
+            generation=group.generation,
+            cause=f"rejoin of {_came_back(member, former)}",
+            member=member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            old_member=former.member_id,
+        )
+    )
+    if group.state is GroupState.PREPARING_REBALANCE:
+        maybe_complete_join(shard, group, now_ms)
+        return
+    changed = group.choose_protocol() != group.protocol_name or _interest(group, member) != topics_before
+    if group.state is GroupState.STABLE and not changed:
+        after = AfterReplace(group.group_id, group.generation, member_id, request, former, former_leader)
+        shard.append((group.to_record(),), after)
+    else:
+        prepare(shard, group, _cause(member, former, changed=changed), now_ms)
+
+
+def _rename(shard: Shard, group: Group, member: Member, member_id: str) -> None:
+    shard.timers.cancel((SESSION, group.group_id, member.member_id))
+    group.rename(member, member_id)
+
+
+def _interest(group: Group, member: Member) -> frozenset[str] | bytes:
+    """What of the member's metadata matters: its topics; the bytes themselves where they say no topics."""
+    metadata = member.metadata(group.protocol_name)
+    if group.protocol_type == CONSUMER:
+        topics = subscribed_topics(metadata)
+        if topics is not None:
+            return topics
+    return metadata
+
+
+def _cause(member: Member, former: _Former, *, changed: bool) -> Cause:
+    how = "with other subscriptions" if changed else "before the assignment was known"
+    return about(member, f"rejoin of {_came_back(member, former)} {how}")
+
+
+def _came_back(member: Member, former: _Former) -> str:
+    who = f"static {quoted(member.instance_id or '')}"
+    if member.client_host == former.client_host:
+        return who
+    return f"{who} from another host {quoted(member.client_host)}"

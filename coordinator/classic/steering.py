@@ -1,0 +1,58 @@
+"""What a test kit does to a group from outside: end a session, begin a rebalance, look at its members.
+
+Each is a step of a shard, with the clock's time; ``GroupCoordinator.steer`` runs it and carries out what
+follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol import ErrorCode, KafkaError
+from ..events import Cause, about
+from .members import name_of, remove_member
+from .rebalance import prepare, rebalance_or_complete
+
+if TYPE_CHECKING:
+    from ..engine.shard import Shard
+    from .group import Group, Member
+
+
+def members_of(shard: Shard, group_id: str) -> list[Member]:
+    """The members of a group, in the order in which they joined. Raises KafkaError (GROUP_ID_NOT_FOUND)."""
+    return list(_group(shard, group_id).members.values())
+
+
+def member_of(shard: Shard, group_id: str, name: str) -> Member:
+    """A member by its id or instance id. Raises KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)."""
+    for member in members_of(shard, group_id):
+        if name in (member.member_id, member.instance_id):
+            return member
+    known = ", ".join(member.member_id for member in members_of(shard, group_id)) or "nobody"
+    raise KafkaError(
+        ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} has no member {name!r}; its members: {known}"
+    )
+
+
+def end_session(shard: Shard, group_id: str, name: str, now_ms: int) -> None:
+    """The member is removed as if its session had run out just now."""
+    group, member = _group(shard, group_id), member_of(shard, group_id, name)
+    text = f"session of {name_of(member)} was ended"
+    remove_member(shard, group, member, text)
+    rebalance_or_complete(shard, group, about(member, text), now_ms)
+
+
+def begin_rebalance(shard: Shard, group_id: str, reason: str, now_ms: int) -> bool:
+    """Every member has to join again; False where it must already. Raises KafkaError (GROUP_ID_NOT_FOUND)."""
+    group = _group(shard, group_id)
+    if not group.members or not group.can_rebalance:
+        return False
+    prepare(shard, group, Cause(reason), now_ms)
+    return True
+
+
+def _group(shard: Shard, group_id: str) -> Group:
+    group = shard.find(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+    return group

@@ -1,0 +1,126 @@
+"""SyncGroup (key 14), v0-5: members ask for their share, and the leader brings everyone's.
+
+v3 instance id (KIP-345), v5 protocol type and name both ways (KIP-559).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ...protocol import ErrorCode
+from ...statemachine import GroupState
+from ..engine.readiness import append_error
+from ..engine.timers import SYNC
+from ..events import append_refused
+from ..replies import SyncReply
+from .group import Group, Member
+from .members import check_member, fence, park_sync, restart_session
+from .rebalance import empty_assignment_for, fail_assignment, set_assignment
+
+if TYPE_CHECKING:
+    from ..engine.effects import Request
+    from ..engine.shard import Shard
+
+#: From this version on the sender must say which protocol it believes in.
+_PROTOCOL_VERSION = 5
+
+#: Errors that say that the sender is not a member, or not in this generation.
+_FENCED: Final = frozenset(
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.ILLEGAL_GENERATION}
+)
+
+
+def handle_sync(shard: Shard, request: Request, now_ms: int) -> None:
+    """Checks in Kafka's order, then by state: parked while completing, answered at once when stable."""
+    body = request.body
+    group = shard.find(body.group_id) if body.group_id else None
+    error = _unacceptable(group, request)
+    if group is None or error:
+        if error in _FENCED:
+            fence(shard, group, request, body.member_id, body.group_instance_id, error)
+        shard.reply(request, refusal(request, error))
+        return
+    member = group.members[body.member_id]
+    _synced(shard, group, member)
+    if group.state is GroupState.STABLE:
+        # it counts its session from this answer on
+        restart_session(shard, group, member, now_ms)
+        reply = SyncReply(0, group.protocol_type, group.protocol_name, member.assignment)
+        shard.reply(request, reply)
+        return
+    park_sync(shard, member, request)
+    if member.member_id == group.leader_id and group.staged_generation != group.generation:
+        _store(shard, group, body.assignments)
+
+
+def refusal(_request: Request, error: int) -> SyncReply:
+    """A SyncGroup answer that is an error and nothing else."""
+    return SyncReply(error)
+
+
+@dataclass(slots=True)
+class AfterSync:
+    """Waits for the record of a generation; the first that is durable is the one handed out."""
+
+    group_id: str
+    generation: int
+    assignments: dict[str, bytes]
+
+    def done(self, shard: Shard, now_ms: int) -> None:
+        group = self._still_completing(shard)
+        if group is not None:
+            set_assignment(shard, group, self.assignments, now_ms)
+
+    def failed(self, shard: Shard, error: ErrorCode, now_ms: int) -> None:
+        shard.note(append_refused(self.group_id, error))
+        group = self._still_completing(shard)
+        if group is not None:
+            fail_assignment(shard, group, append_error(error), now_ms)
+
+    def _still_completing(self, shard: Shard) -> Group | None:
+        group = shard.groups.get(self.group_id)
+        completing = group is not None and group.state is GroupState.COMPLETING_REBALANCE
+        return group if completing and group is not None and group.generation == self.generation else None
+
+
+def _unacceptable(group: Group | None, request: Request) -> ErrorCode:
+    body = request.body
+    names_protocol = request.version >= _PROTOCOL_VERSION
+    if names_protocol and (body.protocol_type is None or body.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if not body.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if group is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, body.member_id, body.group_instance_id)
+    if error:
+        return error
+    if body.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if names_protocol and (body.protocol_type, body.protocol_name) != (
+        group.protocol_type,
+        group.protocol_name,
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _synced(shard: Shard, group: Group, member: Member) -> None:
+    group.pending_sync.pop(member.member_id, None)
+    if not group.pending_sync:
+        shard.timers.cancel((SYNC, group.group_id))
+
+
+def _store(shard: Shard, group: Group, assignments: Iterable[Any]) -> None:
+    """Make the leader's assignment durable. While one is being written a second is not: what is in the log
+    is what the members get.
+    """
+    given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
+    empty = empty_assignment_for(group)
+    chosen = {member_id: given.get(member_id) or empty for member_id in group.members}
+    group.staged_generation = group.generation
+    shard.append((group.to_record(chosen),), AfterSync(group.group_id, group.generation, chosen))

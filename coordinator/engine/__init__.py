@@ -1,0 +1,1 @@
+"""The coordinators' engine: shards, their writes, timers, loads and events, whatever is coordinated."""

@@ -1,0 +1,1 @@
+"""Committed offsets: stored, read, removed and expired, for groups of every type."""

@@ -1,0 +1,277 @@
+"""OffsetCommit (key 8), v2-10: a member, or anyone for a group without members, stores how far it is.
+
+v2-4 may carry a retention of their own; v6 leader epoch, v7 instance id (KIP-345), v9 GROUP_ID_NOT_FOUND for
+a group that does not exist, v10 topic ids. Which topics and partitions exist is settled before the core is
+asked (:func:`resolve_commit`).
+
+All offsets of a request are written together and the answer waits for them. While members are being asked to
+rejoin, the generation that just ended may still commit: otherwise its work would be done twice.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ...offsets_topic import NONE, OffsetCommitted
+from ...protocol import CommitBodyPartition, ErrorCode
+from ...statemachine import GroupState
+from ..classic.members import check_member, restart_session
+from ..engine.readiness import append_error
+from ..events import CommitRefused, append_refused, fenced
+from ..replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
+
+if TYPE_CHECKING:
+    from ..classic.group import Group
+    from ..engine.effects import Request
+    from ..engine.shard import Shard
+    from ..topics import TopicDirectory
+
+_GROUP_NOT_FOUND_VERSION: Final = 9
+_TOPIC_ID_VERSION: Final = 10
+
+#: The end of time in a record.
+_LAST_MS: Final = 2**63 - 1
+
+# as numbers: an enum's members cost more to reach than all the rest of a check
+_UNKNOWN_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+_UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
+_INVALID_REQUEST: Final = int(ErrorCode.INVALID_REQUEST)
+
+# makes a named tuple in half the time of calling its class
+_new: Final = tuple.__new__
+
+
+class CommitTopic(NamedTuple):
+    """A topic of a commit; ``errors`` is what is wrong with each of its partitions, 0 for nothing."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: list[CommitBodyPartition]
+    errors: list[int]
+
+
+@dataclass(slots=True)
+class CommitRequest:
+    """An OffsetCommit as the core takes it. ``retention_time_ms`` is -1 for the broker's own; ``refused`` if
+    no partition is left to commit.
+    """
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+    retention_time_ms: int
+    topics: list[CommitTopic]
+    refused: bool
+
+
+def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_partitions: int) -> CommitRequest:
+    """Read an OffsetCommit body, and mark the topics and partitions that do not exist: all of them
+    INVALID_REQUEST if there are more than ``max_partitions``.
+    """
+    topics: list[CommitTopic] = []
+    total = 0
+    bad = False
+    for topic in body.topics:
+        if not topic.partitions:
+            continue
+        partitions = _partitions(topic.partitions)
+        total += len(partitions)
+        if version >= _TOPIC_ID_VERSION:
+            name, topic_id = directory.topic_of_id(topic.topic_id), topic.topic_id
+            missing = _UNKNOWN_TOPIC_ID
+        else:
+            name, topic_id = topic.name, NO_TOPIC_ID
+            missing = _UNKNOWN_PARTITION
+        count = None if name is None else directory.partition_count_of(name)
+        if count is None:
+            errors = [missing] * len(partitions)
+            bad = True
+        else:
+            errors = [0 if 0 <= part.partition_index < count else _UNKNOWN_PARTITION for part in partitions]
+            bad = bad or any(errors)
+        topics.append(CommitTopic(name or "", topic_id, partitions, errors))
+    if total > max_partitions:
+        bad = True
+        topics = [topic._replace(errors=[_INVALID_REQUEST] * len(topic.partitions)) for topic in topics]
+    if bad:
+        topics = _bad_first(topics)
+    return CommitRequest(
+        body.group_id,
+        body.generation_id_or_member_epoch,
+        body.member_id,
+        body.group_instance_id,
+        body.retention_time_ms,
+        topics,
+        not topics or (bad and all(all(topic.errors) for topic in topics)),
+    )
+
+
+def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -> None:
+    """These topics were deleted before the commit was carried out: they do not exist for it."""
+    missing = _UNKNOWN_TOPIC_ID if version >= _TOPIC_ID_VERSION else _UNKNOWN_PARTITION
+    for topic in commit.topics:
+        if topic.name in names:
+            topic.errors[:] = [error or missing for error in topic.errors]
+    commit.topics = _bad_first(commit.topics)
+    commit.refused = all(all(topic.errors) for topic in commit.topics)
+
+
+def handle_commit(shard: Shard, request: Request, now_ms: int) -> None:
+    """Kafka's checks in their order, then one record for each partition that is good."""
+    commit: CommitRequest = request.body
+    if commit.refused:
+        shard.reply(request, commit_reply(commit))
+        return
+    group = shard.find(commit.group_id)
+    error = _unacceptable(group, commit, request.version)
+    if error:
+        _note_refused(shard, group, request, error)
+        shard.reply(request, refusal(request, error))
+        return
+    if group is not None and group.state is not GroupState.EMPTY:
+        restart_session(shard, group, group.members[commit.member_id], now_ms)
+    records = _records(commit, shard.settings.offset_metadata_max_bytes, now_ms)
+    if records:
+        shard.append(tuple(records), AfterCommit(commit.group_id, request))
+    else:
+        shard.reply(request, commit_reply(commit))
+
+
+def commit_reply(commit: CommitRequest) -> CommitReply:
+    """The outcome of every partition as it is marked."""
+    return CommitReply(
+        [
+            TopicErrors(
+                topic.name,
+                topic.topic_id,
+                [
+                    _new(PartitionError, (partition.partition_index, error))
+                    for partition, error in zip(topic.partitions, topic.errors, strict=True)
+                ],
+            )
+            for topic in commit.topics
+        ]
+    )
+
+
+def refusal(request: Request, error: int) -> CommitReply:
+    """The answer when the whole commit is refused: the error on each partition that had none."""
+    for topic in request.body.topics:
+        topic.errors[:] = [marked or int(error) for marked in topic.errors]
+    return commit_reply(request.body)
+
+
+@dataclass(slots=True)
+class AfterCommit:
+    """Waits for the records of a commit, then answers it."""
+
+    group_id: str
+    request: Request
+
+    def done(self, shard: Shard, _now_ms: int) -> None:
+        shard.reply(self.request, commit_reply(self.request.body))
+
+    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
+        shard.note(append_refused(self.group_id, error))
+        shard.reply(self.request, refusal(self.request, append_error(error)))
+
+
+def _partitions(partitions: Sequence[Any]) -> list[CommitBodyPartition]:
+    if isinstance(partitions[0], CommitBodyPartition):
+        return list(partitions)
+    return [
+        CommitBodyPartition(
+            part.partition_index,
+            part.committed_offset,
+            part.committed_leader_epoch,
+            part.committed_metadata,
+        )
+        for part in partitions
+    ]
+
+
+def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
+    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
+    merged: dict[tuple[str, uuid.UUID], list[tuple[CommitBodyPartition, int]]] = {}
+    for wanted in (True, False):
+        for topic in topics:
+            pairs = zip(topic.partitions, topic.errors, strict=True)
+            found = [pair for pair in pairs if bool(pair[1]) is wanted]
+            if found:
+                merged.setdefault((topic.name, topic.topic_id), []).extend(found)
+    return [
+        CommitTopic(name, topic_id, [partition for partition, _ in pairs], [error for _, error in pairs])
+        for (name, topic_id), pairs in merged.items()
+    ]
+
+
+def _note_refused(shard: Shard, group: Group | None, request: Request, error: ErrorCode) -> None:
+    commit: CommitRequest = request.body
+    shard.note(
+        CommitRefused(
+            commit.group_id,
+            generation=-1 if group is None else group.generation,
+            cause=fenced(group, request, commit.member_id, commit.instance_id, error),
+            member=commit.member_id,
+            instance_id=commit.instance_id,
+            client_id=request.context.client_id,
+            client_host=request.context.client_host,
+            error_code=error,
+            claimed_generation=commit.generation,
+        )
+    )
+
+
+def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:
+    generation, member_id, instance_id = commit.generation, commit.member_id, commit.instance_id
+    if group is None:
+        if generation < 0:
+            # the first offset of a group without members makes the group
+            return ErrorCode.NONE
+        if version >= _GROUP_NOT_FOUND_VERSION:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    if generation < 0 and not member_id and instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = check_member(group, member_id, instance_id)
+    if error:
+        return error
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:
+    expire_ms = NONE
+    if commit.retention_time_ms != -1:
+        # clients ask for as long as there are numbers
+        expire_ms = min(now_ms + commit.retention_time_ms, _LAST_MS)
+    group_id = commit.group_id
+    records = []
+    for topic in commit.topics:
+        name, errors = topic.name, topic.errors
+        for index, (number, offset, leader_epoch, metadata) in enumerate(topic.partitions):
+            if errors[index]:
+                continue
+            if metadata and _utf16_length(metadata, metadata_limit) > metadata_limit:
+                errors[index] = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            fields = (group_id, name, number, offset, leader_epoch, metadata or "", now_ms, expire_ms)
+            records.append(_new(OffsetCommitted, fields))
+    return records
+
+
+def _utf16_length(text: str, limit: int) -> int:
+    """Length as Java counts it, in UTF-16 units; exact only where the limit is in doubt."""
+    length = len(text)
+    if length > limit or length * 2 <= limit or text.isascii():
+        return length
+    return length + sum(character > "\uffff" for character in text)

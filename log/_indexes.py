@@ -1,0 +1,233 @@
+"""The indexes of a segment: offset to position, time to offset, aborted transactions.
+
+Offset index: where in its .log a segment's batches lie, an entry every ``index.interval.bytes``. An entry
+is 8 bytes: int32 last offset of a batch less the segment's base offset, int32 position of that batch.
+
+Time index: the offset by which a segment had seen a time. An entry is 12 bytes: int64 largest timestamp so
+far, in milliseconds, int32 last offset of its batch less the segment's base offset. One is written with
+each entry of the offset index, and one at the roll and at the close, so that the last one is the segment's
+newest time.
+
+Transaction index: the aborted transactions whose marker lies in the segment. An entry is 34 bytes: int16
+version 0, int64 producer id, int64 first offset, int64 last offset (the marker), int64 last stable offset
+once the marker was written.
+
+Entries of the first two rise. Look-ups search the file itself, so an index takes no memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from ._files import File
+
+
+class EntryFile:
+    """A file of fixed-size entries, appended one at a time; what offset and time index have in common.
+
+    A Kafka that was killed leaves the file preallocated and filled with zeros: an entry of zeros is no entry.
+    """
+
+    __slots__ = ("count", "file")
+    ENTRY: struct.Struct
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.count = 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.file.path!r}, {self.count} entries)"
+
+    def open(self) -> None:
+        """Count the entries: all up to the zeros at the end."""
+        size = self.file.size() // self.ENTRY.size
+        if size and not any(self.entry(size - 1)):
+            size = bisect_left(range(size), True, key=lambda i: not any(self.entry(i)))
+        self.count = size
+
+    def entry(self, number: int) -> tuple[int, int]:
+        first, second = self.ENTRY.unpack(self.file.read(number * self.ENTRY.size, self.ENTRY.size))
+        return first, second
+
+    def add(self, first: int, second: int) -> None:
+        self.file.write(self.count * self.ENTRY.size, self.ENTRY.pack(first, second))
+        self.count += 1
+
+    def reset(self) -> None:
+        """Begin again; the entries in the file are overwritten, and ``trim`` removes what is left of them."""
+        self.count = 0
+
+    def trim(self) -> None:
+        """Let the file end with the last entry. Cutting a file is slow: one that ends there is left alone."""
+        size = self.count * self.ENTRY.size
+        if not size or self.file.size() != size:
+            self.file.truncate(size)
+
+    def truncate(self, count: int) -> None:
+        """Keep the first ``count`` entries, and no zeros behind them."""
+        self.count = count
+        self.file.truncate(count * self.ENTRY.size)
+
+    def is_full(self, max_bytes: int) -> bool:
+        """Whether ``segment.index.bytes`` leaves no room for one more entry and the last one at the close."""
+        return self.count >= max_bytes // self.ENTRY.size - 1
+
+
+class OffsetIndex(EntryFile):
+    """Maps the last offset of a batch to the batch's position. Offsets are absolute here."""
+
+    __slots__ = ("_base",)
+    ENTRY = struct.Struct(">ii")
+
+    def __init__(self, file: File, base_offset: int) -> None:
+        super().__init__(file)
+        self._base = base_offset
+
+    def append(self, last_offset: int, position: int) -> None:
+        self.add(last_offset - self._base, position)
+
+    def last(self) -> tuple[int, int] | None:
+        """Offset and position of the last entry."""
+        return self._absolute(self.count - 1)
+
+    def entry_for(self, offset: int) -> tuple[int, int] | None:
+        """Offset and position of the last entry at or before ``offset``: its batch is at most an interval
+        before the one that holds it.
+        """
+        relative = offset - self._base
+        return self._absolute(bisect_right(range(self.count), relative, key=lambda i: self.entry(i)[0]) - 1)
+
+    def entry_before(self, position: int) -> tuple[int, int] | None:
+        """Offset and position of the last entry whose batch starts at or before ``position``."""
+        return self._absolute(bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1)
+
+    def fits(self, log_size: int) -> bool:
+        """Whether the entries can belong to a log of that size: the last one is looked at."""
+        if self.file.size() % self.ENTRY.size:
+            return False
+        last = self.last()
+        return last is None or (last[0] >= self._base and 0 < last[1] < log_size)
+
+    def _absolute(self, number: int) -> tuple[int, int] | None:
+        if number < 0:
+            return None
+        relative, position = self.entry(number)
+        return self._base + relative, position
+
+
+#: Timestamp of a segment in which no record has one.
+NO_TIMESTAMP = -1
+
+
+class TimeIndex(EntryFile):
+    """Maps timestamps to offsets; offsets are absolute here."""
+
+    __slots__ = ("_base", "_last_timestamp_ms")
+    ENTRY = struct.Struct(">qi")
+
+    def __init__(self, file: File, base_offset: int) -> None:
+        super().__init__(file)
+        self._base = base_offset
+        self._last_timestamp_ms = NO_TIMESTAMP
+
+    def open(self) -> None:
+        super().open()
+        self._last_timestamp_ms = self.last()[0]
+
+    def append(self, timestamp_ms: int, offset: int) -> None:
+        """Add an entry, unless it would not rise."""
+        if timestamp_ms > self._last_timestamp_ms:
+            self.add(timestamp_ms, offset - self._base)
+            self._last_timestamp_ms = timestamp_ms
+
+    def reset(self) -> None:
+        super().reset()
+        self._last_timestamp_ms = NO_TIMESTAMP
+
+    def truncate(self, count: int) -> None:
+        super().truncate(count)
+        self._last_timestamp_ms = self.last()[0]
+
+    def last(self) -> tuple[int, int]:
+        """Newest timestamp and the offset that has it; (NO_TIMESTAMP, base offset) when empty."""
+        return self._at(self.count - 1)
+
+    def offset_before(self, timestamp_ms: int) -> int:
+        """The largest offset known to lie before every record of ``timestamp_ms`` or later, or to be one."""
+        found = bisect_right(range(self.count), timestamp_ms, key=lambda i: self.entry(i)[0])
+        return self._at(found - 1)[1]
+
+    def fits(self, next_offset: int) -> bool:
+        """Whether the entries can belong to a segment that ends before ``next_offset``."""
+        if self.file.size() % self.ENTRY.size:
+            return False
+        return self._base <= self.last()[1] <= max(next_offset - 1, self._base)
+
+    def _at(self, number: int) -> tuple[int, int]:
+        if number < 0:
+            return NO_TIMESTAMP, self._base
+        timestamp_ms, relative = self.entry(number)
+        return timestamp_ms, self._base + relative
+
+
+_ENTRY = struct.Struct(">hqqqq")
+_VERSION = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """One aborted transaction of a producer. Offsets are inclusive."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndex:
+    """The aborted transactions of one segment, in the order of their markers; kept in memory: they are few.
+
+    The file is made with the first entry.
+    """
+
+    __slots__ = ("_file", "entries")
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self.entries: list[AbortedTransaction] = []
+
+    def __repr__(self) -> str:
+        return f"TxnIndex({self._file.path!r}, {len(self.entries)} aborted)"
+
+    @property
+    def file(self) -> File | None:
+        """The file, if there is one."""
+        return self._file if self.entries else None
+
+    def use(self, file: File) -> None:
+        """Go on with the file under another name."""
+        self._file = file
+
+    def open(self) -> bool:
+        """Read the entries; False if the file is not made of them, or they cannot be those of a log."""
+        size = self._file.size()
+        data = self._file.read(0, size) if size else b""
+        if len(data) % _ENTRY.size:
+            return False
+        raw = list(_ENTRY.iter_unpack(data))
+        self.entries = [AbortedTransaction(*fields) for version, *fields in raw if version == _VERSION]
+        return len(self.entries) == len(raw) and all(_fits(entry) for entry in self.entries)
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        self._file.write(len(self.entries) * _ENTRY.size, _ENTRY.pack(_VERSION, *aborted))
+        self.entries.append(aborted)
+
+    def truncate(self, count: int) -> None:
+        """Keep the first ``count`` entries."""
+        del self.entries[count:]
+        self._file.truncate(count * _ENTRY.size)
+
+
+def _fits(entry: AbortedTransaction) -> bool:
+    return 0 <= entry.first_offset <= entry.last_offset and entry.last_stable_offset <= entry.last_offset + 1

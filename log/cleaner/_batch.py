@@ -1,0 +1,185 @@
+"""One batch as compaction sees it: its records in place, and the batch made anew from some of them.
+
+Offsets never change. A batch keeps its base offset, last offset delta, leader epoch, producer and sequence
+number, so that what a producer sent last is known even when its records are gone. Records stay byte for byte,
+but for their timestamp deltas where a delete horizon takes the place of the base timestamp (KIP-534).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Container
+from functools import cache
+from typing import NamedTuple
+
+from ...protocol import (
+    BATCH_OVERHEAD,
+    BatchHeader,
+    Codec,
+    CorruptBatchError,
+    compress,
+    decompress,
+    write_varint,
+)
+
+#: The fields of BatchHeader.
+HEADER = struct.Struct(">qiibIhiqqqhii")
+
+#: Bytes of a batch in front of what its length counts, and of what its checksum covers.
+LENGTH_END, CRC_END = 12, 21
+
+MAGIC = 2
+
+#: Behind every offset.
+NO_OFFSET = 2**63 - 1
+CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
+
+_CRC = struct.Struct(">I")
+_CRC_AT = 17
+_NO_TIMESTAMP = -1
+
+#: A byte of a varint that others follow.
+_MORE = 0x80
+
+#: A varint of ten bytes holds 64 bits.
+_MOST_BITS = 63
+
+
+class RawRecord(NamedTuple):
+    """A record where it lies in the records of its batch: ``start`` at its length, ``body`` behind that,
+    ``rest`` behind its timestamp delta. The key is None for null.
+    """
+
+    start: int
+    body: int
+    rest: int
+    end: int
+    offset: int
+    timestamp_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+@cache
+def crc32c_function() -> Callable[[bytes | bytearray | memoryview], int]:
+    # on first use: the package reads its own metadata at import, a tenth of a broker's time to start
+    from crc32c import crc32c
+
+    return crc32c
+
+
+def plain_records(data: bytes, position: int, end: int, attributes: int) -> bytes:
+    """The records of the batch from ``position`` to ``end``, decompressed. Raises CorruptBatchError."""
+    packed = data[position + BATCH_OVERHEAD : end]
+    return bytes(decompress(attributes & CODEC, packed)) if attributes & CODEC else packed
+
+
+def raw_records(
+    records: bytes, base_offset: int, count: int, wanted: Container[int] | None = None
+) -> list[RawRecord]:
+    """The records of a batch, all of them or those at the ``wanted`` offsets.
+
+    Raises CorruptBatchError if they are not ``count`` or do not fill the batch.
+    """
+    found: list[RawRecord] = []
+    position, seen, end_of_all = 0, 0, len(records)
+    try:
+        while position < end_of_all:
+            start = position
+            length, body = read_varint(records, position)
+            end = body + length
+            if length < 0 or end > end_of_all:
+                raise ValueError(f"a record of {length} bytes where {end_of_all - body} are left")
+            rest = body + 2
+            while records[rest - 1] >= _MORE:  # the timestamp delta
+                rest += 1
+            delta, position = read_varint(records, rest)
+            seen += 1
+            if wanted is None or base_offset + delta in wanted:
+                size, position = read_varint(records, position)
+                key = None if size < 0 else records[position : position + size]
+                value_size, position = read_varint(records, position + max(size, 0))
+                if position > end:
+                    raise ValueError("a record shorter than its fields")
+                time_delta, _ = read_varint(records, body + 1)
+                offset = base_offset + delta
+                found.append(RawRecord(start, body, rest, end, offset, time_delta, key, value_size >= 0))
+            position = end
+    except (IndexError, ValueError) as error:
+        raise CorruptBatchError(f"records cannot be read: {error}") from error
+    if seen != count:
+        raise CorruptBatchError(f"{seen} records, the header says {count}")
+    return found
+
+
+def rebuild(header: BatchHeader, records: bytes, kept: list[RawRecord], horizon_ms: int | None) -> bytes:
+    """The batch with only the ``kept`` of its ``records``, packed with the same codec.
+
+    ``horizon_ms`` is a delete horizon to set; with None, what the batch says of it stays.
+    """
+    attributes, base_ms, newest_ms = header.attributes, header.base_timestamp_ms, header.max_timestamp_ms
+    if not header.log_append_time:
+        newest_ms = max(base_ms + record.timestamp_delta for record in kept)
+    if horizon_ms is None:
+        body = b"".join([records[record.start : record.end] for record in kept])
+    else:
+        attributes |= DELETE_HORIZON
+        body = b"".join([_shifted(records, record, base_ms - horizon_ms) for record in kept])
+        base_ms = horizon_ms
+    if header.codec != Codec.NONE:
+        body = compress(header.codec, body)
+    return _sealed(
+        header._replace(
+            attributes=attributes,
+            base_timestamp_ms=base_ms,
+            max_timestamp_ms=newest_ms,
+            record_count=len(kept),
+        ),
+        body,
+    )
+
+
+def emptied(header: BatchHeader) -> bytes:
+    """The batch without records: all that is left of it is its place, its producer and its newest time."""
+    attributes = header.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    return _sealed(
+        header._replace(attributes=attributes, base_timestamp_ms=_NO_TIMESTAMP, record_count=0), b""
+    )
+
+
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint and the position behind it. Raises IndexError at the end, ValueError over 64 bits."""
+    byte = data[position]
+    position += 1
+    if byte < _MORE:
+        return (byte >> 1) ^ -(byte & 1), position
+    value = byte & 0x7F
+    shift = 7
+    while byte >= _MORE:
+        if shift > _MOST_BITS:
+            raise ValueError("a varint of more than ten bytes")
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1), position
+
+
+def _shifted(records: bytes, record: RawRecord, by_ms: int) -> bytes:
+    """The record with its timestamp counted from another base."""
+    delta = bytearray()
+    write_varint(delta, record.timestamp_delta + by_ms)
+    out = bytearray()
+    write_varint(out, 1 + len(delta) + record.end - record.rest)
+    out += records[record.body : record.body + 1] + delta + records[record.rest : record.end]
+    return bytes(out)
+
+
+def _sealed(header: BatchHeader, body: bytes) -> bytes:
+    length = BATCH_OVERHEAD - LENGTH_END + len(body)
+    out = bytearray(HEADER.pack(*header._replace(length=length)))
+    out += body
+    with memoryview(out) as view:
+        crc = crc32c_function()(view[CRC_END:])
+    _CRC.pack_into(out, _CRC_AT, crc)
+    return bytes(out)

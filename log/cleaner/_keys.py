@@ -1,0 +1,219 @@
+"""What a compaction has to know before it can drop anything: the newest offset of each key, and which
+transactions were aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...protocol import BATCH_OVERHEAD, CorruptBatchError
+from .._indexes import AbortedTransaction
+from ._batch import (
+    CODEC,
+    CONTROL,
+    CRC_END,
+    HEADER,
+    LENGTH_END,
+    MAGIC,
+    NO_OFFSET,
+    TRANSACTIONAL,
+    crc32c_function,
+    plain_records,
+    read_varint,
+)
+
+
+class TransactionState:
+    """Follows transactions through one walk over the log, batch by batch, from its start.
+
+    Data of an aborted transaction goes. A marker may go once a walk meets no batch of its transaction: then
+    no reader needs it any more.
+    """
+
+    __slots__ = ("_aborting", "_committing", "_pending", "_seen", "kept")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._pending = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._aborting: dict[int, AbortedTransaction] = {}
+        self._seen: set[int] = set()
+        self._committing: set[int] = set()
+        #: Aborted transactions whose marker was met and stays, for the transaction index; the walker takes
+        #: them out.
+        self.kept: list[AbortedTransaction] = []
+
+    def is_aborted(self, producer_id: int, last_offset: int) -> bool:
+        """Whether the transactional data batch that ends at ``last_offset`` belongs to an aborted one."""
+        self._begin_up_to(last_offset)
+        transaction = self._aborting.get(producer_id)
+        if transaction is not None and last_offset < transaction.last_offset:
+            self._seen.add(producer_id)
+            return True
+        self._committing.add(producer_id)
+        return False
+
+    def is_spent(self, producer_id: int, last_offset: int, *, committed: bool) -> bool:
+        """Whether the marker at ``last_offset`` ends a transaction of which the walk met no batch."""
+        self._begin_up_to(last_offset)
+        if committed:
+            spent = producer_id not in self._committing
+            self._committing.discard(producer_id)
+            return spent
+        transaction = self._aborting.pop(producer_id, None)
+        spent = producer_id not in self._seen
+        self._seen.discard(producer_id)
+        if transaction is not None and not spent:
+            self.kept.append(transaction)
+        return spent
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._pending and self._pending[-1].first_offset <= offset:
+            transaction = self._pending.pop()
+            # a walk that began behind the last one's marker has not met it
+            self._aborting[transaction.producer_id] = transaction
+
+
+#: Bytes that a key takes beside its record's: two objects, and its share of a dict that is being made larger.
+KEY_OVERHEAD_BYTES = 165
+
+
+class KeyMap:
+    """Filled from the dirty part of a log, batch by batch, until ``memory_bytes`` are taken.
+
+    ``first_offset`` is where the dirty part begins. What lies behind ``next_offset`` is not in the map; it
+    takes another pass. Records of aborted transactions are left out, and so are control batches.
+    """
+
+    __slots__ = (
+        "_crc32c",
+        "_due",
+        "_key_bytes",
+        "_memory_bytes",
+        "_transactions",
+        "first_offset",
+        "full",
+        "newest",
+        "next_offset",
+        "odd",
+        "records",
+        "tombstones",
+    )
+
+    def __init__(self, first_offset: int, memory_bytes: int, transactions: TransactionState) -> None:
+        self.first_offset = first_offset
+        self.next_offset = first_offset
+        self.newest: dict[bytes, int] = {}
+        #: Offsets of records without a value, of superseded ones too.
+        self.tombstones: set[int] = set()
+        #: Base offsets of batches with a record whose offset delta lies outside of it. Clients may send
+        #: such: where they claim to be is another record's place, so they count for no key, and stay.
+        self.odd: set[int] = set()
+        #: How many records were looked at.
+        self.records = 0
+        #: No room for another batch.
+        self.full = False
+        self._crc32c = crc32c_function()
+        # base offsets are outside of the checksum
+        self._due = 0
+        self._memory_bytes = memory_bytes
+        self._key_bytes = 0
+        self._transactions = transactions
+
+    def __repr__(self) -> str:
+        return f"KeyMap({len(self.newest)} keys of {self.first_offset}..{self.next_offset})"
+
+    def add(self, data: bytes, end_offset: int = NO_OFFSET) -> int:
+        """Take in the whole batches at the front of ``data``, each one checked, until the map is ``full``;
+        how many bytes they are.
+
+        Offsets must rise and stay below ``end_offset``. Raises CorruptBatchError with the position of a batch
+        that is damaged.
+        """
+        position, size = 0, len(data)
+        with memoryview(data) as view:
+            while position + BATCH_OVERHEAD <= size:
+                fields = HEADER.unpack_from(data, position)
+                base, length, _, magic, crc, attributes, delta, _, _, producer_id, _, _, count = fields
+                end: int = position + LENGTH_END + length
+                if magic != MAGIC or length < BATCH_OVERHEAD - LENGTH_END or delta < 0:
+                    raise CorruptBatchError(f"no batch: magic {magic}, length {length}", position)
+                if end > size:
+                    break
+                if base < self._due or base + delta >= end_offset:
+                    raise CorruptBatchError(f"offset {base} where {self._due} is due", position)
+                self._due = base + delta + 1
+                if base + delta >= self.first_offset:
+                    if self._crc32c(view[position + CRC_END : end]) != crc:
+                        raise CorruptBatchError("the checksum is wrong", position)
+                    if count and (
+                        not attributes & (TRANSACTIONAL | CONTROL)
+                        or self._counts(attributes, producer_id, base + delta)
+                    ):
+                        try:
+                            if attributes & CODEC:
+                                records = plain_records(data, position, end, attributes)
+                                self._take(records, 0, len(records), base, delta, count)
+                            else:
+                                self._take(data, position + BATCH_OVERHEAD, end, base, delta, count)
+                        except (CorruptBatchError, IndexError, ValueError) as error:
+                            raise CorruptBatchError(f"records cannot be read: {error}", position) from error
+                    self.next_offset = base + delta + 1
+                    if self.full:
+                        return end
+                position = end
+        return position
+
+    def _counts(self, attributes: int, producer_id: int, last_offset: int) -> bool:
+        if attributes & CONTROL:
+            return False
+        return not (attributes & TRANSACTIONAL and self._transactions.is_aborted(producer_id, last_offset))
+
+    def _take(
+        self, records: bytes, position: int, size: int, base_offset: int, last_delta: int, count: int
+    ) -> None:
+        """Most of a compaction's time goes by here: varints of one byte are read in place."""
+        newest = self.newest
+        known = len(newest)
+        start, found = position, 0
+        while position < size:
+            length = records[position]
+            if length < 0x80:
+                end = position + 1 + (length >> 1)
+                position += 2
+            else:
+                length, position = read_varint(records, position)
+                end = position + length
+                position += 1
+            if end > size:
+                raise ValueError("a record that ends behind its batch")
+            while records[position] >= 0x80:  # the timestamp delta
+                position += 1
+            delta = records[position + 1]
+            if delta < 0x80:
+                delta = -1 if delta & 1 else delta >> 1
+                position += 2
+            else:
+                delta, position = read_varint(records, position + 1)
+            length = records[position]
+            if length < 0x80:
+                position += 1
+                length = -1 if length & 1 else length >> 1
+            else:
+                length, position = read_varint(records, position)
+            found += 1
+            if length >= 0:
+                key_end = position + length
+                if not 0 <= delta <= last_delta:
+                    self.odd.add(base_offset)
+                else:
+                    newest[records[position:key_end]] = base_offset + delta
+                    if records[key_end] & 1 and read_varint(records, key_end)[0] < 0:
+                        self.tombstones.add(base_offset + delta)
+                if key_end >= end:
+                    raise ValueError("a record shorter than its fields")
+            position = end
+        if found != count:
+            raise ValueError(f"{found} records, the header says {count}")
+        self.records += count
+        if len(newest) != known:
+            self._key_bytes += (len(newest) - known) * ((size - start) // count + KEY_OVERHEAD_BYTES)
+            self.full = self._key_bytes >= self._memory_bytes

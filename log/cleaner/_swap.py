@@ -1,0 +1,310 @@
+"""One new segment in the place of several, so that a crash at any point leaves the old ones or the new one.
+
+The new segment is written as ``.cleaned`` and synced; renamed to ``.swap``, the log last, and the folder
+synced: from here on the next start finishes what is left. Then it takes its sources' place in memory, they
+are renamed to ``.deleted``, and at last it gets its name. The folder is synced between these steps, so that
+none of them can overtake another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...protocol import BATCH_OVERHEAD, BatchHeader, CorruptBatchError, parse_batch_header
+from .._config import LogConfig
+from .._errors import CorruptLogError
+from .._files import FileSystem
+from .._indexes import NO_TIMESTAMP, AbortedTransaction
+from .._names import CLEANED, DELETED, SEGMENT_SUFFIXES, SNAPSHOT, SWAP, file_name
+from .._segment import Segment
+from .._segments import Segments
+from ._filter import BatchFilter
+from ._plan import SegmentInfo, may_join
+
+#: Bytes read at a time: about a millisecond of work, after which others get their turn.
+CHUNK_BYTES = 64 << 10
+
+#: Bytes of kept batches that are written at a time.
+WRITE_BYTES = 256 << 10
+
+#: A .log.swap has all that belongs to it beside it.
+_LOG_LAST = tuple(reversed(SEGMENT_SUFFIXES))
+
+
+class Stage(NamedTuple):
+    """A step of a compaction: ``run`` it, ``apart`` in any thread, otherwise where the log is used."""
+
+    apart: bool
+    run: Callable[[], None]
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """The log that is compacted: its parts, and what was true of it when the compaction was planned.
+
+    ``online`` tells whether it still can be used. ``unsynced`` are files with records that may not be on the
+    disk. ``breathe`` is called every millisecond or so of work that runs apart; it may raise to end it.
+    """
+
+    fs: FileSystem
+    folder: str
+    config: LogConfig
+    segments: Segments
+    infos: Sequence[SegmentInfo]
+    aborted: Sequence[AbortedTransaction]
+    unsynced: list[str]
+    online: Callable[[], bool]
+    breathe: Callable[[], None]
+
+    def sync(self) -> None:
+        """Put on the disk what is to be compacted."""
+        while self.unsynced:
+            file = self.fs.file(self.unsynced[-1])
+            try:
+                file.sync()
+            finally:
+                file.close()
+            self.unsynced.pop()
+
+
+def read_batches(source: Source, segment: Segment, take: Callable[[bytes, bool], int]) -> None:
+    """Give a segment's batches to ``take`` in chunks, and whether one is the last, until it takes no more.
+
+    ``take`` says how many bytes it has used: a batch that a chunk cuts comes again, whole; with none used of
+    a whole batch the walk ends. The file is opened anew. Raises OSError, and CorruptLogError.
+    """
+    file = source.fs.file(segment.file.path)
+    position, wanted = 0, CHUNK_BYTES
+    try:
+        while position < segment.size:
+            data = file.read(position, min(wanted, segment.size - position))
+            used = take(data, position + len(data) == segment.size)
+            position += used
+            wanted = CHUNK_BYTES
+            if not used:
+                wanted = parse_batch_header(data).size
+                if wanted > segment.size - position:
+                    raise CorruptBatchError(f"a batch of {wanted} bytes is cut short")
+                if wanted <= len(data):
+                    return
+            source.breathe()
+    except CorruptBatchError as error:
+        raise CorruptLogError(segment.file.path, position + error.position, str(error)) from error
+    finally:
+        file.close()
+
+
+class Swap:
+    """The making of one new segment; its ``stages`` are to be run in order.
+
+    It takes the place of the first of the ``candidates``, and of as many more as fit.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        candidates: Sequence[tuple[SegmentInfo, Segment]],
+        walk: BatchFilter,
+        due_ms: int,
+    ) -> None:
+        #: What is replaced; known once it is written.
+        self.sources = [candidates[0][1]]
+        #: The sources were taken by retention, or the log was closed: nothing is left to be done.
+        self.gone = False
+        self._source = source
+        self._walk = walk
+        self._due_ms = due_ms
+        self._candidates = candidates
+        self._new: Segment | None = None
+        self._installed = False
+        self._old_paths: list[str] = []
+
+    def __repr__(self) -> str:
+        first = self.sources[0].base_offset
+        return f"Swap({self._source.folder!r}, {len(self.sources)} segments from {first})"
+
+    @property
+    def new_size(self) -> int:
+        return 0 if self._new is None else self._new.size
+
+    @property
+    def lost(self) -> bool:
+        """Whether the log has dropped the sources."""
+        return not self._installed and not self._source.segments.holds(self.sources)
+
+    def stages(self) -> Iterator[Stage]:
+        yield Stage(True, self._write)
+        yield Stage(False, self._claim)
+        yield Stage(True, self._sync_folder)
+        yield Stage(False, self._install)
+        yield Stage(True, self._retire)
+        yield Stage(False, self._name)
+        yield Stage(True, self._sync_folder)
+        yield Stage(False, self._finish)
+
+    def abandon(self) -> bool:
+        """Remove the new files; False if the new segment is in use already and cannot be taken out again."""
+        if self._installed:
+            return False
+        if self._new is not None:
+            self._new.close()
+        # what cannot be removed is removed by the next start; the indexes go first, as they came first
+        with contextlib.suppress(OSError):
+            for tail in (SWAP, CLEANED):
+                self._remove_new(tail)
+        return True
+
+    # -- apart -----------------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        source = self._source
+        self._remove_new(CLEANED)
+        first, last = self._candidates[0][1], self._candidates[-1][1]
+        new = self._new = Segment.create(
+            source.fs, source.folder, first.base_offset, created_ms=last.created_ms, tail=CLEANED
+        )
+        out = _Output(new, source.config.index_interval_bytes)
+        for number, (info, segment) in enumerate(self._candidates):
+            following = self._candidates[number + 1][0] if segment is not last else None
+            if not self._fill(out, segment, info.end_offset, following):
+                break
+        self.sources = [segment for _, segment in self._candidates[: number + 1]]
+        out.flush()
+        for aborted in self._walk.take_aborted():
+            new.txn_index.append(aborted)
+        new.end_indexes()
+        new.sync()
+        new.close()
+        if segment is not last:
+            # what is left out here because of a later record must not outlive that record
+            source.sync()
+
+    def _fill(self, out: _Output, segment: Segment, end_offset: int, following: SegmentInfo | None) -> bool:
+        """Write what is kept of a segment; whether the next one goes into the same.
+
+        The last batch of the new segment stays at least as a header: so the file itself tells which offsets
+        it stands for, and which others it replaces.
+        """
+        goes_on = False
+
+        def take(data: bytes, last: bool) -> int:
+            nonlocal goes_on
+            kept = self._walk.take(data, end_offset)
+            out.add(kept.data, kept.headers)
+            if last:
+                goes_on = following is not None and may_join(
+                    out.info(end_offset), following, self._source.config
+                )
+                if not goes_on and kept.last:
+                    out.add(kept.last, [parse_batch_header(kept.last)])
+            return kept.consumed
+
+        read_batches(self._source, segment, take)
+        return goes_on
+
+    def _sync_folder(self) -> None:
+        self._source.fs.sync_dir(self._source.folder)
+
+    def _retire(self) -> None:
+        """Rename the sources, the first ones first: of those that are left, later ones know of more.
+
+        Not those of a log that was closed: its topic may be deleted, and what has these names a new one's.
+        """
+        fs, folder = self._source.fs, self._source.folder
+        for segment in self.sources:
+            if not self._source.online():
+                return
+            self._old_paths += segment.rename_files(DELETED, SEGMENT_SUFFIXES)
+        for segment in self.sources[1:]:
+            path = os.path.join(folder, file_name(segment.base_offset, SNAPSHOT))
+            if fs.exists(path):
+                fs.rename(path, path + DELETED)
+                self._old_paths.append(path + DELETED)
+        fs.sync_dir(folder)
+
+    # -- where the log is used -------------------------------------------------------------------------------
+
+    def _claim(self) -> None:
+        if self._is_overtaken():
+            return
+        new = self._made()
+        new.rename_files(SWAP, _LOG_LAST)
+        new.use_tail(SWAP)
+
+    def _install(self) -> None:
+        if self._is_overtaken():
+            return
+        segments = self._source.segments
+        segments.replace(self.sources, self._made())
+        segments.replacing = self._installed = True
+
+    def _name(self) -> None:
+        if not self._source.online():
+            self.gone = True  # the next opening goes on from here
+            return
+        new = self._made()
+        new.rename_files("", SEGMENT_SUFFIXES)
+        new.use_tail("")
+
+    def _finish(self) -> None:
+        for segment in self.sources:
+            segment.close()
+        self._source.segments.doom(self._old_paths, self._due_ms)
+        self._source.segments.replacing = self._installed = False
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _made(self) -> Segment:
+        assert self._new is not None, "stages run in order"
+        return self._new
+
+    def _is_overtaken(self) -> bool:
+        self.gone = not self._source.online() or self.lost
+        if self.gone:
+            self.abandon()
+        return self.gone
+
+    def _remove_new(self, tail: str) -> None:
+        for suffix in _LOG_LAST:
+            name = file_name(self.sources[0].base_offset, suffix + tail)
+            self._source.fs.remove(os.path.join(self._source.folder, name))
+
+
+class _Output:
+    """Gathers small runs of batches before they are written."""
+
+    def __init__(self, segment: Segment, interval_bytes: int) -> None:
+        self._segment = segment
+        self._interval_bytes = interval_bytes
+        self._data = bytearray()
+        self._headers: list[BatchHeader] = []
+
+    def add(self, data: bytes, headers: Sequence[BatchHeader]) -> None:
+        self._data += data
+        self._headers += headers
+        if len(self._data) >= WRITE_BYTES:
+            self.flush()
+
+    def info(self, end_offset: int) -> SegmentInfo:
+        """The segment with what was added and one batch header, its indexes at their largest."""
+        segment, unwritten = self._segment, len(self._data) + BATCH_OVERHEAD
+        entries = unwritten // max(self._interval_bytes, BATCH_OVERHEAD) + 1
+        return SegmentInfo(
+            segment.base_offset,
+            end_offset,
+            segment.size + unwritten,
+            (segment.index.count + entries) * segment.index.ENTRY.size,
+            (segment.time_index.count + entries) * segment.time_index.ENTRY.size,
+            NO_TIMESTAMP,
+            NO_TIMESTAMP,
+        )
+
+    def flush(self) -> None:
+        if self._headers:
+            self._segment.append(self._data, self._headers, interval_bytes=self._interval_bytes)
+            self._data = bytearray()
+            self._headers = []

@@ -1,0 +1,1 @@
+"""Looking into a data folder without changing it: ``verify`` reads everything, ``dump`` shows one file."""

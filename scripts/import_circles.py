@@ -1,0 +1,137 @@
+"""Find files of the package that import each other in a circle. ``make lint`` runs it.
+
+    python scripts/import_circles.py
+
+Imports count wherever they stand: at the top, in functions, under ``TYPE_CHECKING``. A file in a circle
+cannot be understood, tested or moved without all the others. To dissolve a circle, let the lower file take a
+smaller value or a Protocol that it defines itself, or make one file of two that have one subject.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "kohort"
+
+#: Rooms that had circles when this check was written. A room leaves the list for good with its last circle.
+UNFINISHED = frozenset(
+    {
+        "admin",
+        "broker",
+        "coordinator",
+        "spark",
+        "testing",
+    }
+)
+
+#: Folders at the root that are no part of the package.
+_ELSEWHERE = {"benchmarks", "build", "dist", "docs", "examples", "scripts", "tests"}
+
+Graph = dict[str, set[str]]
+
+
+def modules(root: Path) -> dict[str, Path]:
+    """The package's modules by dotted name; a package's ``__init__`` has the package's name."""
+    found = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        if parts[0] in _ELSEWHERE or parts[0].startswith("."):
+            continue
+        names = parts[:-1] if parts[-1] == "__init__" else parts
+        found[".".join((PACKAGE, *names))] = path
+    return found
+
+
+def imports(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """The modules of the package that a module imports, anywhere in it."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                submodule = f"{source}.{alias.name}"
+                if submodule in known:
+                    yield submodule
+                elif source in known:
+                    yield source
+
+
+def graph_of(root: Path) -> Graph:
+    """Which module imports which."""
+    known = modules(root)
+    return {name: set(imports(name, path, known)) - {name} for name, path in known.items()}
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Groups of modules that reach each other, largest first (Tarjan's strongly connected components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for imported in sorted(graph[name]):
+            if imported not in index:
+                visit(imported)
+                low[name] = min(low[name], low[imported])
+            elif imported in stack:
+                low[name] = min(low[name], index[imported])
+        if low[name] == index[name]:
+            group = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for name in sorted(graph):
+        if name not in index:
+            visit(name)
+    return sorted(found, key=lambda group: (-len(group), group))
+
+
+def room_of(name: str) -> str:
+    """The folder at the root that a module is in."""
+    return name.split(".")[1] if "." in name else name
+
+
+def report(graph: Mapping[str, Iterable[str]], unfinished: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Lines about every circle, and what is wrong: circles in finished rooms, finished rooms on the list."""
+    lines, wrong = [], []
+    left: set[str] = set()
+    for group in circles(graph):
+        rooms = {room_of(name) for name in group}
+        left |= rooms
+        lines.append(f"{', '.join(sorted(rooms))}: a circle of {len(group)} files")
+        members = set(group)
+        lines += [
+            f"    {name} imports {', '.join(sorted(members.intersection(graph[name])))}" for name in group
+        ]
+        if not rooms <= unfinished:
+            wrong.append(
+                f"{len(group)} files of {', '.join(sorted(rooms))} import each other: {', '.join(group)}"
+            )
+    wrong += [
+        f"{room} has no circles any more: take it off UNFINISHED in scripts/import_circles.py"
+        for room in sorted(unfinished - left)
+    ]
+    return lines, wrong
+
+
+def main() -> int:
+    lines, wrong = report(graph_of(ROOT), UNFINISHED)
+    print("\n".join(lines))
+    for text in wrong:
+        print(f"import circles: {text}", file=sys.stderr)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

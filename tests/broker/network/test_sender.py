@@ -1,0 +1,217 @@
+"""Answers in parts, over real sockets, by both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from kohort.broker.network import _sender
+from kohort.broker.network._sender import Sender
+from kohort.log import FileRange
+from kohort.log._descriptors import Descriptor
+
+SIZE = 8 << 20
+HEAD, TAIL = b"head", b"tail"
+
+
+class Told(asyncio.Protocol):
+    """Tells the sender when the connection is gone, and when it may go on."""
+
+    sender: Sender | None = None
+
+    def pause_writing(self) -> None:
+        if self.sender is not None:
+            self.sender.pause()
+
+    def resume_writing(self) -> None:
+        if self.sender is not None:
+            self.sender.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        if self.sender is not None:
+            self.sender.close()
+
+
+class Link:
+    """A transport with its sender, and the socket at the other end."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: Told, peer: socket.socket) -> None:
+        self.transport = transport
+        self.protocol = protocol
+        self.sender = Sender(transport, 30.0)
+        self.peer = peer
+
+    async def received(self, size: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        data = bytearray()
+        while len(data) < size and (more := await loop.sock_recv(self.peer, 1 << 20)):
+            data += more
+        return bytes(data)
+
+
+@pytest.fixture
+async def link() -> AsyncIterator[Link]:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.create_connection(Told, sock=near)
+    made = Link(transport, protocol, far)
+    protocol.sender = made.sender
+    yield made
+    transport.abort()
+    far.close()
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> tuple[bytes, Path]:
+    data = os.urandom(1 << 16) * (SIZE >> 16)
+    path = tmp_path / "records"
+    path.write_bytes(b"before" + data + b"behind")
+    return data, path
+
+
+def a_range(path: Path, size: int = SIZE) -> FileRange:
+    return FileRange(Descriptor(str(path), os.O_RDONLY, 0), len(b"before"), size)
+
+
+@pytest.mark.parametrize("way", ["sendfile", "plain", "no sendfile here"])
+async def test_the_parts_arrive_whole_and_in_order(
+    link: Link, content: tuple[bytes, Path], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    real = os.sendfile
+
+    def counted(out: int, source: int, offset: int, count: int) -> int:
+        if way == "no sendfile here":
+            raise OSError(errno.EINVAL, "not on this file system")
+        sent.append(real(out, source, offset, count))
+        return sent[-1]
+
+    monkeypatch.setattr(os, "sendfile", counted)
+    if way == "plain":
+        monkeypatch.delattr(os, "sendfile")
+    data, path = content
+    for _ in range(2):
+        reading = asyncio.create_task(link.received(len(HEAD) + SIZE + len(TAIL)))
+        await link.sender.send([HEAD, a_range(path), bytearray(TAIL)])
+        assert await reading == HEAD + data + TAIL
+    assert sum(sent) == (2 * SIZE if way == "sendfile" else 0)
+
+
+async def test_what_is_unsent_goes_first(link: Link, content: tuple[bytes, Path]) -> None:
+    data, path = content
+    before = b"b" * (4 << 20)
+    link.transport.write(before)
+    assert link.transport.get_write_buffer_size()
+    reading = asyncio.create_task(link.received(len(before) + SIZE))
+    await link.sender.send([a_range(path)])
+    assert await reading == before + data
+
+
+async def test_a_peer_that_goes_ends_the_sending(link: Link, content: tuple[bytes, Path]) -> None:
+    sending = asyncio.create_task(link.sender.send([HEAD, a_range(content[1])]))
+    await link.received(len(HEAD))
+    link.peer.close()
+    await asyncio.wait_for(sending, 10)
+    assert link.transport.is_closing()
+
+
+async def test_a_connection_that_is_closed_here_ends_the_sending(
+    link: Link, content: tuple[bytes, Path]
+) -> None:
+    sending = asyncio.create_task(link.sender.send([HEAD, a_range(content[1])]))
+    await link.received(len(HEAD))
+    link.transport.abort()
+    await asyncio.wait_for(sending, 10)
+
+
+async def test_a_peer_that_reads_nothing_is_cut_off(link: Link, content: tuple[bytes, Path]) -> None:
+    sender = link.protocol.sender = Sender(link.transport, 0.05)
+    await sender.send([a_range(content[1])])
+    assert link.transport.is_closing()
+
+
+async def test_a_peer_that_reads_nothing_costs_two_pieces_of_memory_whatever_it_asked_for(
+    link: Link, content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "sendfile")
+    data, path = content
+    sending = asyncio.create_task(link.sender.send([HEAD, a_range(path), TAIL]))
+    await asyncio.sleep(0.2)
+    assert link.transport.get_write_buffer_size() <= 2 * _sender.PIECE_BYTES
+    assert link.sender.left > SIZE // 2
+    assert await link.received(len(HEAD) + SIZE + len(TAIL)) == HEAD + data + TAIL
+    await sending
+    assert link.sender.left == 0
+
+
+@pytest.mark.parametrize("plain", [False, True])
+async def test_a_file_that_ends_early_ends_the_connection(
+    link: Link, content: tuple[bytes, Path], plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if plain:
+        monkeypatch.delattr(os, "sendfile")
+    found = a_range(content[1], 2_000)
+    os.truncate(content[1], 1_000)
+    await link.sender.send([HEAD, found])
+    assert link.transport.is_closing()
+
+
+async def test_nothing_is_sent_on_an_encrypted_connection_past_the_transport(
+    content: tuple[bytes, Path],
+) -> None:
+    class Encrypted:
+        def get_extra_info(self, name: str) -> object:
+            return object() if name == "sslcontext" else None
+
+        def is_closing(self) -> bool:
+            return False
+
+        def writelines(self, parts: list[bytes]) -> None:
+            written.extend(parts)
+
+    written: list[bytes] = []
+    await Sender(cast(asyncio.Transport, Encrypted()), 30.0).send([HEAD, a_range(content[1], 10)])
+    assert written == [HEAD, content[0][:10]]
+
+
+def test_on_uvloop_a_range_goes_by_sendfile_behind_what_was_written_before(
+    content: tuple[bytes, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uvloop = pytest.importorskip("uvloop", reason="comes with the extra 'fast'")
+    sent: list[int] = []
+    real = os.sendfile
+
+    def counted(out: int, source: int, offset: int, count: int) -> int:
+        sent.append(real(out, source, offset, count))
+        return sent[-1]
+
+    monkeypatch.setattr(os, "sendfile", counted)
+    data, path = content
+
+    async def run() -> bytes:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        far.setblocking(False)
+        transport, protocol = await asyncio.get_running_loop().create_connection(Told, sock=near)
+        link = Link(transport, protocol, far)
+        protocol.sender = link.sender
+        transport.write(b"before")
+        reading = asyncio.create_task(link.received(len(b"before") + len(HEAD) + SIZE + len(TAIL)))
+        await link.sender.send([HEAD, a_range(path), bytearray(TAIL)])
+        try:
+            return await reading
+        finally:
+            transport.abort()
+            far.close()
+
+    assert uvloop.run(run()) == b"before" + HEAD + data + TAIL
+    assert sum(sent) == SIZE

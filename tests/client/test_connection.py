@@ -1,0 +1,172 @@
+"""One connection: versions, many requests, and every way it can break."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kohort.client import BrokerConnectionError, BrokerTimeoutError
+from kohort.client.connection import Connection
+from kohort.client.metadata import Address
+from kohort.protocol import (
+    APIS,
+    ApiKey,
+    MalformedMessageError,
+    UnsupportedVersionError,
+    request_class,
+    response_class,
+)
+from tests.client.fake_broker import FakeBroker
+
+_HEARTBEAT = {ApiKey.HEARTBEAT: (0, 4)}
+
+
+async def _open(broker: FakeBroker, **settings: Any) -> Connection:
+    return await Connection.open(Address("127.0.0.1", broker.port), client_id="test", **settings)
+
+
+def _beat(generation: int = 1) -> Any:
+    return request_class(ApiKey.HEARTBEAT)(
+        group_id="g", generation_id=generation, member_id="m", group_instance_id=None
+    )
+
+
+def _answered(code: int = 0) -> Any:
+    return response_class(ApiKey.HEARTBEAT)(throttle_time_ms=0, error_code=code)
+
+
+async def test_the_highest_version_that_both_sides_speak_is_used() -> None:
+    versions = {ApiKey.API_VERSIONS: (0, 4), ApiKey.HEARTBEAT: (0, 3), ApiKey.METADATA: (0, 99)}
+    async with FakeBroker(versions) as broker:
+        connection = await _open(broker)
+        assert connection.version_for(ApiKey.HEARTBEAT) == 3
+        assert connection.version_for(ApiKey.HEARTBEAT, 2) == 2
+        assert connection.version_for(ApiKey.METADATA) == APIS[ApiKey.METADATA].max_version
+        connection.close()
+
+
+@pytest.mark.parametrize("highest", [0, 2])
+async def test_a_broker_that_knows_only_older_versions_of_apiversions_is_asked_again(highest: int) -> None:
+    async with FakeBroker({ApiKey.API_VERSIONS: (0, highest), **_HEARTBEAT}) as broker:
+        connection = await _open(broker)
+        assert connection.version_for(ApiKey.HEARTBEAT) == 4
+        assert broker.asked == [ApiKey.API_VERSIONS] * 2
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("versions", "text"),
+    [
+        ({ApiKey.API_VERSIONS: (0, 4)}, "does not offer Heartbeat"),
+        ({ApiKey.API_VERSIONS: (0, 4), ApiKey.HEARTBEAT: (9, 12)}, r"offers Heartbeat v9 to v12.*v0 to v4"),
+    ],
+)
+async def test_no_version_in_common_is_an_error_that_names_both_sides(
+    versions: dict[ApiKey, tuple[int, int]], text: str
+) -> None:
+    async with FakeBroker(versions) as broker:
+        connection = await _open(broker)
+        with pytest.raises(UnsupportedVersionError, match=text) as caught:
+            await connection.request(_beat(), timeout_ms=30_000)
+        assert broker.address in str(caught.value)
+        connection.close()
+
+
+async def test_many_requests_are_under_way_and_each_gets_its_own_answer() -> None:
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.HEARTBEAT] = lambda request: _answered(request.generation_id)
+        connection = await _open(broker)
+        beats = [connection.request(_beat(n), timeout_ms=30_000) for n in range(100)]
+        assert [answer.error_code for answer in await asyncio.gather(*beats)] == list(range(100))
+        connection.close()
+
+
+async def test_a_request_given_up_by_its_caller_does_not_disturb_the_next() -> None:
+    async with FakeBroker() as broker:
+        gate = asyncio.Event()
+
+        async def slowly(request: Any) -> Any:
+            await gate.wait()
+            return _answered(request.generation_id)
+
+        broker.answers[ApiKey.HEARTBEAT] = slowly
+        connection = await _open(broker)
+        given_up = asyncio.create_task(connection.request(_beat(1), timeout_ms=30_000))
+        await asyncio.sleep(0.01)
+        given_up.cancel()
+        gate.set()
+        assert (await connection.request(_beat(2), timeout_ms=30_000)).error_code == 2
+        connection.close()
+
+
+async def test_requests_under_way_fail_when_the_connection_breaks() -> None:
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.HEARTBEAT] = lambda _: None
+        connection = await _open(broker)
+        waiting = [asyncio.create_task(connection.request(_beat(), timeout_ms=30_000)) for _ in range(3)]
+        await asyncio.sleep(0.02)
+        broker.drop_connections()
+        errors = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(e, BrokerConnectionError) and broker.address in str(e) for e in errors)
+        assert connection.closed
+        with pytest.raises(BrokerConnectionError, match="connection closed"):
+            await connection.request(_beat(), timeout_ms=30_000)
+
+
+async def test_an_answer_that_does_not_come_in_time_ends_the_connection() -> None:
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.HEARTBEAT] = lambda _: None
+        connection = await _open(broker)
+        with pytest.raises(BrokerTimeoutError, match="Heartbeat was not answered within 50 ms"):
+            await connection.request(_beat(), timeout_ms=50)
+        assert connection.closed
+
+
+async def test_nobody_listening_is_an_error_that_names_host_and_port() -> None:
+    with pytest.raises(BrokerConnectionError, match=r"127\.0\.0\.1:1: cannot connect: Connection refused"):
+        await Connection.open(Address("127.0.0.1", 1), client_id="test")
+
+
+async def test_a_server_that_says_nothing_is_given_up() -> None:
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.API_VERSIONS] = lambda _: None
+        with pytest.raises(BrokerTimeoutError, match="no connection within 50 ms"):
+            await _open(broker, timeout_ms=50)
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\xff\xff\xff\xff",
+        b"\x00\x00\x00\x04\x00\x00\xff\xff",
+    ],
+    ids=["http", "negative length", "unasked"],
+)
+async def test_bytes_that_are_no_answer_end_the_connection(garbage: bytes) -> None:
+    async with FakeBroker() as broker:
+        broker.answers[ApiKey.HEARTBEAT] = lambda _: garbage
+        connection = await _open(broker)
+        with pytest.raises(BrokerConnectionError):
+            await connection.request(_beat(), timeout_ms=30_000)
+        assert connection.closed
+
+
+async def test_an_answer_over_the_frame_limit_is_refused() -> None:
+    async with FakeBroker() as broker:
+        connection = await _open(broker, max_frame_bytes=10_000)
+        broker.answers[ApiKey.HEARTBEAT] = lambda _: b"\x00\x01\x00\x00" + b"x" * 100
+        with pytest.raises(BrokerConnectionError, match="frame of 65536 bytes, the limit is 10000"):
+            await connection.request(_beat(), timeout_ms=30_000)
+
+
+async def test_an_answer_that_cannot_be_decoded_is_told_to_its_asker() -> None:
+    async with FakeBroker() as broker:
+        connection = await _open(broker)
+        # correlation id 1 (0 was ApiVersions), no tags, then too little
+        broker.answers[ApiKey.HEARTBEAT] = lambda _: b"\x00\x00\x00\x06\x00\x00\x00\x01\x00\x00"
+        with pytest.raises(MalformedMessageError, match="Heartbeat"):
+            await connection.request(_beat(), timeout_ms=30_000)
+        connection.close()

@@ -1,0 +1,105 @@
+"""Fetch answers as kafka-python and kohort's broker write them, and what is no answer."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from kohort.client.fetch_answers import (
+    AbortedTransaction,
+    FetchAnswer,
+    FetchedPartition,
+    read_fetch_answer,
+)
+from kohort.protocol import ApiKey, MalformedMessageError, encode_response, response_class
+
+NAME, ID = "orders", uuid.UUID(int=7)
+VERSIONS = range(4, 17)
+
+
+def _frame(version: int, *, diverging: bool = False) -> bytes:
+    """By kafka-python's classes: two partitions of a topic, the second one empty."""
+    make: Any = response_class(ApiKey.FETCH)
+    row = make.FetchableTopicResponse.PartitionData
+    cut = row.EpochEndOffset(epoch=3, end_offset=41) if diverging else None
+    partitions = [
+        row(
+            partition_index=5,
+            error_code=0,
+            high_watermark=90,
+            last_stable_offset=80,
+            log_start_offset=10,
+            aborted_transactions=[row.AbortedTransaction(producer_id=1, first_offset=20)],
+            preferred_read_replica=2,
+            records=b"some records",
+            **({"diverging_epoch": cut} if cut else {}),
+        ),
+        row(
+            partition_index=6,
+            error_code=6,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            log_start_offset=-1,
+            aborted_transactions=None,
+            preferred_read_replica=-1,
+            records=None,
+        ),
+    ]
+    topic = make.FetchableTopicResponse(topic=NAME, topic_id=ID, partitions=partitions)
+    body = make(throttle_time_ms=0, error_code=0, session_id=77, responses=[topic])
+    return bytes(encode_response(ApiKey.FETCH, version, 4, body))[4:]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_is_read_as_it_was_written(version: int) -> None:
+    answer = read_fetch_answer(version, _frame(version))
+    topic = ID if version >= 13 else NAME
+    replica = 2 if version >= 11 else -1
+    start = 10 if version >= 5 else -1
+    aborted = (AbortedTransaction(1, 20),)
+    full = FetchedPartition(0, 90, 80, start, b"some records", aborted, preferred_replica=replica)
+    assert answer == FetchAnswer(
+        0,
+        77 if version >= 7 else 0,
+        ((topic, 5, full), (topic, 6, FetchedPartition(6, -1, -1, -1, b""))),
+    )
+
+
+@pytest.mark.parametrize("version", [12, 16])
+def test_where_a_log_was_cut_is_read_from_the_tagged_fields(version: int) -> None:
+    rows = read_fetch_answer(version, _frame(version, diverging=True)).rows
+    assert [fetched.diverging_offset for _, _, fetched in rows] == [41, -1]
+
+
+def test_records_are_not_copied() -> None:
+    frame = bytearray(_frame(16))
+    ((_, _, fetched), _) = read_fetch_answer(16, memoryview(frame)).rows
+    frame[frame.index(b"some")] = ord("S")
+    assert fetched.records == b"Some records"
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 16])
+def test_an_answer_that_is_cut_short_is_malformed_wherever_it_ends(version: int) -> None:
+    frame = _frame(version, diverging=version >= 12)
+    for size in range(len(frame)):
+        with pytest.raises(MalformedMessageError):
+            read_fetch_answer(version, frame[:size])
+
+
+def test_negative_lengths_and_endless_numbers_are_malformed() -> None:
+    frame = bytearray(_frame(11))
+    at = frame.index(NAME.encode()) - 2
+    frame[at : at + 2] = b"\xff\xf0"
+    with pytest.raises(MalformedMessageError):
+        read_fetch_answer(11, frame)
+    with pytest.raises(MalformedMessageError):
+        read_fetch_answer(12, b"\x00\x00\x00\x04" + b"\xff" * 20)
+
+
+def test_an_error_of_the_whole_request_is_given_as_it_is() -> None:
+    make: Any = response_class(ApiKey.FETCH)
+    body = make(throttle_time_ms=0, error_code=70, session_id=0, responses=[])
+    frame = bytes(encode_response(ApiKey.FETCH, 16, 1, body))[4:]
+    assert read_fetch_answer(16, frame) == FetchAnswer(70, 0, ())

@@ -1,0 +1,103 @@
+"""Fetch sessions: what is said to a broker, and what it then knows."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kohort.client import FetchFrom, FetchSession
+from kohort.client.fetch import Plan
+from kohort.protocol import ErrorCode, TopicPartition
+
+A, B, C = (TopicPartition("orders", number) for number in range(3))
+
+
+@dataclass
+class _Broker:
+    """The server's side of KIP-227: one session at a time."""
+
+    keeps_sessions: bool = True
+    session_id: int = 0
+    epoch: int = 0
+    reads: dict[TopicPartition, FetchFrom] = field(default_factory=dict)
+    made: int = 0
+
+    def take(self, plan: Plan) -> tuple[ErrorCode, int]:
+        if plan.epoch == 0:
+            assert not plan.forgotten, "a whole list has nothing to take back"
+            self.reads = dict(plan.named)
+            if not self.keeps_sessions:
+                return ErrorCode.NONE, 0
+            self.made += 1
+            self.session_id, self.epoch = 100 + self.made, 1
+            return ErrorCode.NONE, self.session_id
+        if plan.session_id != self.session_id:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0
+        if plan.epoch != self.epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0
+        for partition in plan.forgotten:
+            del self.reads[partition]
+        self.reads.update(plan.named)
+        self.epoch += 1
+        return ErrorCode.NONE, self.session_id
+
+
+_WANTED = st.dictionaries(
+    st.sampled_from([A, B, C]), st.integers(0, 3).map(lambda offset: FetchFrom(offset, 1)), min_size=1
+)
+
+
+@given(
+    st.lists(st.tuples(_WANTED, st.sampled_from(["", "", "", "lost", "lost unheard", "evicted", "new id"])))
+)
+def test_the_broker_always_reads_what_is_wanted(
+    steps: list[tuple[dict[TopicPartition, FetchFrom], str]],
+) -> None:
+    session, broker = FetchSession(), _Broker()
+    ids = {"orders": uuid.UUID(int=1)}
+    for wanted, fate in steps:
+        if fate == "evicted":
+            broker.session_id = 0
+        if fate == "new id":
+            ids = {"orders": uuid.uuid4()}
+        plan = session.plan(wanted, ids)
+        if fate == "lost unheard":
+            session.lost()
+            continue
+        error, session_id = broker.take(plan)
+        if fate == "lost":
+            session.lost()
+            continue
+        session.answered(error, session_id)
+        if error is not ErrorCode.NONE:
+            error, session_id = broker.take(session.plan(wanted, ids))
+            session.answered(error, session_id)
+        assert error is ErrorCode.NONE
+        assert broker.reads == wanted
+
+
+def test_only_what_changed_is_said_again() -> None:
+    session, broker = FetchSession(), _Broker()
+    session.answered(*broker.take(session.plan({A: FetchFrom(0), B: FetchFrom(0)}, {})))
+    assert session.plan({A: FetchFrom(0), B: FetchFrom(5), C: FetchFrom(9)}, {}) == Plan(
+        101, 1, {B: FetchFrom(5), C: FetchFrom(9)}
+    )
+    session.answered(ErrorCode.NONE, 101)
+    assert session.plan({B: FetchFrom(5)}, {}) == Plan(101, 2, {}, (A, C))
+
+
+def test_a_broker_without_sessions_gets_the_whole_list_each_time() -> None:
+    session, broker = FetchSession(), _Broker(keeps_sessions=False)
+    for offset in range(3):
+        plan = session.plan({A: FetchFrom(offset), B: FetchFrom(0)}, {})
+        assert plan == Plan(0, 0, {A: FetchFrom(offset), B: FetchFrom(0)})
+        session.answered(*broker.take(plan))
+
+
+def test_the_epoch_wraps_to_one() -> None:
+    session = FetchSession(7, 2_147_483_647)
+    session.answered(ErrorCode.NONE, 7)
+    assert session.epoch == 1

@@ -1,0 +1,66 @@
+"""The two tables of section 3.0, cell by cell."""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.coordinator import Unready, append_error, unready_error
+from kohort.coordinator.engine.readiness import append_errors_table, unready_table
+from kohort.coordinator.engine.shard import HANDLERS
+from kohort.protocol import ApiKey, ErrorCode
+
+SERVED = (
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.DELETE_GROUPS,
+)
+
+
+@pytest.mark.row("3.0/inactive", "3.0/not-here")
+@pytest.mark.parametrize("api", SERVED)
+def test_inactive_is_15_and_not_here_16_for_every_api(api: ApiKey) -> None:
+    assert unready_error(api, Unready.INACTIVE) == 15
+    assert unready_error(api, Unready.NOT_HERE) == 16
+
+
+@pytest.mark.row("3.0/loading")
+@pytest.mark.parametrize("api", SERVED)
+def test_loading_is_14_but_for_heartbeat_and_sync(api: ApiKey) -> None:
+    expected = {ApiKey.HEARTBEAT: 0, ApiKey.SYNC_GROUP: 27}.get(api, 14)
+    assert unready_error(api, Unready.LOADING) == expected
+
+
+@pytest.mark.row("3.0/append")
+@pytest.mark.parametrize(
+    ("log", "client"),
+    [
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 15),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, 15),
+        (ErrorCode.REQUEST_TIMED_OUT, 15),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, 16),
+        (ErrorCode.KAFKA_STORAGE_ERROR, 16),
+        (ErrorCode.MESSAGE_TOO_LARGE, -1),
+        (ErrorCode.RECORD_LIST_TOO_LARGE, -1),
+        (ErrorCode.INVALID_FETCH_SIZE, -1),
+        (ErrorCode.NETWORK_EXCEPTION, 14),
+        (ErrorCode.INVALID_PRODUCER_EPOCH, 47),
+    ],
+)
+def test_what_a_failed_write_means_to_a_client(log: ErrorCode, client: int) -> None:
+    assert append_error(log) == client
+
+
+def test_the_tables_of_the_documentation_have_a_row_for_each_api_and_error() -> None:
+    rows = [line.strip("| ").split(" | ") for line in unready_table().splitlines()[2:]]
+    assert len(rows) == len(HANDLERS) == len(SERVED)
+    cells = {name: [cell.partition(" ")[0].strip(",") for cell in told] for name, *told in rows}
+    assert cells["SyncGroup"] == ["15", "16", "27"]
+    assert cells["ListGroups"] == ["15", "0", "14"]
+    assert "| NOT_ENOUGH_REPLICAS | 15 COORDINATOR_NOT_AVAILABLE |" in append_errors_table().splitlines()

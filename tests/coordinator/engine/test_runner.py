@@ -1,0 +1,216 @@
+"""A shard at work: what is written together, what a failed write becomes, and when timers fire."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kohort.coordinator import (
+    MemberGone,
+    Note,
+    RebalanceNote,
+)
+from kohort.coordinator.engine import runner
+from kohort.offsets_topic import (
+    OffsetCommitted,
+    encode_all,
+)
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, TopicPartition
+from tests.coordinator.bodies import START_MS
+from tests.coordinator.memory_log import (
+    CONTEXT,
+    MemoryLog,
+    commit,
+    coordinator,
+    fetch,
+    heartbeat,
+    join,
+    stable_member,
+    sync,
+)
+
+
+async def test_requests_that_come_together_share_one_write() -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    await c.start()
+    outcomes = await asyncio.gather(*(commit(c, f"s{number}") for number in range(50)))
+    assert outcomes == [[0]] * 50
+    assert [len(batch.records) for batch in log.batches[0]] == [50]
+    assert log.flushed == 0
+    await c.stop()
+
+
+async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    c._settings.group_coordinator_append_linger_ms = 100
+    await c.start()
+    first = asyncio.create_task(commit(c, "a"))
+    await asyncio.sleep(0.01)
+    assert log.batches == {}
+    assert list(await asyncio.gather(first, commit(c, "b"))) == [[0], [0]]
+    assert [len(batch.records) for batch in log.batches[0]] == [2]
+    await c.stop()
+
+
+@pytest.mark.row("4/offsets.commit.timeout.ms")
+async def test_a_slow_write_is_answered_as_what_it_became() -> None:
+    class Slow(MemoryLog):
+        def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int, /) -> int:
+            now[0] += 60_000
+            return super().append(partition, records, now_ms)
+
+    now = [0]
+    c = coordinator(Slow(), clock_ms=lambda: now[0])
+    assert c._settings.offsets_commit_timeout_ms < 60_000
+    await c.start()
+    assert await commit(c, "s", 7) == [0]
+    assert (await fetch(c, "s")).groups[0].topics[0].partitions[0].committed_offset == 7
+    await c.stop()
+
+
+async def test_with_fsync_each_write_is_flushed_before_it_is_acknowledged() -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log, fsync=True)
+    await c.start()
+    await asyncio.gather(commit(c, "a"), commit(c, "b"))
+    assert log.flushed == 1
+    await c.stop()
+
+
+@pytest.mark.parametrize("sizes", [[10, 10, 300, 10], [10, 300], [300, 10]])
+async def test_a_batch_too_large_for_the_log_is_written_one_request_at_a_time(sizes: list[int]) -> None:
+    log = MemoryLog(partition_count=1, limit=200)
+    c = coordinator(log)
+    await c.start()
+    outcomes = await asyncio.gather(*(commit(c, f"s{i}", i, "m" * n) for i, n in enumerate(sizes)))
+    assert outcomes == [[ErrorCode.UNKNOWN_SERVER_ERROR if n == 300 else 0] for n in sizes]
+    assert len(log.batches[0]) == len(sizes) - 1
+    await c.stop()
+    again = coordinator(log)
+    await again.start()
+    for place, n in enumerate(sizes):
+        found = [t.partitions[0] for t in (await fetch(again, f"s{place}")).groups[0].topics]
+        assert [(p.committed_offset, p.metadata) for p in found] == ([] if n == 300 else [(place, "m" * n)])
+    await again.stop()
+
+
+@pytest.mark.parametrize(("room", "batches"), [(0, [2, 2, 1]), (-1, [1] * 5), (1, [2, 2, 1])])
+async def test_a_batch_takes_as_many_requests_as_it_has_bytes_for(
+    monkeypatch: pytest.MonkeyPatch, room: int, batches: list[int]
+) -> None:
+    records = [OffsetCommitted("s0", "t", 0, 1, -1, "", START_MS)]
+    monkeypatch.setattr(runner, "_BATCH_BYTES", 2 * encode_all(records)[1] + room)
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log, clock_ms=lambda: START_MS)
+    await c.start()
+    outcomes = await asyncio.gather(*(commit(c, f"s{number}", number) for number in range(5)))
+    assert outcomes == [[0]] * 5
+    assert [len(batch.records) for batch in log.batches[0]] == batches
+    assert {timestamp for batch in log.batches[0] for _, timestamp, _, _ in batch.records} == {START_MS}
+    for number in range(5):
+        assert (await fetch(c, f"s{number}")).groups[0].topics[0].partitions[0].committed_offset == number
+        entry = c._runners[0].shard.durable.offset(f"s{number}", TopicPartition("t", 0))
+        assert entry is not None
+        assert entry.record_offset == number, "where its record lies in the log"
+    await c.stop()
+
+
+@pytest.mark.parametrize("what", ["the log fails", "the format cannot hold it"])
+async def test_a_generation_that_cannot_be_written_starts_over(what: str) -> None:
+    log = MemoryLog()
+    c = coordinator(log)
+    await c.start()
+    client = RequestContext("x" * 40_000 if what == "the format cannot hold it" else "c")
+    joined = await c.handle(ApiKey.JOIN_GROUP, 3, join(), client)
+    assert (joined.error_code, joined.generation_id) == (0, 1)
+    if what == "the log fails":
+        log.fail = OSError(28, "No space left on device")
+    synced = await c.handle(ApiKey.SYNC_GROUP, 5, sync("g", joined.member_id, 1), client)
+    assert synced.error_code != 0
+    beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", joined.member_id, 1), client)
+    assert beat.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    await c.stop()
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (OSError(28, "No space left on device"), ErrorCode.NOT_COORDINATOR),
+    ],
+)
+async def test_a_log_that_fails_is_told_and_the_next_write_may_succeed(
+    failure: Exception, error: ErrorCode
+) -> None:
+    log = MemoryLog()
+    c = coordinator(log)
+    await c.start()
+    log.fail = failure
+    assert await commit(c, "s") == [error]
+    log.fail = None
+    assert await commit(c, "s", 7) == [0]
+    assert (await fetch(c, "s")).groups[0].topics[0].partitions[0].committed_offset == 7
+    await c.stop()
+
+
+async def test_what_the_record_format_cannot_hold_is_refused_alone() -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    c._settings.offset_metadata_max_bytes = 40_000
+    await c.start()
+    outcomes = await asyncio.gather(
+        commit(c, "a", metadata="m" * 35_000), commit(c, "n", 2**63), commit(c, "b")
+    )
+    assert list(outcomes) == [[ErrorCode.UNKNOWN_SERVER_ERROR], [ErrorCode.UNKNOWN_SERVER_ERROR], [0]]
+    await c.stop()
+
+
+async def test_a_session_ends_in_real_time_and_a_heartbeat_prolongs_it() -> None:
+    gone = asyncio.Event()
+    c = coordinator(MemoryLog(), on_note=lambda note: gone.set() if isinstance(note, MemberGone) else None)
+    await c.start()
+    member = await stable_member(c, session_ms=400)
+    for _ in range(5):
+        await asyncio.sleep(0.1)
+        assert (await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)).error_code == 0
+    assert not gone.is_set()
+    await asyncio.wait_for(gone.wait(), 10)
+    beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)
+    assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    await c.stop()
+
+
+async def test_when_the_clock_has_jumped_what_became_due_is_done_at_once_and_once() -> None:
+    now = [START_MS]
+    c = coordinator(MemoryLog(), clock_ms=lambda: now[0])
+    c.open()
+    c.time_moved()
+    await c.load_all()
+    member = await stable_member(c)
+    c.time_moved()
+    assert (await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)).error_code == 0
+    now[0] += 10_000
+    c.time_moved()
+    assert [type(entry.event) for entry in c.history("g")][-2:] == [MemberGone, RebalanceNote]
+    beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)
+    assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    await c.stop()
+
+
+async def test_a_listener_that_fails_does_not_stop_the_coordinator() -> None:
+    failures: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+
+    def broken(note: Note) -> None:
+        raise RuntimeError(f"cannot take {type(note).__name__}")
+
+    c = coordinator(MemoryLog(), on_note=broken)
+    await c.start()
+    await stable_member(c)
+    await c.stop()
+    assert failures
+    assert "on_note failed" in failures[0]["message"]
