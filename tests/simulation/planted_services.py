@@ -39,7 +39,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "a commit goes by the name of its topic, whichever has it",
-        "consumer.offset_requests:commit_once",
+        "client.offsets:commit_once",
         "None not in ids.values()",
         "False",
     ),
