@@ -113,7 +113,7 @@ async def test_what_is_done_in_a_topic_is_not_committed_for_the_next_one_of_its_
     kohort_broker.create_topic("orders", 1)
     kohort_broker.produce("orders", ["a", "b"])
     # nobody tells this consumer in between that the topic is another one
-    settings = {"metadata_max_age_ms": 600_000, "enable_auto_commit": False, "fetch_max_wait_ms": 30_000}
+    settings = {"metadata_max_age_ms": 600_000, "enable_auto_commit": False}
     async with consumer(kohort_broker.bootstrap, "orders", **settings) as one:
         one.done_all(await read(one, 2, timeout_s=20))
         async with Cluster(kohort_broker.bootstrap) as cluster:
