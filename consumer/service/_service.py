@@ -25,8 +25,7 @@ from ._engine import Engine
 from ._exactly_once import Once
 from ._handlers import Counters, Handler, HandlerFunction, Lanes
 from ._options import check_consumer, check_own, drain_ms, require_number
-from ._probes import Probes
-from ._progress import Progress
+from ._probes import Probes, Progress
 from ._registration import bind_connection, make_handler
 from ._retry import Retry
 from ._signals import graceful_signals
