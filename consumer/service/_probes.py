@@ -12,12 +12,8 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-from ._metrics import Answer, metrics_route
-
-if TYPE_CHECKING:
-    from ._engine import Engine
+from ._metrics import Answer, Snapshot, metrics_route
 
 #: Most bytes of request line and headers, and how long a client may take to send them.
 MAX_REQUEST_BYTES = 8_192
@@ -134,10 +130,20 @@ def _encode(answer: Answer, *, with_body: bool) -> bytes:
 
 
 class Probes:
-    """/healthz, /readyz and /metrics at ``address``; nothing is served when that is None."""
+    """/healthz, /readyz and /metrics at ``address``; nothing is served when that is None.
 
-    def __init__(self, engine: Engine, progress: Progress, address: tuple[str, int] | None) -> None:
-        self._engine = engine
+    ``unready`` says why the service is not ready, None when it is; ``snapshot`` gets whether it is alive.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        address: tuple[str, int] | None,
+        *,
+        unready: Callable[[], str | None],
+        snapshot: Callable[[bool], Snapshot],
+    ) -> None:
+        self._unready = unready
         self._progress = progress
         self._host = "" if address is None else address[0]
         self._listener: HealthListener | None = None
@@ -145,7 +151,7 @@ class Probes:
             routes = {
                 "/healthz": self._healthz,
                 "/readyz": self._readyz,
-                "/metrics": metrics_route(lambda: engine.snapshot(self._complaint() is None)),
+                "/metrics": metrics_route(lambda: snapshot(self._complaint() is None)),
             }
             self._listener = HealthListener(routes, host=address[0], port=address[1])
 
@@ -181,5 +187,5 @@ class Probes:
         return Answer(200, "ok\n") if complaint is None else Answer(503, f"{complaint}\n")
 
     def _readyz(self) -> Answer:
-        reason = self._engine.unready() or self._complaint()
+        reason = self._unready() or self._complaint()
         return Answer(200, "ready\n") if reason is None else Answer(503, f"{reason}\n")

@@ -281,7 +281,9 @@ class ConsumerService:
             threads = DaemonThreads(1, "kohort-exactly-once")
             stack.callback(threads.close)
             await threads.call(self._once.sink.prepare)
-        probes = await stack.enter_async_context(Probes(engine, progress, self._health_address))
+        probes = await stack.enter_async_context(
+            Probes(progress, self._health_address, unready=engine.unready, snapshot=engine.snapshot)
+        )
         self.health_port = probes.port
         if probes.port is not None:
             log.info("group %s: %s", self.group, probes.addresses())
