@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ..log import DataFolder
 from ..protocol import KohortError
+from ..settings import read_settings_file
 from ._kafka_names import meaningless
 from ._kept import live_settings, quotas_file
 from ._settings import broker_settings
-from ._settings_file import read_settings_file
 from .quotas import QuotaTable
 from .security._check import check
 from .security._scram_users import HASHES, MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential, ScramUsers

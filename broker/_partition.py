@@ -27,9 +27,9 @@ from ..log import (
     check_batch,
 )
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
+from ..settings import MAX_LONG
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
-from ._topic_config import MAX_LONG
 from ._waiter import Waiter
 
 if TYPE_CHECKING:

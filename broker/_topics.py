@@ -14,13 +14,13 @@ from typing import Any
 
 from ..log import DataFolder
 from ..protocol import ErrorCode, KafkaError, MetadataPartitions, TopicPartition
+from ..settings import SettingsError, read_settings
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
-from ._settings import BrokerSettings
-from ._topic_config import TopicConfig, topic_defaults
+from ._settings import BrokerSettings, topic_defaults
+from ._topic_config import TopicConfig
 from ._topic_logs import TopicLogs
 from ._topics_file import TopicEntry, TopicsFile
-from ._validation import SettingsError, read_settings
 from .metrics import Histogram
 from .metrics._traffic import TopicTraffic
 
@@ -158,7 +158,7 @@ class Topics:
 
     def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """Configs of a topic by field name, checked and typed. Raises SettingsError."""
-        checked = read_settings(TopicConfig, configs, "topic config")
+        checked = read_settings(TopicConfig, configs)
         given = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
         lags = given.keys() & {"min_compaction_lag_ms", "max_compaction_lag_ms"}
         config = self._config(given)

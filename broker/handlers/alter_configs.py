@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...settings import SettingsError, as_text
 from .._config_request import DELETE, ConfigResource, flaw, no_configs, times_named
 from .._config_view import ConfigRow, broker_rows, topic_rows
 from .._live_settings import kafka_name
 from .._requests import Request
-from .._validation import SettingsError, as_text
 from ..security._listeners import PREFIX
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode, KafkaError
+from ...settings import SettingsError
 from .._config_view import topic_rows
 from .._requests import Request
 from .._stopwatch import clock
 from .._topics import TopicPlan
 from .._turns import in_slices
-from .._validation import SettingsError
 
 if TYPE_CHECKING:
     from .._node import Node

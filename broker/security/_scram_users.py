@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ...settings import SettingsError
 from .._state_file import StateFile
-from .._validation import SettingsError
 
 #: The least and the most iterations, as Apache Kafka allows them.
 MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384

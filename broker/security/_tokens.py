@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from .._validation import SettingsError
+from ...settings import SettingsError
 from ._errors import AuthenticationError
 from ._settings import SecuritySettings
 
@@ -42,16 +42,10 @@ _FAR_S = 2**40
 class Tokens:
     """Verifies tokens by a listener's settings. Raises SettingsError where those do not suffice."""
 
-    def __init__(
-        self,
-        settings: SecuritySettings,
-        wall: Callable[[], float] = time.time,
-        steady: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, settings: SecuritySettings, steady: Callable[[], float] = time.monotonic) -> None:
         if _library() is None:
             raise SettingsError("OAUTHBEARER needs PyJWT: pip install 'kohort[security]'")
         self._settings = settings
-        self._wall = wall
         self._keys = _Keys(settings, steady)
         self._audience = [
             item.strip() for item in settings.sasl_oauthbearer_expected_audience.split(",") if item

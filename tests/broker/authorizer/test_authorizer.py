@@ -46,6 +46,51 @@ def test_what_no_rule_names_may_be_open_to_everyone() -> None:
     assert authorizer.allows_some(ALICE, Operation.WRITE, TOPIC)
 
 
+def test_what_may_be_done_to_something_counts_what_is_implied_for_all_names() -> None:
+    """Of rules for some names nothing is implied, as in Apache Kafka."""
+    everything = Authorizer([RULE._replace(name="*")])
+    assert everything.allows_some(ALICE, Operation.DESCRIBE, TOPIC)
+    assert not everything.allows_some(ALICE, Operation.DESCRIBE, ResourceType.GROUP)
+    assert not everything.allows_some(ALICE, Operation.WRITE, TOPIC)
+    assert not Authorizer([RULE]).allows_some(ALICE, Operation.DESCRIBE, TOPIC)
+    assert Authorizer([RULE]).allows_some(ALICE, Operation.READ, TOPIC), "from this host"
+    elsewhere = RequestContext(client_host="/10.0.0.2", principal="User:alice")
+    assert not Authorizer([RULE]).allows_some(elsewhere, Operation.READ, TOPIC)
+
+
+def test_a_question_is_decided_once_until_the_rules_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    authorizer = Authorizer([RULE])
+    for operation in (Operation.READ, Operation.WRITE):
+        assert authorizer.shows(ALICE, operation, TOPIC, "orders") is (operation is Operation.READ)
+
+    def decided(*_about: object) -> None:
+        raise AssertionError("it is known")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kohort.broker.authorizer._rules.AclRules.verdict", decided)
+        for _ in range(2):
+            for operation in (Operation.READ, Operation.WRITE):
+                assert authorizer.shows(ALICE, operation, TOPIC, "orders") is (operation is Operation.READ)
+    authorizer.delete([RULE])
+    assert not authorizer.shows(ALICE, Operation.READ, TOPIC, "orders")
+
+
+def test_what_is_readable_is_what_was_asked_before() -> None:
+    group = RULE._replace(resource_type=ResourceType.GROUP, name="g")
+    authorizer = Authorizer([RULE, group])
+    for operation in (Operation.READ, Operation.DESCRIBE):
+        authorizer.allows(ALICE, operation, TOPIC, "orders")
+        authorizer.allows(ALICE, operation, ResourceType.GROUP, "g")
+    authorizer.allows(ALICE, Operation.READ, TOPIC, "bills")
+    authorizer.allows(ALICE, Operation.WRITE, TOPIC, "other")
+    known = authorizer.readable(ALICE)
+    assert known.memory is authorizer.remembered
+    assert (known.groups, known.topics) == ({"g": True}, {"orders": True, "bills": False})
+    authorizer.delete([RULE])
+    assert known.memory is not authorizer.remembered
+    assert (known.groups, known.topics) == ({}, {})
+
+
 def test_the_host_of_a_rule_is_the_address_without_the_slash() -> None:
     authorizer = Authorizer([RULE])
     assert reads(authorizer)
@@ -101,6 +146,7 @@ def test_a_denial_is_logged_once_and_again_after_a_change(caplog: pytest.LogCapt
         for _ in range(3):
             assert not reads(authorizer, name="or\nders")
         assert caplog.messages == ["denied: 'User:alice' from 10.0.0.1 may not READ TOPIC 'or\\nders'"]
+        assert caplog.records[0].levelno == logging.INFO
         authorizer.create([RULE])
         assert not reads(authorizer, name="or\nders")
         assert len(caplog.messages) == 2

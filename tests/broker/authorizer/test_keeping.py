@@ -50,5 +50,6 @@ def test_a_rule_that_cannot_be_read_stops_the_start(tmp_path: Path, field: str, 
     else:
         content["acls"][0][field] = value
     path.write_text(json.dumps(content))
-    with pytest.raises(StateFileError, match="restore it from a copy"):
+    without = "there are no access rules, and only super users may do anything"
+    with pytest.raises(StateFileError, match=rf"restore it from a copy; without it {without}$"):
         AclsFile(tmp_path).load()

@@ -98,6 +98,9 @@ def test_rules_of_another_kind_of_resource_say_nothing() -> None:
         ((acl("a", PREFIXED, Operation.WRITE), acl("a", LITERAL, Operation.WRITE, DENY)), True),
         ((acl("*", operation=Operation.WRITE), acl("a", PREFIXED, Operation.WRITE, DENY)), True),
         ((acl("a", operation=Operation.WRITE), acl("*", operation=Operation.WRITE, permission=DENY)), False),
+        ((acl("*", operation=Operation.WRITE), acl("*", PREFIXED, Operation.WRITE, DENY)), True),
+        ((acl("*", PREFIXED, Operation.WRITE), acl("*", PREFIXED, Operation.WRITE, DENY)), False),
+        ((acl("*", PREFIXED, Operation.WRITE),), True),
     ],
 )
 def test_whether_there_may_be_a_topic_to_write_to(acls: tuple[Acl, ...], some: bool) -> None:

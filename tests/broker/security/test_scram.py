@@ -57,6 +57,42 @@ async def test_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -> None:
     assert last == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
+@pytest.mark.parametrize("header", ["y,,", "n,a=alice,", "y,a=alice,"])
+async def test_a_client_may_name_itself_twice_and_know_of_channel_binding(
+    users: ScramUsers, header: str
+) -> None:
+    exchange = ScramExchange(MECHANISM, users)
+    client = ScramClient(MECHANISM, "alice", "secret", header=header)
+    assert (exchange.done, exchange.user, exchange.expires_ms) == (False, "", None)
+    assert client.knows(await exchange.step(client.last(await exchange.step(client.first()))))
+    assert (exchange.done, exchange.user) == (True, "alice")
+
+
+async def test_nonces_of_the_broker_are_long_and_never_the_same(users: ScramUsers) -> None:
+    client = ScramClient(MECHANISM, "alice", "secret", nonce="x")
+    answers = [await ScramExchange(MECHANISM, users).step(client.first()) for _ in range(20)]
+    nonces = {answer.split(b",")[0].removeprefix(b"r=x") for answer in answers}
+    assert len(nonces) == 20
+    assert all(len(base64.b64decode(nonce)) >= 24 for nonce in nonces)
+
+
+@pytest.mark.parametrize("wrong", ["c", "r"])
+async def test_binding_and_nonce_are_looked_at_each(users: ScramUsers, wrong: str) -> None:
+    """The proof is right for what is sent."""
+    exchange = ScramExchange(MECHANISM, users)
+    client = ScramClient(MECHANISM, "alice", "secret", header="n,,")
+    answer = await exchange.step(client.first())
+    if wrong == "c":
+        client._header = "y,,"
+        last = client.last(answer)
+    else:
+        nonce = answer.split(b",")[0]
+        last = client.last(answer.replace(nonce, nonce + b"x"))
+    with pytest.raises(AuthenticationError, match="not a message of this mechanism"):
+        await exchange.step(last)
+    assert not exchange.done
+
+
 async def test_names_with_commas_and_equals_signs(users: ScramUsers) -> None:
     client = ScramClient(MECHANISM, "a=2C=3Db", "gehe1m")
     exchange = ScramExchange(MECHANISM, users)
@@ -113,7 +149,14 @@ async def test_an_exchange_that_is_done_takes_no_more(users: ScramUsers) -> None
     [
         ("p=tls-unique,,n=alice,r=x", "channel binding is not offered"),
         ("n,a=bob,n=alice,r=x", "one user cannot speak for another"),
+        ("n,a=bob,n=alice,r=x", "SCRAM-SHA-256: one user cannot speak for another"),
+        ("n,b=alice,n=alice,r=x", "one user cannot speak for another"),
+        ("n,alice,n=alice,r=x", "one user cannot speak for another"),
         ("n,,n=alice,r=x,tokenauth=true", "delegation tokens are not offered"),
+        ("n,,m=alice,r=x", "not a message"),
+        ("n,,n=alice,s=x", "not a message"),
+        ("n,,n==2,r=x", "not a message"),
+        ("n,,n==,r=x", "not a message"),
         ("n,,n=alice,r=", "not a message"),
         ("n,,n=,r=x", "not a message"),
         ("n,,n=a=b,r=x", "not a message"),

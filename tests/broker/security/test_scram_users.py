@@ -124,3 +124,59 @@ def test_a_user_that_comes_or_goes_changes_nobody_elses_stand_in() -> None:
     users.replace(made | {("SCRAM-SHA-256", "new"): credential(4_096, bytes([255]) * 32)})
     after = [users.stand_in("SCRAM-SHA-256", f"nobody{number}") for number in range(300)]
     assert sum(one != other for one, other in zip(before, after, strict=True)) < 20
+
+
+def test_before_there_is_a_user_nobody_looks_like_those_that_would_be_made() -> None:
+    users = ScramUsers()
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        stand_in = users.stand_in(mechanism, "nobody")
+        made = ScramCredential.of_password(mechanism, "x")
+        assert (stand_in.iterations, len(stand_in.salt)) == (made.iterations, len(made.salt)) == (4_096, 32)
+        assert not stand_in.salt.isascii()
+        assert len(stand_in.stored_key) == len(stand_in.server_key) == len(made.stored_key)
+
+
+def test_users_are_told_sorted_by_name_and_then_by_mechanism() -> None:
+    users = ScramUsers()
+    for text in ("b=x", "c=x", "a=x"):
+        users.add_in_memory(text)
+    assert [(user, mechanism) for user, mechanism, _ in users.all()] == [
+        (user, mechanism) for user in "abc" for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    ]
+
+
+def test_users_in_memory_are_not_written(tmp_path: Path) -> None:
+    users = opened(tmp_path)
+    users.add_in_memory("alice=x")
+    assert users.get("SCRAM-SHA-512", "alice") is not None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_is_written_only_for_new_users(tmp_path: Path) -> None:
+    users = opened(tmp_path)
+    users.add_missing("")
+    assert list(tmp_path.iterdir()) == [], "nobody is there"
+    users.add_missing("alice=x")
+    (path,) = tmp_path.iterdir()
+    path.unlink()
+    users.add_missing("alice=y")
+    assert list(tmp_path.iterdir()) == []
+    again = opened(tmp_path)
+    again.add_missing("alice=x,,bob=y=z")
+    assert {user for user, _, _ in opened(tmp_path).all()} == {"alice", "bob"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ('"secret": "', '"secret": "!', "Only base64 data is allowed"),
+        ("SCRAM-SHA-256", "SCRAM-MD5", "SCRAM-MD5 with 4096 iterations is not known"),
+        ("4096", "4095", "SCRAM-SHA-256 with 4095 iterations is not known"),
+    ],
+)
+def test_a_store_that_cannot_be_read_says_why(tmp_path: Path, before: str, after: str, why: str) -> None:
+    opened(tmp_path).add_missing("alice=x")
+    (path,) = tmp_path.iterdir()
+    path.write_text(path.read_text().replace(before, after))
+    with pytest.raises(StateFileError, match=why):
+        opened(tmp_path)
