@@ -11,10 +11,10 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..cluster import Document
 from ..protocol import ErrorCode, KafkaError
 from ..settings import Setting, SettingsError, as_text, read_settings, settings_of
 from ._settings import BrokerSettings
-from ._state_file import StateFile
 from .security._listeners import PREFIX, check_listener_settings, listeners_of, take_listener_settings
 
 #: Sources of a value, Kafka's numbers.
@@ -35,7 +35,7 @@ class LiveSettings:
     """
 
     settings: BrokerSettings
-    file: StateFile
+    file: Document
     on_change: list[Callable[[], None]] = field(default_factory=list)
     of_broker: Values = field(default_factory=dict)
     of_all: Values = field(default_factory=dict)
