@@ -24,8 +24,7 @@ from ._dependencies import (
 from ._engine import Engine
 from ._exactly_once import Once
 from ._handlers import Counters, Handler, HandlerFunction, Lanes
-from ._probes import Probes
-from ._progress import Progress
+from ._probes import Probes, Progress
 from ._registration import bind_connection, make_handler
 from ._retry import Retry
 from ._signals import graceful_signals
@@ -292,7 +291,9 @@ class ConsumerService:
             threads = DaemonThreads(1, "kohort-exactly-once")
             stack.callback(threads.close)
             await threads.call(self._once.sink.prepare)
-        probes = await stack.enter_async_context(Probes(engine, progress, self._health_address))
+        probes = await stack.enter_async_context(
+            Probes(progress, self._health_address, unready=engine.unready, snapshot=engine.snapshot)
+        )
         self.health_port = probes.port
         if probes.port is not None:
             log.info("group %s: %s", self.group, probes.addresses())
