@@ -123,7 +123,8 @@ class World:
                 connection.close()
 
     def topic_of_id(self, topic_id: UUID) -> str | None:
-        """The name of a topic; those that light members read have no ids."""
+        """The name of a topic; None where topics have no ids, as those that light members read."""
+        del topic_id
         return None
 
     def partition_count(self, topic: str) -> int | None:

@@ -319,7 +319,7 @@ class Ledger:
             progress = self._progress.get(partition) or _Progress()
             if offset > progress.prefix and self._is_late(partition, offset):
                 if self._world.plan.versions[ApiKey.OFFSET_COMMIT] >= _TOPIC_ID_VERSION:
-                    text = f"{offset} is committed for {partition.topic}, and was of the one before of that name"
+                    text = f"{offset} is committed for {partition.topic}, and was of the one before it"
                     self._world.found("S11", text)
                 self._pass_over(partition, offset)
             return

@@ -155,7 +155,6 @@ class Limits:
         if numbers > bound:
             self._world.found("S16", f"{process.name} keeps {numbers} numbers about what is done, of {bound}")
 
-
     def _really_held(self, process: Process, consumer: AsyncGroupConsumer) -> None:
         """Whatever a consumer counts itself: the bytes that are kept from being freed."""
         plan, config = self._world.plan, consumer.config
@@ -166,12 +165,12 @@ class Limits:
         )
         # a poll's records come to those that wait
         waiting = 2 * (plan.backlog_max_bytes or 0) + self._taken_apart()
-        for held, most, where in (
+        for held, allowed, where in (
             (bytes_in(consumer.parts.delivery), most, "that are not delivered"),
             (bytes_in(process.program.queues()), waiting, "that wait for their handlers"),
         ):
-            if held > most:
-                text = f"{process.name} keeps {held} bytes for records {where}, {most} are allowed"
+            if held > allowed:
+                text = f"{process.name} keeps {held} bytes for records {where}, {allowed} are allowed"
                 self._world.found("S16", text)
 
     def _taken_apart(self) -> int:

@@ -137,7 +137,7 @@ async def test_a_stop_that_comes_after_the_end_is_none_of_the_next_run() -> None
 
 async def test_a_stop_before_the_first_run_ends_it_at_once() -> None:
     service = make_service()
-    service.handler("orders")(lambda record: None)
+    service.handler("orders")(lambda _: None)
     service.stop()
     await asyncio.wait_for(service.serve(), 30)
 
