@@ -42,9 +42,8 @@ class Log:
         data = build_batch(
             rows, timestamp_ms=_TIMESTAMP_MS + self.end, base_offset=self.end, leader_epoch=self.epoch
         )
-        data = compress_batch(data, codec)
         base, self.end = self.end, self.end + len(records)
-        self.batches.append(Batch(base, self.end, bytes(data)))
+        self.batches.append(Batch(base, self.end, bytes(compress_batch(data, codec) if codec else data)))
         return base
 
     def elected(self, leader: int, now_ms: int) -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ....client import ConsumerClosedError
 from ....consumer import AsyncGroupConsumer, Record, StaleRecordError
 from ....consumer.service import ConsumerService, DbApiSink, Retry
-from ....consumer.service._service import BACKLOG_MAX_BYTES
 from ._plan import DEAD_LETTERS
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def make_service(process: Process) -> ConsumerService:
         bootstrap=BOOTSTRAP,
         group=plan.group,
         drain_timeout_ms=plan.drain_ms,
-        backlog_max_bytes=plan.backlog_max_bytes or BACKLOG_MAX_BYTES,
+        **({} if plan.backlog_max_bytes is None else {"backlog_max_bytes": plan.backlog_max_bytes}),
         **plan.config,
         group_instance_id=process.plan.instance_id,
     )
