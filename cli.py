@@ -211,7 +211,7 @@ def _broker(options: argparse.Namespace) -> int:
     try:
         settings = dict(options.settings)
         if options.settings_file is not None:
-            from .broker._settings_file import read_settings_file
+            from .settings import read_settings_file
 
             settings = {**read_settings_file(options.settings_file), **settings}
         if settings.get("listeners") and (options.host is not None or options.port is not None):

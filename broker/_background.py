@@ -29,7 +29,7 @@ class Background:
         self._topics = topics
         self._settings = settings
         self._now_ms = now_ms
-        self._cleaner = LogCleaner(topics, settings, now_ms)
+        self._cleaner = LogCleaner(topics.logs, settings, now_ms)
         self._watch = DescriptorWatch()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -54,7 +54,7 @@ class Background:
             await self._over_all(work)
 
     async def _over_all(self, work: Callable[[Partition], None]) -> None:
-        for partition in self._topics.partitions():
+        for partition in self._topics.logs.partitions():
             try:
                 work(partition)
             except Exception:
@@ -69,7 +69,7 @@ class Background:
         while True:
             await asyncio.sleep(max(interval_s, _SHORTEST_S))
             try:
-                self._topics.write_checkpoints()
+                self._topics.logs.write_checkpoints()
             except KafkaError:
                 log.exception("the recovery points could not be written")
             await self._topics.clear()

@@ -83,7 +83,7 @@ class Broker:
 
     @property
     def cluster_id(self) -> str:
-        return self._running().node.cluster_id
+        return self._running().node.image.cluster_id
 
     @property
     def topics(self) -> Topics:

@@ -16,9 +16,9 @@ from weakref import WeakSet
 
 from ..log import Cleaning, CleanReport, PartitionLog
 from ..protocol import KohortError
+from ._local_logs import LocalLogs
 from ._names import OFFSETS_TOPIC
 from ._settings import BrokerSettings
-from ._topics import Topics
 
 log = logging.getLogger("kohort.broker")
 
@@ -40,8 +40,8 @@ class _StoppedError(Exception):
 class LogCleaner:
     """Compacts the logs of topics whose cleanup.policy asks for it, one at a time."""
 
-    def __init__(self, topics: Topics, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
-        self._topics = topics
+    def __init__(self, logs: LocalLogs, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
+        self._local = logs
         self._settings = settings
         self._now_ms = now_ms
         self._task: asyncio.Task[None] | None = None
@@ -98,7 +98,7 @@ class LogCleaner:
         return dirtiest is not None and await self._clean(dirtiest)
 
     def _logs(self, only: str | None) -> Iterator[PartitionLog]:
-        for partition in self._topics.partitions():
+        for partition in self._local.partitions():
             found = partition.log
             if found is None or found.offline or partition.damage is not None or found in self._uncleanable:
                 continue

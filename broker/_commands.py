@@ -7,12 +7,13 @@ import getpass
 import sys
 from pathlib import Path
 
+from ..cluster import FolderStore
 from ..log import DataFolder
 from ..protocol import KohortError
+from ..settings import read_settings_file
 from ._kafka_names import meaningless
-from ._kept import live_settings, quotas_file
+from ._live_settings import LiveSettings
 from ._settings import broker_settings
-from ._settings_file import read_settings_file
 from .quotas import QuotaTable
 from .security._check import check
 from .security._scram_users import HASHES, MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential, ScramUsers
@@ -57,9 +58,10 @@ def run_check(options: argparse.Namespace) -> int:
         given = _given(options)
         settings = broker_settings(given)
         if options.data is not None:
-            users.open(Path(options.data))
-            live_settings(settings, options.data).load()
-            quotas = quotas_file(options.data).load(QuotaTable.parse)
+            metadata = FolderStore(options.data)
+            users.open(metadata.document("scram-users"))
+            LiveSettings(settings, metadata.document("settings")).load()
+            quotas = metadata.document("client-quotas").load(QuotaTable.parse)
         users.add_in_memory(settings.kohort_scram_users)
         host, port = options.host or "127.0.0.1", options.port or 9092
         parts, warnings = check(settings, users, quotas or QuotaTable(), host, port, options.metrics_port)
@@ -86,7 +88,7 @@ def run_users(options: argparse.Namespace) -> int:
         folder = DataFolder.open(options.data, node_id=options.node_id)
         try:
             users = ScramUsers()
-            users.open(Path(options.data))
+            users.open(FolderStore(options.data).document("scram-users"))
             if options.action == "add":
                 _add(users, options)
             elif options.action == "remove":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ..settings import MAX_INT, Setting, as_text, settings_of
 from ._live_settings import (
     DEFAULT_SOURCE,
     DYNAMIC,
@@ -13,9 +14,8 @@ from ._live_settings import (
     STATIC_BROKER_SOURCE,
     LiveSettings,
 )
-from ._settings import BrokerSettings, documented
-from ._topic_config import BROKER_NAMES, TopicConfig, topic_defaults
-from ._validation import Setting, as_text, settings_of
+from ._settings import BrokerSettings, topic_defaults
+from ._topic_config import TopicConfig
 from .security._listeners import PREFIX
 
 if TYPE_CHECKING:
@@ -26,21 +26,6 @@ TOPIC_SOURCE = 1
 
 #: Kafka's numbers of config types.
 _BOOLEAN, _STRING, _INT, _LONG, _DOUBLE, _LIST, _PASSWORD = 1, 2, 3, 5, 6, 7, 9
-_LISTS = frozenset(
-    {
-        "cleanup_policy",
-        "log_cleanup_policy",
-        "advertised_listeners",
-        "listener_security_protocol_map",
-        "listeners",
-        "sasl_enabled_mechanisms",
-        "sasl_oauthbearer_expected_audience",
-        "ssl_enabled_protocols",
-        "follower_replication_throttled_replicas",
-        "leader_replication_throttled_replicas",
-    }
-)
-_MAX_INT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +50,8 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
     rows = []
     for name, setting in settings_of(TopicConfig).items():
         synonyms = [] if name not in configs else [(setting.kafka_name, as_text(configs[name]), TOPIC_SOURCE)]
-        source_name = BROKER_NAMES.get(name)
-        if source_name is not None:
-            synonyms += _broker_synonyms(node.live, broker[source_name])
+        if setting.row.default_from:
+            synonyms += _broker_synonyms(node.live, broker[setting.row.default_from])
         value = configs.get(name, defaults.get(name, setting.default))
         if synonyms:
             source = synonyms[0][2]
@@ -80,7 +64,7 @@ def topic_rows(node: Node, configs: Mapping[str, Any]) -> list[ConfigRow]:
                 source,
                 False,
                 _type(setting),
-                setting.doc,
+                setting.row.doc,
                 tuple(synonyms),
             )
         )
@@ -100,7 +84,7 @@ def default_rows(node: Node) -> list[ConfigRow]:
 def broker_rows(node: Node) -> list[ConfigRow]:
     """All settings of the broker."""
     rows = []
-    for setting in documented():
+    for setting in settings_of(BrokerSettings).values():
         synonyms = _broker_synonyms(node.live, setting)
         source = synonyms[0][2] if synonyms else DEFAULT_SOURCE
         rows.append(
@@ -110,9 +94,9 @@ def broker_rows(node: Node) -> list[ConfigRow]:
                 source,
                 setting.name not in DYNAMIC,
                 _type(setting),
-                setting.doc,
+                setting.row.doc,
                 tuple(synonyms),
-                setting.secret,
+                setting.row.sensitive,
             )
         )
     return rows + _listener_rows(node.live)
@@ -126,7 +110,7 @@ def _listener_rows(live: LiveSettings) -> list[ConfigRow]:
             setting, synonyms = live.of_listener(name)
             texts = tuple((known_as, as_text(value), source) for known_as, value, source in synonyms)
             (_, value, source), *_ = texts
-            rows.append(ConfigRow(name, value, source, False, _type(setting), setting.doc, texts))
+            rows.append(ConfigRow(name, value, source, False, _type(setting), setting.row.doc, texts))
     return rows
 
 
@@ -135,18 +119,18 @@ def _broker_synonyms(live: LiveSettings, setting: Setting) -> list[tuple[str, st
 
 
 def _shown(setting: Setting, value: object) -> str | None:
-    return None if setting.secret else as_text(value)
+    return None if setting.row.sensitive else as_text(value)
 
 
 def _type(setting: Setting) -> int:
-    if setting.secret:
+    if setting.row.sensitive:
         return _PASSWORD
-    if setting.name in _LISTS:
+    if setting.row.commas:
         return _LIST
     if setting.type is bool:
         return _BOOLEAN
     if setting.type is float:
         return _DOUBLE
     if setting.type is int:
-        return _INT if setting.most is not None and setting.most <= _MAX_INT else _LONG
+        return _INT if setting.row.most is not None and setting.row.most <= MAX_INT else _LONG
     return _STRING

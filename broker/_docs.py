@@ -1,24 +1,22 @@
-"""The parts of docs/broker.md and docs/limits.md that are made from the code."""
+"""Parts of docs/broker.md and docs/limits.md that are made from the code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ..protocol import APIS, ApiKey
-from ._live_settings import DYNAMIC
-from ._settings import documented
+from ..settings import BROKER, TOPIC, markdown, settings_of
+from ._settings import BrokerSettings
 from ._topic_config import TopicConfig
-from ._validation import Setting, as_text, settings_of
 from .handlers import HANDLERS
 from .handlers.api_versions import ranges
 
 
 def settings_table() -> str:
-    """Every setting of ``--set``."""
-    return _table(sorted(documented(), key=lambda setting: setting.name))
+    """All settings of ``--set``."""
+    known = settings_of(BrokerSettings)
+    return markdown((known[name] for name in sorted(known)), BROKER)
 
 
-#: What keeps one client from hurting the others, in the order of docs/limits.md.
+#: Limits that keep one client from starving the others, in the order of docs/limits.md.
 _LIMITS = (
     "socket_request_max_bytes",
     "queued_max_request_bytes",
@@ -45,38 +43,24 @@ _LIMITS = (
 
 
 def limits_table() -> str:
-    """The settings that are limits."""
-    known = {setting.name: setting for setting in documented()}
-    return _table(known[name] for name in _LIMITS)
+    """Settings that are limits."""
+    known = settings_of(BrokerSettings)
+    return markdown((known[name] for name in _LIMITS), BROKER)
 
 
 def topic_configs_table() -> str:
-    """Every config a topic can have."""
-    return _table(settings_of(TopicConfig).values())
+    """All configs that a topic can have."""
+    return markdown(settings_of(TopicConfig).values(), TOPIC)
 
 
 def live_settings_table() -> str:
-    """The settings that may change while the broker runs."""
-    return _table(
-        setting for setting in sorted(documented(), key=lambda one: one.name) if setting.name in DYNAMIC
-    )
+    """Settings that may change while the broker runs."""
+    known = settings_of(BrokerSettings)
+    return markdown((known[name] for name in sorted(known) if known[name].row.dynamic), BROKER)
 
 
 def apis_table() -> str:
-    """What ApiVersions offers."""
+    """APIs and versions that ApiVersions offers."""
     rows = ranges((*HANDLERS, ApiKey.API_VERSIONS))
     lines = [f"| {key} | {APIS[key].name} | {low}-{high} |" for key, low, high in rows]
     return "\n".join(("| number | API | versions |", "| --- | --- | --- |", *lines))
-
-
-def _table(settings: Iterable[Setting]) -> str:
-    lines = [
-        f"| `{setting.kafka_name}` | {_default(setting)} | {setting.allowed} | {setting.doc} |"
-        for setting in settings
-    ]
-    return "\n".join(("| name | default | allowed | what it does |", "| --- | --- | --- | --- |", *lines))
-
-
-def _default(setting: Setting) -> str:
-    text = as_text(setting.default)
-    return f"`{text}`" if text else ""

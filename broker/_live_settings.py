@@ -11,34 +11,17 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ..cluster import Document
 from ..protocol import ErrorCode, KafkaError
+from ..settings import Setting, SettingsError, as_text, read_settings, settings_of
 from ._settings import BrokerSettings
-from ._state_file import StateFile
-from ._topic_config import BROKER_NAMES
-from ._validation import Setting, SettingsError, as_text, read_settings, settings_of
 from .security._listeners import PREFIX, check_listener_settings, listeners_of, take_listener_settings
 
 #: Sources of a value, Kafka's numbers.
 DYNAMIC_BROKER_SOURCE, DYNAMIC_DEFAULT_SOURCE, STATIC_BROKER_SOURCE, DEFAULT_SOURCE = 2, 3, 4, 5
 
-#: The settings that can be changed: those that Apache Kafka changes too.
-DYNAMIC: Final = frozenset(
-    {
-        *BROKER_NAMES.values(),
-        "log_cleaner_backoff_ms",
-        "log_cleaner_dedupe_buffer_size",
-        "log_flush_interval_ms",
-        "log_retention_ms",
-        "log_roll_ms",
-        "max_connection_creation_rate",
-        "max_connections",
-        "max_connections_per_ip",
-        "max_connections_per_ip_overrides",
-    }
-)
-
-#: Those that can be changed for one listener too, as ``listener.name.NAME.SETTING``.
-OF_LISTENERS: Final = frozenset({"max_connections", "max_connection_creation_rate"})
+#: Settings that can be changed: those that Apache Kafka changes too.
+DYNAMIC: Final = frozenset(name for name, one in settings_of(BrokerSettings).items() if one.row.dynamic)
 
 #: Names of fields and typed values that were set; those of a listener are text, under Kafka's name of it.
 Values = dict[str, Any]
@@ -52,7 +35,7 @@ class LiveSettings:
     """
 
     settings: BrokerSettings
-    file: StateFile
+    file: Document
     on_change: list[Callable[[], None]] = field(default_factory=list)
     of_broker: Values = field(default_factory=dict)
     of_all: Values = field(default_factory=dict)
@@ -88,7 +71,7 @@ class LiveSettings:
             raise
 
     def check(self, given: Mapping[str, str], *, for_all: bool = False) -> Values:
-        """What is to be set, checked and typed. Raises KafkaError and SettingsError."""
+        """Check and type values that are to be set. Raises KafkaError and SettingsError."""
         general, of_listeners = take_listener_settings(given)
         if for_all and of_listeners:
             text = f"{_name(min(of_listeners))} is a setting of one broker: name the broker"
@@ -105,7 +88,7 @@ class LiveSettings:
         return _checked(given)
 
     def of_listener(self, name: str) -> tuple[Setting, list[tuple[str, Any, int]]]:
-        """A setting of a listener that was set, by Kafka's name: which one it is, and as ``synonyms``."""
+        """Return a setting of a listener that was set, by Kafka's name, and its ``synonyms``."""
         key = _keys([name])[0]
         field_name = _field(key)
         assert field_name is not None, "no other can be set"
@@ -145,7 +128,7 @@ class LiveSettings:
 
 
 def kafka_name(name: str) -> str:
-    """Kafka's name of what was set; one form of the names of a listener. Raises SettingsError."""
+    """Kafka's name of a setting that was set; one form of the names of a listener. Raises SettingsError."""
     return _name(_keys([name])[0]) if name.startswith(PREFIX) else name.replace("_", ".")
 
 
@@ -158,14 +141,15 @@ def _checked(given: Mapping[str, Any]) -> Values:
 
 
 def _keys(names: Iterable[str]) -> list[str]:
-    """How ``listener_name`` has settings of listeners."""
+    """Keys of settings of listeners in ``listener_name``."""
     return list(take_listener_settings(dict.fromkeys(names, ""))[1])
 
 
 def _field(key: str) -> str | None:
-    """The field of a setting of a listener that can be changed; None if it cannot."""
+    """Field of a setting of a listener that can be changed; None if it cannot."""
     _, mechanism, name = key.rsplit(".", 2)
-    return name if not mechanism and name in OF_LISTENERS else None
+    dynamic = settings_of(BrokerSettings)[name].row.dynamic
+    return name if not mechanism and dynamic == "listener" else None
 
 
 def _name(key: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cluster import ClusterImage, Document, ProducerIds
 from ..coordinator import GroupCoordinator
 from ._live_settings import LiveSettings
-from ._producer_ids import ProducerIds
+from ._local_logs import LocalLogs
 from ._settings import BrokerSettings
-from ._state_file import StateFile
 from ._topics import Topics
 from ._turns import LongWork
 from .metrics import BrokerMetrics
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
 class Node:
     """One broker's parts, handed to every handler.
 
-    ``data`` is the data folder, where a :class:`~._state_file.StateFile` lies. ``authorizer`` is None
+    ``authorizer`` is None
     where there are no access rules. ``now_ms`` is the wall clock that timestamps are compared with.
     """
 
     settings: BrokerSettings
-    data: Path
-    cluster_id: str
     topics: Topics
     coordinator: GroupCoordinator
     producer_ids: ProducerIds
@@ -41,7 +38,7 @@ class Node:
     live: LiveSettings
     metrics: BrokerMetrics
     quotas: ClientQuotas
-    quotas_file: StateFile
+    quotas_file: Document
     throttle: Throttle
     authorizer: Authorizer | None = None
     long_work: LongWork = field(default_factory=LongWork)
@@ -49,3 +46,13 @@ class Node:
     @property
     def node_id(self) -> int:
         return self.settings.node_id
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as it is now."""
+        return self.topics.image
+
+    @property
+    def logs(self) -> LocalLogs:
+        """The partitions whose logs are here."""
+        return self.topics.logs

@@ -8,10 +8,13 @@ however many there are.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
 
 from ..log import (
     AppendInfo,
@@ -27,13 +30,12 @@ from ..log import (
     check_batch,
 )
 from ..protocol import BatchHeader, ErrorCode, KafkaError, parse_batch_header
+from ..settings import MAX_LONG
 from ._flusher import Flusher, deleted
 from ._stopwatch import clock
-from ._topic_config import MAX_LONG
-from ._waiter import Waiter
-
-if TYPE_CHECKING:
-    from ._topics import Topic
+from ._topic_config import TopicConfig
+from .metrics import Histogram
+from .metrics._traffic import TopicTraffic
 
 logger = logging.getLogger("kohort.broker")
 
@@ -46,6 +48,46 @@ _MAX_MISSED = 100
 _EMPTY = ReadInfo(b"", 0, 0, 0)
 
 
+class Waiter:
+    """A waiting Fetch, told which of its partitions have something new."""
+
+    __slots__ = ("_changed", "_woken")
+
+    def __init__(self) -> None:
+        self._changed: dict[Partition, None] = {}
+        self._woken: asyncio.Future[None] | None = None
+
+    def tell(self, partition: Partition) -> None:
+        """A partition has grown, or is gone."""
+        self._changed[partition] = None
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    async def changed(self) -> list[Partition]:
+        """The partitions that have changed since this was last asked; waits for the first."""
+        if not self._changed:
+            self._woken = asyncio.get_running_loop().create_future()
+            await self._woken
+        changed, self._changed = list(self._changed), {}
+        return changed
+
+
+@dataclass(slots=True, eq=False)
+class LocalTopic:
+    """What the partitions of a topic that are on this broker have in common."""
+
+    name: str
+    id: UUID
+    config: TopicConfig
+    internal: bool = False
+    partitions: list[Partition] = field(default_factory=list)
+    traffic: TopicTraffic = field(default_factory=TopicTraffic)
+    flush_times: Histogram = field(default_factory=Histogram)
+
+    def __repr__(self) -> str:
+        return f"LocalTopic({self.name}, {len(self.partitions)} partitions)"
+
+
 class Files(Protocol):
     """Where the files of partitions come from."""
 
@@ -55,6 +97,10 @@ class Files(Protocol):
 
     def newest_epoch(self, partition: Partition, /) -> int:
         """The newest leader epoch in them, -1 if there is none. Raises DataFolderError, KafkaError."""
+        ...
+
+    def damaged_partition(self, partition: Partition, /) -> None:
+        """Called when a partition cannot be served any more."""
         ...
 
 
@@ -79,7 +125,7 @@ class Partition:
         "waiters",
     )
 
-    def __init__(self, topic: Topic, index: int, files: Files, *, on_disk: bool) -> None:
+    def __init__(self, topic: LocalTopic, index: int, files: Files, *, on_disk: bool) -> None:
         self._damage: str | None = None
         self.topic = topic
         self.index = index
@@ -109,7 +155,7 @@ class Partition:
     @damage.setter
     def damage(self, found: str) -> None:
         self._damage = found
-        self.topic.described = None
+        self._files.damaged_partition(self)
 
     @property
     def size_bytes(self) -> int:

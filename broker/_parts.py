@@ -8,16 +8,16 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cluster import FolderStore, ProducerIds
 from ..coordinator import GroupCoordinator, Note
 from ..log import OPEN_FILES, DataFolder
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
 from ._background import Background
 from ._event_log import EventLog
-from ._kept import live_settings, quotas_file
+from ._live_settings import LiveSettings
 from ._names import OFFSETS_TOPIC
 from ._node import Node
-from ._producer_ids import ProducerIds
 from ._requests import Handler
 from ._router import Router
 from ._settings import BrokerSettings, parse_principals
@@ -54,22 +54,25 @@ class Parts:
         self.server = Server(settings, users, metrics.clients, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
-            users.open(Path(self._folder.path))
+            metadata = FolderStore(self._folder.path)
+            users.open(metadata.document("scram-users"))
             users.add_missing(settings.kohort_scram_users)
-            live = live_settings(
-                settings, self._folder.path, lambda: self.server.quotas.reconfigure(settings)
+            live = LiveSettings(
+                settings,
+                metadata.document("settings"),
+                [lambda: self.server.quotas.reconfigure(settings)],
             )
             live.load()
-            topics = Topics(self._folder, settings, _now_ms, metrics.flush_times)
+            topics = Topics(self._folder, metadata, settings, _now_ms, metrics.flush_times)
             topics.open()
             live.on_change.append(topics.settings_changed)
-            kept_quotas = quotas_file(self._folder.path)
+            kept_quotas = metadata.document("client-quotas")
             table = kept_quotas.load(QuotaTable.parse) or QuotaTable()
-            authorizer = _authorizer(data, settings)
+            authorizer = _authorizer(metadata, settings)
         except BaseException:
             self._folder.close(clean=False)
             raise
-        offsets = topics.get(OFFSETS_TOPIC)
+        offsets = topics.logs.topic(OFFSETS_TOPIC)
         assert offsets is not None, "Topics.open creates it"
         store = OffsetsStore(
             {partition.index: partition for partition in offsets.partitions},
@@ -92,12 +95,10 @@ class Parts:
         )
         self.node = Node(
             settings=settings,
-            data=Path(self._folder.path),
-            cluster_id=self._folder.cluster_id,
             topics=topics,
             coordinator=self.coordinator,
             scram_users=users,
-            producer_ids=ProducerIds(topics.next_producer_id, topics.reserve_producer_ids),
+            producer_ids=ProducerIds(metadata),
             now_ms=_now_ms,
             authorizer=authorizer,
             live=live,
@@ -115,14 +116,14 @@ class Parts:
     async def start(self) -> None:
         self.coordinator.topics_deleted(self.node.topics.lately_deleted)
         await self.coordinator.load_all()
-        self.node.topics.forget_deleted()
+        await self.node.topics.forget_deleted()
         self._background.start()
         self.node.metrics.start()
 
     def snapshot(self) -> BrokerSnapshot:
         """The broker at this moment; for its event loop."""
         node, server, metrics, now = self.node, self.server, self.node.metrics, clock()
-        topics = node.topics.all()
+        topics = node.logs.topics()
         partitions = [partition for topic in topics for partition in topic.partitions]
         return BrokerSnapshot(
             timestamp_ms=node.now_ms(),
@@ -156,8 +157,8 @@ class Parts:
         await self._background.stop()
         clean = False
         try:
-            self.node.topics.close()
-            clean = not self.node.topics.damaged
+            self.node.logs.close()
+            clean = not self.node.logs.damaged
         finally:
             self._folder.close(clean=clean)
 
@@ -169,7 +170,7 @@ def handlers() -> Mapping[ApiKey, Handler]:
     return HANDLERS
 
 
-def _authorizer(data: Path, settings: BrokerSettings) -> Authorizer | None:
+def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer | None:
     """The access rules of the data folder, where they are asked."""
     if not settings.authorizer_class_name:
         return None
@@ -177,7 +178,7 @@ def _authorizer(data: Path, settings: BrokerSettings) -> Authorizer | None:
     from .authorizer import Authorizer
     from .authorizer._keeping import AclsFile
 
-    file = AclsFile(data)
+    file = AclsFile(metadata.document("acls"))
     return Authorizer(
         file.load(),
         super_users=parse_principals(settings.super_users),

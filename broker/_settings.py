@@ -8,199 +8,192 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import Ge, Le
-
+from ..settings import BROKER, MAX_INT, MAX_LONG, Row, Scope, SettingsError, read_settings, settings_of
 from ._kafka_names import meaningful
-from ._topic_config import MAX_INT, MAX_LONG, CleanupPolicy, TimestampType
-from ._validation import Allowed, Doc, Setting, SettingsError, read_settings, settings_of
+from ._topic_config import CLEANUP_POLICIES, TimestampType, TopicConfig, is_cleanup_policy
 from .security._listeners import check_listener_settings, listeners_of, take_listener_settings
 from .security._settings import SecuritySettings
 
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
 
-#: Descriptions of the coordinator's settings.
-_GROUP_DOCS = {
-    "group_min_session_timeout_ms": "shortest session a member may ask for",
-    "group_max_session_timeout_ms": "longest session a member may ask for",
-    "group_initial_rebalance_delay_ms": "how long a new group waits for more members",
-    "group_max_size": "most members of a group",
-    "offset_metadata_max_bytes": "longest metadata of a committed offset",
-    "offsets_load_buffer_size": "bytes read at a time when groups are loaded, more for a larger batch",
-    "offsets_retention_minutes": "how long the offsets of a group without members are kept",
-    "offsets_retention_check_interval_ms": "time between two looks for offsets to expire",
-    "offsets_commit_timeout_ms": "kept for tools: with no replica to wait for, a write is answered when done",
-    "group_coordinator_append_linger_ms": "how long writes wait to share a batch; -1, 0: as short as can be",
-    "group_coordinator_threads": "all shards of the coordinator share one event loop",
-    "kohort_offsets_load_strict": "groups that cannot be read whole stop the start (not a setting of Kafka)",
-    "kohort_group_max_metadata_bytes": "most bytes of metadata of one group (not a setting of Kafka)",
-    "kohort_group_max_pending_ids": "most unused member ids of a group (not a setting of Kafka)",
-    "kohort_member_max_metadata_bytes": "most bytes of metadata of one member (not a setting of Kafka)",
-    "kohort_member_max_protocols": "most protocols that one member offers (not a setting of Kafka)",
-    "kohort_commit_max_partitions": "most partitions in one OffsetCommit (not a setting of Kafka)",
-    "kohort_group_history_size": "events kept of each group (not a setting of Kafka); 0: none",
-}
-
 
 @dataclass(slots=True)
 class BrokerSettings(SecuritySettings):
     """Settings of a broker, defaults as Kafka's."""
 
-    node_id: Annotated[int, Ge(0), Le(MAX_INT), Doc("number of this broker")] = 1
+    SCOPE: ClassVar[Scope] = BROKER
+
+    node_id: Annotated[int, Row("number of this broker", 0, MAX_INT)] = 1
     authorizer_class_name: Annotated[
         Literal["", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"],
-        Allowed("empty, or org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
-        Doc("access rules are kept and obeyed; empty: there are none, and everyone may do everything"),
+        Row(
+            "access rules are kept and obeyed; empty: there are none, and everyone may do everything",
+            allowed="empty, or org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        ),
     ] = ""
     super_users: Annotated[
-        str, Doc("principals who may do everything, with semicolons: User:admin;User:ops")
+        str, Row("principals who may do everything, with semicolons: User:admin;User:ops")
     ] = ""
     allow_everyone_if_no_acl_found: Annotated[
-        bool, Doc("what no access rule names is open to everyone, and not only to super users")
+        bool, Row("what no access rule names is open to everyone, and not only to super users")
     ] = False
     auto_create_topics_enable: Annotated[
-        bool, Doc("a Metadata request that allows it creates the topics it names")
+        bool, Row("a Metadata request that allows it creates the topics it names")
     ] = True
-    delete_topic_enable: Annotated[bool, Doc("DeleteTopics is obeyed")] = True
-    num_partitions: Annotated[
-        int, Ge(1), Le(100_000), Doc("partitions of a topic created without a number")
-    ] = 1
-    default_replication_factor: Annotated[
-        int, Ge(1), Le(1), Doc("replicas of a new topic; there is one broker")
-    ] = 1
+    delete_topic_enable: Annotated[bool, Row("DeleteTopics is obeyed")] = True
+    num_partitions: Annotated[int, Row("partitions of a topic created without a number", 1, 100_000)] = 1
+    default_replication_factor: Annotated[int, Row("replicas of a new topic; there is one broker", 1, 1)] = 1
     offsets_topic_num_partitions: Annotated[
-        int, Ge(1), Le(10_000), Doc("partitions of __consumer_offsets, fixed when it is created")
+        int, Row("partitions of __consumer_offsets, fixed when it is created", 1, 10_000)
     ] = 50
     offsets_topic_replication_factor: Annotated[
-        int, Ge(1), Le(1), Doc("replicas of __consumer_offsets; there is one broker")
+        int, Row("replicas of __consumer_offsets; there is one broker", 1, 1)
     ] = 1
     offsets_topic_segment_bytes: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("size at which __consumer_offsets begins a new segment")
+        int, Row("size at which __consumer_offsets begins a new segment", 1, MAX_INT)
     ] = 104_857_600
 
     offsets_topic_compression_codec: Annotated[
-        int, Ge(0), Le(0), Doc("__consumer_offsets is written uncompressed")
+        int, Row("__consumer_offsets is written uncompressed", 0, 0)
     ] = 0
 
-    message_max_bytes: Annotated[int, Ge(0), Le(MAX_INT), Doc("largest record batch, compressed")] = 1_048_588
-    fetch_max_bytes: Annotated[int, Ge(1024), Le(MAX_INT), Doc("most record bytes in one Fetch answer")] = (
-        57_671_680
-    )
-    min_insync_replicas: Annotated[int, Ge(1), Le(MAX_INT), Doc("kept for tools; there is one replica")] = 1
+    message_max_bytes: Annotated[
+        int, Row("largest record batch, compressed", 0, MAX_INT, dynamic="broker")
+    ] = 1_048_588
+    fetch_max_bytes: Annotated[int, Row("most record bytes in one Fetch answer", 1024, MAX_INT)] = 57_671_680
+    min_insync_replicas: Annotated[
+        int, Row("kept for tools; there is one replica", 1, MAX_INT, dynamic="broker")
+    ] = 1
     compression_type: Annotated[
-        Literal["producer"], Doc("batches are stored as the producer packed them")
+        Literal["producer"], Row("batches are stored as the producer packed them", dynamic="broker")
     ] = "producer"
 
-    socket_request_max_bytes: Annotated[int, Ge(1), Le(MAX_INT), Doc("largest request")] = 104_857_600
-    socket_listen_backlog_size: Annotated[
-        int, Ge(1), Le(65_535), Doc("connections waiting to be accepted")
-    ] = 50
+    socket_request_max_bytes: Annotated[int, Row("largest request", 1, MAX_INT)] = 104_857_600
+    socket_listen_backlog_size: Annotated[int, Row("connections waiting to be accepted", 1, 65_535)] = 50
     connections_max_idle_ms: Annotated[
-        int, Ge(-1), Le(MAX_LONG), Doc("a connection silent for this long is closed; -1: never")
+        int, Row("a connection silent for this long is closed; -1: never", -1, MAX_LONG)
     ] = 600_000
     kohort_request_complete_timeout_ms: Annotated[
         int,
-        Ge(1),
-        Le(MAX_INT),
-        Doc("a request must be complete this long after its first byte (not a setting of Kafka)"),
+        Row("a request must be complete this long after its first byte (not a setting of Kafka)", 1, MAX_INT),
     ] = 30_000
     kohort_response_unread_timeout_ms: Annotated[
         int,
-        Ge(1),
-        Le(MAX_INT),
-        Doc("who takes next to nothing of an answer for this long is cut off (not a setting of Kafka)"),
+        Row(
+            "who takes next to nothing of an answer for this long is cut off (not a setting of Kafka)",
+            1,
+            MAX_INT,
+        ),
     ] = 30_000
     kohort_response_unread_max_bytes: Annotated[
-        int, Ge(0), Le(MAX_INT), Doc("less than this may be left unread for longer (not a setting of Kafka)")
+        int, Row("less than this may be left unread for longer (not a setting of Kafka)", 0, MAX_INT)
     ] = 1_048_576
     queued_max_request_bytes: Annotated[
-        int, Ge(1), Le(MAX_LONG), Doc("request bytes of all connections that wait; over it reading stops")
+        int, Row("request bytes of all connections that wait; over it reading stops", 1, MAX_LONG)
     ] = 268_435_456
 
     quota_window_num: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("windows that the use of client quotas is a rate over")
+        int, Row("windows that the use of client quotas is a rate over", 1, MAX_INT)
     ] = 11
-    quota_window_size_seconds: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("length of a window of client quotas")
-    ] = 1
+    quota_window_size_seconds: Annotated[int, Row("length of a window of client quotas", 1, MAX_INT)] = 1
     controller_quota_window_num: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("windows whose controller_mutation_rate may be used at once")
+        int, Row("windows whose controller_mutation_rate may be used at once", 1, MAX_INT)
     ] = 11
     controller_quota_window_size_seconds: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("length of a window of controller_mutation_rate")
+        int, Row("length of a window of controller_mutation_rate", 1, MAX_INT)
     ] = 1
 
-    log_segment_bytes: Annotated[int, Ge(14), Le(MAX_INT), Doc("size at which a new segment is begun")] = (
-        1_073_741_824
-    )
-    log_roll_hours: Annotated[int, Ge(1), Le(MAX_INT), Doc("age at which a new segment is begun")] = 168
-    log_roll_ms: Annotated[int | None, Ge(1), Le(MAX_LONG), Doc("as log.roll.hours, before it when set")] = (
-        None
-    )
-    log_retention_hours: Annotated[int, Ge(-1), Le(MAX_INT), Doc("age at which segments go; -1: never")] = 168
+    log_segment_bytes: Annotated[
+        int, Row("size at which a new segment is begun", 14, MAX_INT, dynamic="broker")
+    ] = 1_073_741_824
+    log_roll_hours: Annotated[int, Row("age at which a new segment is begun", 1, MAX_INT)] = 168
+    log_roll_ms: Annotated[
+        int | None, Row("as log.roll.hours, before it when set", 1, MAX_LONG, dynamic="broker")
+    ] = None
+    log_retention_hours: Annotated[int, Row("age at which segments go; -1: never", -1, MAX_INT)] = 168
     log_retention_minutes: Annotated[
-        int | None, Ge(-1), Le(MAX_INT), Doc("as log.retention.hours, before it when set")
+        int | None, Row("as log.retention.hours, before it when set", -1, MAX_INT)
     ] = None
     log_retention_ms: Annotated[
-        int | None, Ge(-1), Le(MAX_LONG), Doc("as log.retention.minutes, before it when set")
+        int | None, Row("as log.retention.minutes, before it when set", -1, MAX_LONG, dynamic="broker")
     ] = None
     log_retention_bytes: Annotated[
-        int, Ge(-1), Le(MAX_LONG), Doc("a partition over this size loses its oldest segments; -1: no limit")
+        int,
+        Row(
+            "a partition over this size loses its oldest segments; -1: no limit",
+            -1,
+            MAX_LONG,
+            dynamic="broker",
+        ),
     ] = -1
     log_retention_check_interval_ms: Annotated[
-        int, Ge(1), Le(MAX_LONG), Doc("time between two looks for segments to remove")
+        int, Row("time between two looks for segments to remove", 1, MAX_LONG)
     ] = 300_000
-    log_cleanup_policy: Annotated[CleanupPolicy, Doc("cleanup.policy of topics that set none")] = "delete"
-    log_cleaner_enable: Annotated[bool, Doc("logs whose cleanup.policy asks for it are compacted")] = True
-    log_cleaner_threads: Annotated[int, Ge(1), Le(1), Doc("one log is compacted at a time")] = 1
+    log_cleanup_policy: Annotated[
+        str,
+        Row(
+            "cleanup.policy of topics that set none",
+            allowed=CLEANUP_POLICIES,
+            check=is_cleanup_policy,
+            dynamic="broker",
+            commas=True,
+        ),
+    ] = "delete"
+    log_cleaner_enable: Annotated[bool, Row("logs whose cleanup.policy asks for it are compacted")] = True
+    log_cleaner_threads: Annotated[int, Row("one log is compacted at a time", 1, 1)] = 1
     log_cleaner_backoff_ms: Annotated[
-        int, Ge(0), Le(MAX_LONG), Doc("time between two looks for logs to compact, when there was none")
+        int,
+        Row("time between two looks for logs to compact, when there was none", 0, MAX_LONG, dynamic="broker"),
     ] = 15_000
     log_cleaner_dedupe_buffer_size: Annotated[
-        int, Ge(1), Le(MAX_LONG), Doc("memory for the keys of a compaction; more keys take more passes")
+        int,
+        Row("memory for the keys of a compaction; more keys take more passes", 1, MAX_LONG, dynamic="broker"),
     ] = 134_217_728
     log_cleaner_delete_retention_ms: Annotated[
-        int, Ge(0), Le(MAX_LONG), Doc("how long compaction keeps a tombstone")
+        int, Row("how long compaction keeps a tombstone", 0, MAX_LONG, dynamic="broker")
     ] = 86_400_000
     log_cleaner_min_cleanable_ratio: Annotated[
-        float, Ge(0), Le(1), Doc("share of a log that must be new before it is compacted")
+        float, Row("share of a log that must be new before it is compacted", 0, 1, dynamic="broker")
     ] = 0.5
     log_cleaner_min_compaction_lag_ms: Annotated[
-        int, Ge(0), Le(MAX_LONG), Doc("a record younger than this is not compacted away")
+        int, Row("a record younger than this is not compacted away", 0, MAX_LONG, dynamic="broker")
     ] = 0
     log_cleaner_max_compaction_lag_ms: Annotated[
-        int, Ge(1), Le(MAX_LONG), Doc("a record waits no longer than this for compaction")
+        int, Row("a record waits no longer than this for compaction", 1, MAX_LONG, dynamic="broker")
     ] = MAX_LONG
     log_index_interval_bytes: Annotated[
-        int, Ge(0), Le(MAX_INT), Doc("bytes of log between two index entries")
+        int, Row("bytes of log between two index entries", 0, MAX_INT, dynamic="broker")
     ] = 4_096
-    log_index_size_max_bytes: Annotated[int, Ge(4), Le(MAX_INT), Doc("largest index of a segment")] = (
-        10_485_760
-    )
+    log_index_size_max_bytes: Annotated[
+        int, Row("largest index of a segment", 4, MAX_INT, dynamic="broker")
+    ] = 10_485_760
     log_segment_delete_delay_ms: Annotated[
-        int, Ge(0), Le(MAX_LONG), Doc("how long a deleted segment stays on disk for readers")
+        int, Row("how long a deleted segment stays on disk for readers", 0, MAX_LONG, dynamic="broker")
     ] = 60_000
-    log_message_timestamp_type: Annotated[TimestampType, Doc("whose time a record carries")] = "CreateTime"
+    log_message_timestamp_type: Annotated[
+        TimestampType, Row("whose time a record carries", dynamic="broker")
+    ] = "CreateTime"
     log_message_timestamp_before_max_ms: Annotated[
-        int, Ge(0), Le(MAX_LONG), Doc("how far behind the broker's clock a record's time may be")
+        int, Row("how far behind the broker's clock a record's time may be", 0, MAX_LONG, dynamic="broker")
     ] = MAX_LONG
     log_message_timestamp_after_max_ms: Annotated[
-        int, Ge(0), Le(MAX_LONG), Doc("how far ahead of the broker's clock a record's time may be")
+        int, Row("how far ahead of the broker's clock a record's time may be", 0, MAX_LONG, dynamic="broker")
     ] = 3_600_000
-    log_flush_interval_messages: Annotated[int, Ge(1), Le(MAX_LONG), Doc("fsync after this many records")] = (
-        MAX_LONG
-    )
+    log_flush_interval_messages: Annotated[
+        int, Row("fsync after this many records", 1, MAX_LONG, dynamic="broker")
+    ] = MAX_LONG
     log_flush_interval_ms: Annotated[
-        int | None, Ge(0), Le(MAX_LONG), Doc("fsync what is older than this; empty: left to the system")
+        int | None,
+        Row("fsync what is older than this; empty: left to the system", 0, MAX_LONG, dynamic="broker"),
     ] = None
     kohort_offsets_ack_flush: Annotated[
-        bool,
-        Doc("offsets and groups are acknowledged once they are on the disk (not a setting of Kafka)"),
+        bool, Row("offsets and groups are acknowledged once they are on the disk (not a setting of Kafka)")
     ] = False
     log_flush_offset_checkpoint_interval_ms: Annotated[
-        int, Ge(0), Le(MAX_INT), Doc("time between two writings of the recovery points")
+        int, Row("time between two writings of the recovery points", 0, MAX_INT)
     ] = 60_000
 
     @property
@@ -223,16 +216,21 @@ class BrokerSettings(SecuritySettings):
         return MAX_LONG if self.log_flush_interval_ms is None else self.log_flush_interval_ms
 
 
-def documented() -> list[Setting]:
-    """Every setting with its description, the coordinator's among them."""
-    return [
-        setting if setting.doc else setting._replace(doc=_GROUP_DOCS[setting.name])
-        for setting in settings_of(BrokerSettings).values()
-    ]
+def topic_defaults(settings: BrokerSettings) -> dict[str, Any]:
+    """Configs of a topic for which nothing was set, by field name."""
+    values = {
+        name: getattr(settings, config.row.default_from)
+        for name, config in settings_of(TopicConfig).items()
+        if config.row.default_from
+    }
+    values["retention_ms"] = settings.retention_ms
+    values["segment_ms"] = settings.segment_ms
+    values["flush_ms"] = settings.flush_ms
+    return values
 
 
 def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings:
-    """The settings a user gave, checked; those that mean something to Apache Kafka alone are left out.
+    """Check the settings that a user gave; those that mean something to Apache Kafka alone are left out.
 
     Raises SettingsError.
     """
@@ -253,7 +251,7 @@ def broker_settings(given: Mapping[str, Any] | BrokerSettings) -> BrokerSettings
 
 
 def parse_principals(text: str) -> frozenset[str]:
-    """The principals of ``super.users``. Raises SettingsError."""
+    """Principals of ``super.users``. Raises SettingsError."""
     principals = frozenset(part for part in map(str.strip, text.split(";")) if part)
     for principal in principals:
         kind, _, name = principal.partition(":")

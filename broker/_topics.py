@@ -1,55 +1,46 @@
-"""The topics of this broker: which there are, and how they come and go.
+"""The topics of the cluster: how they come, change and go.
 
-A change of many topics is one: ``kohort.json`` is written once for all of them, before any of it is seen.
+A change of many topics is one step of the metadata store, durable before any of it is seen; then the image is
+another one, and the logs of this broker follow.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ..cluster import (
+    DELETED_TOPICS,
+    NO_LEADER,
+    TOPICS,
+    UNKNOWN_EPOCH,
+    BrokerRegistration,
+    Change,
+    ClusterImage,
+    Create,
+    Delete,
+    FolderStore,
+    PartitionState,
+    Put,
+    TopicImage,
+    TopicRecord,
+    deleted_topic_path,
+    topic_path,
+)
 from ..log import DataFolder
-from ..protocol import ErrorCode, KafkaError, MetadataPartitions, TopicPartition
+from ..protocol import ErrorCode, KafkaError
+from ..settings import SettingsError, read_settings
+from ._local_logs import LocalLogs
 from ._names import INTERNAL, OFFSETS_TOPIC, check_name, folded
 from ._partition import Partition
-from ._settings import BrokerSettings
-from ._topic_config import TopicConfig, topic_defaults
-from ._topic_logs import TopicLogs
-from ._topics_file import TopicEntry, TopicsFile
-from ._validation import SettingsError, read_settings
+from ._settings import BrokerSettings, topic_defaults
+from ._topic_config import TopicConfig
 from .metrics import Histogram
-from .metrics._traffic import TopicTraffic
 
 #: The id that stands for none.
 NO_TOPIC_ID = uuid.UUID(int=0)
-
-
-@dataclass(slots=True, eq=False)
-class Topic:
-    """A topic. ``configs`` is what was set for it, ``config`` all of it with the defaults.
-
-    ``described`` is what Metadata says of its partitions; None when that has to be looked up again.
-    """
-
-    name: str
-    id: uuid.UUID
-    configs: dict[str, Any]
-    config: TopicConfig
-    partitions: list[Partition] = field(default_factory=list)
-    traffic: TopicTraffic = field(default_factory=TopicTraffic)
-    flush_times: Histogram = field(default_factory=Histogram)
-    described: MetadataPartitions | None = None
-
-    def __repr__(self) -> str:
-        return f"Topic({self.name}, {len(self.partitions)} partitions)"
-
-    @property
-    def internal(self) -> bool:
-        return self.name in INTERNAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,94 +54,132 @@ class TopicPlan:
 
 
 class Topics:
-    """All topics by name and by id."""
+    """All topics, in ``image``; their logs here are in ``logs``."""
 
     def __init__(
         self,
         folder: DataFolder,
+        store: FolderStore,
         settings: BrokerSettings,
         now_ms: Callable[[], int],
         flush_times: Histogram | None = None,
     ) -> None:
-        self._flush_times = flush_times or Histogram()
-        self._folder = folder
+        self._store = store
         self._settings = settings
-        self._by_name: dict[str, Topic] = {}
-        self._by_id: dict[uuid.UUID, Topic] = {}
         self._folded: dict[str, str] = {}
-        self._file = TopicsFile.load(Path(folder.path))
-        self._logs = TopicLogs(folder, self._file, settings, now_ms)
+        node_id = settings.node_id
+        self._here = (node_id,)
+        brokers = {node_id: BrokerRegistration(node_id)}
+        #: The cluster as it is now; replaced as a whole.
+        self.image = ClusterImage(folder.cluster_id, node_id, brokers)
+        self.logs = LocalLogs(folder, settings, now_ms, flush_times or Histogram(), self._damaged)
+        #: Topics whose deletion the last run may not have finished: offsets of groups may be left.
+        self.lately_deleted: Collection[str] = ()
+        # the groups are not loaded yet: offsets of deleted topics may be among theirs
+        self._loading = True
+        # deleted topics of which nothing is left: the next step forgets them
+        self._settled: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"Topics({len(self._by_name)})"
+        return f"Topics({self.image})"
 
-    # looking
+    # -- looking ---------------------------------------------------------------------------------------------
 
-    def get(self, name: str) -> Topic | None:
-        return self._by_name.get(name)
+    def get(self, name: str) -> TopicImage | None:
+        return self.image.topic(name)
 
-    def by_id(self, topic_id: uuid.UUID) -> Topic | None:
-        return self._by_id.get(topic_id)
+    def by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
+        return self.image.topic_by_id(topic_id)
 
-    def all(self) -> list[Topic]:
-        return list(self._by_name.values())
-
-    def partitions(self) -> Iterator[Partition]:
-        """Every partition; a snapshot of the topics, so that they may change meanwhile."""
-        for topic in self.all():
-            yield from list(topic.partitions)
+    def all(self) -> Sequence[TopicImage]:
+        return self.image.topics()
 
     def count_of(self, name: str) -> int | None:
         """Partitions of a topic, None if there is no such topic."""
-        topic = self._by_name.get(name)
-        return None if topic is None else len(topic.partitions)
+        found = self.image.topic(name)
+        return None if found is None else len(found.partitions)
 
     def id_of(self, name: str) -> uuid.UUID | None:
-        topic = self._by_name.get(name)
-        return None if topic is None else topic.id
+        found = self.image.topic(name)
+        return None if found is None else found.id
 
     def name_of(self, topic_id: uuid.UUID) -> str | None:
-        topic = self._by_id.get(topic_id)
-        return None if topic is None else topic.name
+        found = self.image.topic_by_id(topic_id)
+        return None if found is None else found.name
 
-    # changing
+    def with_epochs(self, topic: TopicImage) -> TopicImage:
+        """The topic with all leader epochs: the first time they are read from the partitions' files. Raises
+        KafkaError if no file can be opened now.
+        """
+        if all(state.leader_epoch != UNKNOWN_EPOCH for state in topic.partitions):
+            return topic
+        epochs = [self.logs.partition(topic.name, n).leader_epoch for n in range(len(topic.partitions))]
+        # one that was found to be damaged is in the image by now
+        found = self.image.topic(topic.name)
+        assert found is not None, "nothing is deleted meanwhile"
+        states = [
+            state._replace(leader_epoch=epoch) for state, epoch in zip(found.partitions, epochs, strict=True)
+        ]
+        topic = found.having(partitions=states)
+        self.image = self.image.changed([topic])
+        return topic
+
+    # -- starting --------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Take in what is in the data folder, create ``__consumer_offsets``.
 
         After a stop that was not clean every log is read and made whole; else one is when it is asked for.
+        Raises StateFileError, and KafkaError.
         """
-        self._logs.take_in()
-        for name, entry in self._file.topics.items():
-            self._add(self._made(name, entry))
-        if not self._logs.clean:
-            for partition in self.partitions():
+        records = {name: self._record(name) for name in self._store.children(TOPICS)}
+        deleted = self._deleted()
+        self.lately_deleted = {name for name in deleted.values() if name is not None and name not in records}
+        unknown = self.logs.take_in(records.keys(), deleted)
+        if unknown:
+            found = {
+                name: TopicRecord(topic_id, count, self._first_configs(name))
+                for name, (topic_id, count) in unknown.items()
+            }
+            self._store.commit_now(*(Create(topic_path(name), each.stored()) for name, each in found.items()))
+            records |= found
+        self._add(records)
+        if not self.logs.clean:
+            for partition in self.logs.partitions():
                 partition.open()
-        if OFFSETS_TOPIC not in self._by_name:
-            count, configs = (
-                self._settings.offsets_topic_num_partitions,
-                self._logs.first_configs(OFFSETS_TOPIC),
-            )
-            self.carry_out([TopicPlan(OFFSETS_TOPIC, _new_id(), count, configs)])
+        if OFFSETS_TOPIC not in records:
+            count = self._settings.offsets_topic_num_partitions
+            made = {OFFSETS_TOPIC: TopicRecord(_new_id(), count, self._first_configs(OFFSETS_TOPIC))}
+            try:
+                self._store.commit_now(*self._creations(made))
+            except OSError as error:
+                raise _unchanged(error) from error
+            self._add(made)
 
-    @property
-    def lately_deleted(self) -> Collection[str]:
-        """Topics whose deletion the last run may not have finished: offsets of groups may be left."""
-        return self._logs.deleted
+    async def forget_deleted(self) -> None:
+        """Nothing is left in groups of the topics that were being deleted when the last run stopped, nor
+        will be of those that are deleted from now on. Raises OSError.
+        """
+        self._loading = False
+        if self._store.children(DELETED_TOPICS):
+            self._settle(self.logs.settle())
+            await self._commit()
 
-    def forget_deleted(self) -> None:
-        """Those offsets are removed too. Raises OSError."""
-        self._logs.forget_deleted()
+    # -- changing --------------------------------------------------------------------------------------------
 
     def plan(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicPlan:
         """Check what would be created. Raises KafkaError, and SettingsError for the configs."""
         self.check_free(name)
         return TopicPlan(name, _new_id(), partitions, self.check_configs(configs))
 
+    def check_name(self, name: str) -> None:
+        """Raise KafkaError for a name that no topic can have."""
+        check_name(name)
+
     def check_free(self, name: str) -> None:
         """Raise KafkaError for a name that no topic can have, or that one has."""
         check_name(name)
-        if name in self._by_name:
+        if self.image.topic(name) is not None:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} is there already")
         beside = self._folded.get(folded(name))
         if beside is not None:
@@ -158,7 +187,7 @@ class Topics:
 
     def check_configs(self, configs: Mapping[str, str]) -> dict[str, Any]:
         """Configs of a topic by field name, checked and typed. Raises SettingsError."""
-        checked = read_settings(TopicConfig, configs, "topic config")
+        checked = read_settings(TopicConfig, configs)
         given = {name: getattr(checked, name) for name in (key.replace(".", "_") for key in configs)}
         lags = given.keys() & {"min_compaction_lag_ms", "max_compaction_lag_ms"}
         config = self._config(given)
@@ -169,9 +198,12 @@ class Topics:
             )
         return given
 
-    def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> TopicImage:
         """Create a topic. Raises KafkaError, and SettingsError for the configs."""
-        return self.carry_out([self.plan(name, partitions, configs)])[0]
+        await self.carry_out([self.plan(name, partitions, configs)])
+        made = self.image.topic(name)
+        assert made is not None, "it was just made"
+        return made
 
     def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
         """What speaks against carrying plans out together now, by name: others may have come meanwhile."""
@@ -187,141 +219,152 @@ class Topics:
                 refused[plan.name] = error
         return refused
 
-    def carry_out(self, plans: Sequence[TopicPlan]) -> list[Topic]:
-        """Create what was planned: on disk as a whole before any of it is seen. Raises KafkaError
-        KAFKA_STORAGE_ERROR; nothing is created then.
-        """
-        entries = {plan.name: TopicEntry(plan.id, plan.partitions, plan.configs) for plan in plans}
-        made = [self._made(name, entry) for name, entry in entries.items()]
-        with self._change():
-            self._file.topics.update(entries)
-        for topic in made:
-            self._add(topic)
-        return made
+    async def carry_out(self, plans: Sequence[TopicPlan]) -> None:
+        """Create what was planned. Raises KafkaError KAFKA_STORAGE_ERROR; nothing is created then."""
+        made = {plan.name: TopicRecord(plan.id, plan.partitions, plan.configs) for plan in plans}
+        await self._change(self._creations(made))
+        self._add(made)
 
-    def alter(self, changes: Mapping[Topic, dict[str, Any]]) -> None:
-        """Let these be all that is set for topics: on disk, then in force. Raises KafkaError
+    async def alter(self, changes: Mapping[TopicImage, dict[str, Any]]) -> None:
+        """Let these be all that is set for topics: durable, then in force. Raises KafkaError
         KAFKA_STORAGE_ERROR; nothing is changed then.
         """
-        with self._change():
-            for topic, configs in changes.items():
-                self._file.topics[topic.name] = replace(self._file.topics[topic.name], configs=configs)
-        for topic, configs in changes.items():
-            topic.configs, topic.config = configs, self._config(configs)
-            for partition in topic.partitions:
-                partition.reconfigure()
+        await self._change(self._puts({each: {"configs": configs} for each, configs in changes.items()}))
+        self.image = self.image.changed(
+            [self._now(each).having(configs=configs) for each, configs in changes.items()]
+        )
+        for each, configs in changes.items():
+            self.logs.reconfigure(each.name, self._config(configs))
 
     def settings_changed(self) -> None:
         """The defaults of the topics are others now."""
-        for topic in self.all():
-            topic.config = self._config(topic.configs)
-            for partition in topic.partitions:
-                partition.reconfigure()
+        for each in self.all():
+            self.logs.reconfigure(each.name, self._config(each.configs))
 
-    def add_partitions(self, counts: Mapping[Topic, int]) -> None:
+    async def add_partitions(self, counts: Mapping[TopicImage, int]) -> None:
         """Let topics have so many partitions, more than they have. Raises KafkaError KAFKA_STORAGE_ERROR;
         none is added then.
         """
-        more = {topic: self._partitions(topic, count) for topic, count in counts.items()}
-        with self._change():
-            for topic, count in counts.items():
-                self._file.topics[topic.name] = replace(self._file.topics[topic.name], partitions=count)
-        for topic, partitions in more.items():
-            topic.partitions += partitions
-            topic.described = None
+        await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
+        for each, count in counts.items():
+            self.logs.grow(each.name, count)
+        self.image = self.image.changed(
+            [
+                self._now(each).having(partitions=self._states(each.name, count, self._now(each).partitions))
+                for each, count in counts.items()
+            ]
+        )
 
-    def delete(self, topics: Collection[Topic]) -> None:
+    async def delete(self, topics: Collection[TopicImage]) -> None:
         """Delete topics; waiting Fetch requests are woken and find them gone. ``clear`` removes the files.
 
         Raises KafkaError KAFKA_STORAGE_ERROR; none is deleted then.
         """
-        with self._change():
-            for topic in topics:
-                del self._file.topics[topic.name]
-                self._file.deleted[topic.id] = topic.name
-        for topic in topics:
-            del self._by_name[topic.name], self._by_id[topic.id]
-            self._folded.pop(folded(topic.name), None)
-            self._logs.doom(topic.partitions)
-            for partition in topic.partitions:
-                partition.delete()
+        changes: list[Change] = []
+        for each in topics:
+            changes += [Delete(topic_path(each.name)), Create(deleted_topic_path(each.id), each.name)]
+        await self._change(changes)
+        self.image = self.image.changed(deleted=topics)
+        for each in topics:
+            self._folded.pop(folded(each.name), None)
+        for each in topics:
+            self.logs.delete(each.name)
 
     async def clear(self) -> None:
         """Remove the files of deleted topics."""
-        await self._logs.clear()
+        self._settle(await self.logs.clear())
 
-    def reserve_producer_ids(self, end: int) -> None:
-        """Make durable that producer ids below ``end`` may have been given out."""
-        self._file.next_producer_id = end
-        self._file.save()
+    # -- inside ----------------------------------------------------------------------------------------------
 
-    @property
-    def next_producer_id(self) -> int:
-        return self._file.next_producer_id
-
-    @property
-    def damaged(self) -> bool:
-        """Whether a partition was left as it was found: the next start must look at the files again."""
-        logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
-        return any(partition.damage for partition in self.partitions()) or any(
-            found.is_damaged for found in logs if found is not None
-        )
-
-    def write_checkpoints(self) -> None:
-        """Make recovery points and log starts durable. Raises KafkaError."""
-        logs = (partition.log for partition in self.partitions())
-        self._folder.write_checkpoints(log for log in logs if log is not None)
-
-    def write_log_starts(self, partitions: Iterable[Partition]) -> None:
-        """Make what DeleteRecords has moved durable. Raises KafkaError."""
-        self._folder.write_log_starts(each.log for each in partitions if each.log is not None)
-
-    def close(self) -> None:
-        """Flush and close every log. Raises KafkaError if a disk failed; the stop is not clean then."""
-        failed: KafkaError | None = None
-        for partition in self.partitions():
-            try:
-                partition.close()
-            except KafkaError as error:
-                failed = error
-        if failed is not None:
-            raise failed
-        self.write_checkpoints()
-
-    def check_name(self, name: str) -> None:
-        """Raise KafkaError for a name that no topic can have."""
-        check_name(name)
-
-    # inside
-
-    @contextmanager
-    def _change(self) -> Iterator[None]:
+    async def _change(self, changes: Sequence[Change]) -> None:
         try:
-            with self._file.change():
-                yield
+            await self._commit(*changes)
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}") from error
+            raise _unchanged(error) from error
+
+    async def _commit(self, *changes: Change) -> None:
+        """Make changes, and forget the deleted topics of which nothing is left."""
+        settled = self._settled
+        await self._store.commit(*changes, *(Delete(f"{DELETED_TOPICS}/{each}") for each in settled))
+        self._settled = self._settled - settled
+
+    def _creations(self, made: Mapping[str, TopicRecord]) -> list[Change]:
+        return [Create(topic_path(name), record.stored()) for name, record in made.items()]
+
+    def _puts(self, changes: Mapping[TopicImage, Mapping[str, Any]]) -> list[Change]:
+        puts: list[Change] = []
+        for each, fields in changes.items():
+            entry = self._store.get(topic_path(each.name))
+            if entry is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {each.name!r}")
+            puts.append(Put(topic_path(each.name), {**entry.value, **fields}, entry.version))
+        return puts
+
+    def _settle(self, left: Collection[uuid.UUID] | None) -> None:
+        """Note that of deleted topics, but for these, nothing is left: they need not be remembered."""
+        if left is None or self._loading:
+            return
+        kept = {str(topic_id) for topic_id in left}
+        self._settled = {each for each in self._store.children(DELETED_TOPICS) if each not in kept}
+
+    def _record(self, name: str) -> TopicRecord:
+        entry = self._store.get(topic_path(name))
+        assert entry is not None, "it is among the children"
+        return TopicRecord.parse(entry.value)
+
+    def _deleted(self) -> dict[uuid.UUID, str | None]:
+        found = {}
+        for topic_id in self._store.children(DELETED_TOPICS):
+            entry = self._store.get(f"{DELETED_TOPICS}/{topic_id}")
+            assert entry is not None, "it is among the children"
+            found[uuid.UUID(topic_id)] = entry.value
+        return found
+
+    def _first_configs(self, name: str) -> dict[str, Any]:
+        """What is set for a topic that came without settings: offsets are compacted, not deleted by age."""
+        if name != OFFSETS_TOPIC:
+            return {}
+        return {"cleanup_policy": "compact", "segment_bytes": self._settings.offsets_topic_segment_bytes}
 
     def _config(self, configs: Mapping[str, Any]) -> TopicConfig:
         return TopicConfig(**{**topic_defaults(self._settings), **configs})
 
-    def _made(self, name: str, entry: TopicEntry) -> Topic:
-        config = self._config(entry.configs)
-        topic = Topic(name, entry.id, entry.configs, config, flush_times=self._flush_times)
-        topic.partitions = self._partitions(topic, entry.partitions)
-        return topic
+    def _add(self, records: Mapping[str, TopicRecord]) -> None:
+        """Let there be topics that are in the store."""
+        made = []
+        for name, record in records.items():
+            self.logs.add(name, record.id, self._config(record.configs), record.partitions)
+            states = self._states(name, record.partitions)
+            made.append(TopicImage(name, record.id, record.configs, states, internal=name in INTERNAL))
+            self._folded[folded(name)] = name
+        self.image = self.image.changed(made)
 
-    def _partitions(self, topic: Topic, count: int) -> list[Partition]:
-        """The partitions that a topic of ``count`` has more than it has now."""
-        return [
-            Partition(topic, index, self._logs, on_disk=self._logs.on_disk(TopicPartition(topic.name, index)))
-            for index in range(len(topic.partitions), count)
-        ]
+    def _states(self, name: str, count: int, before: Sequence[PartitionState] = ()) -> list[PartitionState]:
+        """States of ``count`` partitions, led from here, the first ones as they are."""
+        new = PartitionState(self.image.controller_id, 0, self._here, self._here)
+        unopened = new._replace(leader_epoch=UNKNOWN_EPOCH)
+        more = range(len(before), count)
+        return [*before, *(unopened if self.logs.on_disk(name, index) else new for index in more)]
 
-    def _add(self, topic: Topic) -> None:
-        self._by_name[topic.name] = topic
-        self._by_id[topic.id] = topic
-        self._folded[folded(topic.name)] = topic.name
+    def _now(self, topic: TopicImage) -> TopicImage:
+        """A topic as it is now."""
+        found = self.image.topic(topic.name)
+        return topic if found is None else found
+
+    def _damaged(self, partition: Partition) -> None:
+        """Nobody leads a partition whose files cannot be served."""
+        found = self.image.topic(partition.topic.name)
+        if found is None or found.id != partition.topic.id:
+            return
+        states = list(found.partitions)
+        states[partition.index] = states[partition.index]._replace(
+            leader=NO_LEADER, isr=(), offline=states[partition.index].replicas
+        )
+        self.image = self.image.changed([found.having(partitions=states)])
+
+
+def _unchanged(error: OSError) -> KafkaError:
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"nothing is changed: {error}")
 
 
 def _too_like(name: str, beside: str) -> KafkaError:

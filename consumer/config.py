@@ -5,15 +5,17 @@ This module imports pydantic, so it is loaded when a consumer is made and not wi
 
 from __future__ import annotations
 
-import difflib
 import ssl
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from annotated_types import Ge
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from ..client.errors import ConfigError
 from ..client.metadata import parse_bootstrap
 from ..client.sasl import OAUTH, Sasl
+from ..settings import CONSUMER, MAX_INT, Row, Scope, markdown, read_settings, settings_of
+from ..settings.model import SettingsModel
 
 #: Java's spelling of "there is no reset: tell me".
 _RESET_ALIASES = {"none": "fail"}
@@ -23,89 +25,165 @@ _SASL_SETTINGS = (
     "sasl_plain_password",
     "sasl_oauth_token_provider",
 )
-_NAME_ALIASES = {"bootstrap_servers": "bootstrap", "group_id": "group"}
 
-Millis = Annotated[int, Field(ge=0, le=2_147_483_647, strict=True)]
-PositiveMillis = Annotated[int, Field(ge=1, le=2_147_483_647, strict=True)]
-Bytes = Annotated[int, Field(ge=1, le=2_147_483_647, strict=True)]
-Flag = Annotated[bool, Field(strict=True)]
-Text = Annotated[str, Field(strict=True)]
-Name = Annotated[str, Field(min_length=1, max_length=32_767, strict=True)]
 OffsetReset = Annotated[
-    Literal["earliest", "latest", "fail"] | Annotated[int, Field(ge=0, strict=True)],
+    Literal["earliest", "latest", "fail"] | Annotated[int, Ge(0)],
     BeforeValidator(lambda value: _RESET_ALIASES.get(value, value) if isinstance(value, str) else value),
 ]
 
 
-class ConsumerConfig(BaseModel):
+class ConsumerConfig(SettingsModel):
     """Make it with :func:`consumer_config`, whose errors are written for people.
 
     Times are milliseconds. Defaults are Kafka's where Kafka has the setting.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(strict=True)
+    SCOPE: ClassVar[Scope] = CONSUMER
 
-    bootstrap: str | list[str]
-    #: Empty only where partitions are assigned by hand: then nothing is committed.
-    group: Annotated[str, Field(max_length=32_767, strict=True)] = ""
-    client_id: Name = "kohort"
-    client_rack: Text = ""
-    group_instance_id: Name | None = None
-    #: A name, class or instance, or several in the order of preference.
-    assignor: Any = "cooperative-sticky"
-
-    session_timeout_ms: PositiveMillis = 45_000
-    heartbeat_interval_ms: PositiveMillis = 3_000
-    max_poll_interval_ms: PositiveMillis = 300_000
-    #: How long the others wait for this member at a rebalance; by default ``max_poll_interval_ms``.
-    rebalance_timeout_ms: PositiveMillis | None = None
-    #: How long a consumer that is closed reads on until the others are ready to take over, at most; 0: it
-    #: leaves at once. By default twice ``heartbeat_interval_ms``: they hear of it by a heartbeat.
-    leave_notice_ms: Millis | None = None
-    #: How long a revocation waits for records that are delivered and not done; at most, and by default, nine
-    #: tenths of the rebalance timeout.
-    drain_timeout_ms: Millis | None = None
-
-    #: A number is a time in milliseconds since 1970: go on at the first record that is not older.
-    auto_offset_reset: OffsetReset = "latest"
-    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
-    #: Commit what is done by itself: at intervals, before a partition is given up, at close.
-    enable_auto_commit: Flag = True
-    auto_commit_interval_ms: PositiveMillis = 5_000
-
-    max_poll_records: Annotated[int, Field(ge=1, strict=True)] = 500
-    #: Delivered and not done, per partition, at which its delivery pauses.
-    max_undone_records: Annotated[int, Field(ge=1, strict=True)] = 100_000
-    fetch_min_bytes: Bytes = 1
-    fetch_max_bytes: Bytes = 52_428_800
-    max_partition_fetch_bytes: Bytes = 1_048_576
-    fetch_max_wait_ms: Millis = 500
-    #: Fetched and not delivered, with the memory that this keeps, in all, at which fetching pauses.
-    prefetch_max_bytes: Bytes = 67_108_864
-    #: Most that a record batch may grow to when it is decompressed; a larger one is a CorruptBatchError.
-    max_decompressed_batch_bytes: Bytes = 67_108_864
-    check_crcs: Flag = True
-
-    request_timeout_ms: PositiveMillis = 30_000
-    default_api_timeout_ms: PositiveMillis = 60_000
-    retry_backoff_ms: PositiveMillis = 100
-    retry_backoff_max_ms: PositiveMillis = 1_000
-    reconnect_backoff_ms: PositiveMillis = 50
-    reconnect_backoff_max_ms: PositiveMillis = 1_000
-    metadata_max_age_ms: PositiveMillis = 300_000
-    allow_auto_create_topics: Flag = False
-
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    ssl_cafile: Text | None = None
-    ssl_certfile: Text | None = None
-    ssl_keyfile: Text | None = None
-    ssl_password: Text | None = Field(default=None, repr=False)
-    ssl_check_hostname: Flag = True
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
-    sasl_plain_username: Name | None = None
-    sasl_plain_password: Text | None = Field(default=None, repr=False)
-    #: A function that gives a token, or an object as kafka-python takes it.
-    sasl_oauth_token_provider: Any = Field(default=None, repr=False)
+    bootstrap: Annotated[
+        str | Annotated[list[str], Field(strict=False)],
+        Row(
+            "brokers to ask for the cluster",
+            kafka="bootstrap.servers",
+            also=("bootstrap_servers",),
+            allowed="HOST:PORT, several with commas or as a list",
+        ),
+    ]
+    group: Annotated[
+        str,
+        Row(
+            "consumer group; without one, partitions are assigned manually and nothing is committed",
+            kafka="group.id",
+            also=("group_id",),
+            longest=32_767,
+        ),
+    ] = ""
+    client_id: Annotated[
+        str, Row("name of this client in the broker's logs, metrics and quotas", shortest=1, longest=32_767)
+    ] = "kohort"
+    client_rack: Annotated[
+        str, Row("rack of this client, for rack-aware assignors and the nearest replicas")
+    ] = ""
+    group_instance_id: Annotated[
+        str | None, Row("makes the member static: no rebalance when it restarts", shortest=1, longest=32_767)
+    ] = None
+    assignor: Annotated[
+        Any,
+        Row(
+            "assignor, or several in the order of preference",
+            kafka="partition.assignment.strategy",
+            allowed="a name, a class or an instance, or a list of these",
+        ),
+    ] = "cooperative-sticky"
+    session_timeout_ms: Annotated[
+        int, Row("silence after which the group goes on without this member", 1, MAX_INT)
+    ] = 45_000
+    heartbeat_interval_ms: Annotated[
+        int, Row("time between heartbeats, less than session_timeout_ms", 1, MAX_INT)
+    ] = 3_000
+    max_poll_interval_ms: Annotated[int, Row("longest time between two polls", 1, MAX_INT)] = 300_000
+    rebalance_timeout_ms: Annotated[
+        int | None,
+        Row("how long a rebalance waits for this member; by default max_poll_interval_ms", 1, MAX_INT),
+    ] = None
+    leave_notice_ms: Annotated[
+        int | None,
+        Row(
+            "how long a closed consumer reads on at most, until others are ready to take over; 0: it leaves "
+            "at once; by default twice heartbeat_interval_ms",
+            0,
+            MAX_INT,
+        ),
+    ] = None
+    drain_timeout_ms: Annotated[
+        int | None,
+        Row(
+            "how long a revocation waits for records that are delivered and not done; at most, and by "
+            "default, nine tenths of the rebalance timeout",
+            0,
+            MAX_INT,
+        ),
+    ] = None
+    auto_offset_reset: Annotated[
+        OffsetReset,
+        Row(
+            "where to begin without a committed offset; a number: at the first record of that time or later",
+            allowed="'earliest', 'latest', 'fail' or a time in milliseconds since 1970",
+        ),
+    ] = "latest"
+    isolation_level: Annotated[
+        Literal["read_uncommitted", "read_committed"],
+        Row("whether records of open and aborted transactions are read"),
+    ] = "read_uncommitted"
+    enable_auto_commit: Annotated[
+        bool, Row("records that are done are committed at intervals, before a revocation and at close")
+    ] = True
+    auto_commit_interval_ms: Annotated[int, Row("time between automatic commits", 1, MAX_INT)] = 5_000
+    max_poll_records: Annotated[int, Row("most records of one poll", 1)] = 500
+    max_undone_records: Annotated[
+        int, Row("records delivered and not done at which a partition's delivery pauses", 1)
+    ] = 100_000
+    fetch_min_bytes: Annotated[
+        int, Row("bytes that a broker waits for before it answers a fetch", 1, MAX_INT)
+    ] = 1
+    fetch_max_bytes: Annotated[int, Row("most bytes of one fetch", 1, MAX_INT)] = 52_428_800
+    max_partition_fetch_bytes: Annotated[int, Row("most bytes of one partition in a fetch", 1, MAX_INT)] = (
+        1_048_576
+    )
+    fetch_max_wait_ms: Annotated[
+        int, Row("longest wait for fetch_min_bytes, less than request_timeout_ms", 0, MAX_INT)
+    ] = 500
+    prefetch_max_bytes: Annotated[
+        int, Row("memory of fetched and undelivered records at which fetching pauses", 1, MAX_INT)
+    ] = 67_108_864
+    max_decompressed_batch_bytes: Annotated[
+        int, Row("largest record batch after decompression; a larger one is a CorruptBatchError", 1, MAX_INT)
+    ] = 67_108_864
+    check_crcs: Annotated[bool, Row("checksums of record batches are verified")] = True
+    request_timeout_ms: Annotated[int, Row("longest wait for the answer to one request", 1, MAX_INT)] = 30_000
+    default_api_timeout_ms: Annotated[int, Row("longest duration of a call with its retries", 1, MAX_INT)] = (
+        60_000
+    )
+    retry_backoff_ms: Annotated[int, Row("first pause before a request is sent again", 1, MAX_INT)] = 100
+    retry_backoff_max_ms: Annotated[int, Row("longest pause before a request is sent again", 1, MAX_INT)] = (
+        1_000
+    )
+    reconnect_backoff_ms: Annotated[int, Row("first pause before a new connection", 1, MAX_INT)] = 50
+    reconnect_backoff_max_ms: Annotated[int, Row("longest pause before a new connection", 1, MAX_INT)] = 1_000
+    metadata_max_age_ms: Annotated[
+        int, Row("age at which topics and partitions are looked up again", 1, MAX_INT)
+    ] = 300_000
+    allow_auto_create_topics: Annotated[bool, Row("a broker may create topics that do not exist")] = False
+    security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        Row("encryption and authentication of connections"),
+    ] = "PLAINTEXT"
+    ssl_cafile: Annotated[str | None, Row("file with the authorities to trust; by default the system's")] = (
+        None
+    )
+    ssl_certfile: Annotated[
+        str | None, Row("file with the client's certificate, and its key unless ssl_keyfile has it")
+    ] = None
+    ssl_keyfile: Annotated[str | None, Row("file with the key of ssl_certfile")] = None
+    ssl_password: Annotated[str | None, Row("password of the key", sensitive=True)] = None
+    ssl_check_hostname: Annotated[bool, Row("the broker's certificate must be for its host name")] = True
+    sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None,
+        Row("SASL mechanism, for SASL_PLAINTEXT and SASL_SSL"),
+    ] = None
+    sasl_plain_username: Annotated[str | None, Row("user of PLAIN and SCRAM", shortest=1, longest=32_767)] = (
+        None
+    )
+    sasl_plain_password: Annotated[str | None, Row("password of PLAIN and SCRAM", sensitive=True)] = None
+    sasl_oauth_token_provider: Annotated[
+        Any,
+        Row(
+            "function that gives a token, or an object with a method token",
+            allowed="a function or an object with a method token",
+            sensitive=True,
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -155,29 +233,29 @@ class ConsumerConfig(BaseModel):
 
     @property
     def rebalance_ms(self) -> int:
-        """The rebalance timeout that is sent."""
+        """Rebalance timeout that is sent to the coordinator."""
         return self.rebalance_timeout_ms or self.max_poll_interval_ms
 
     @property
     def notice_ms(self) -> int:
-        """How long a member reads on at most when it has told the group that it is about to leave."""
+        """Longest time that a member reads on after it has announced that it leaves."""
         return 2 * self.heartbeat_interval_ms if self.leave_notice_ms is None else self.leave_notice_ms
 
     @property
     def commits(self) -> bool:
-        """Whether what is done is committed by itself."""
+        """Return whether records that are done are committed automatically."""
         return self.enable_auto_commit and bool(self.group)
 
     @property
     def drain_ms(self) -> float:
-        """How long a revocation waits for what is not done."""
+        """Time that a revocation waits for records that are not done, in ms."""
         if not self.group:
             return 0.0  # nothing is committed, so there is nothing to wait for
         longest = self.rebalance_ms * 0.9
         return longest if self.drain_timeout_ms is None else min(self.drain_timeout_ms, longest)
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """The TLS settings; None for plain text. Raises ConfigError for files that cannot be read."""
+        """TLS context; None for plain text. Raises ConfigError for files that cannot be read."""
         if "SSL" not in self.security_protocol:
             return None
         try:
@@ -190,7 +268,7 @@ class ConsumerConfig(BaseModel):
         return context
 
     def sasl(self) -> Sasl | None:
-        """Who to say we are; None where nobody asks."""
+        """SASL credentials; None without SASL."""
         if self.sasl_mechanism is None:
             return None
         return Sasl(
@@ -202,28 +280,10 @@ class ConsumerConfig(BaseModel):
 
 
 def consumer_config(**settings: Any) -> ConsumerConfig:
-    """Check settings. Raises ConfigError naming each wrong key, its value and what is allowed."""
-    for alias, name in _NAME_ALIASES.items():
-        if alias in settings:
-            if name in settings:
-                raise ConfigError(f"{alias} and {name} are the same setting: give one of them")
-            settings[name] = settings.pop(alias)
-    try:
-        return ConsumerConfig(**settings)
-    except ValidationError as error:
-        raise ConfigError("; ".join(dict.fromkeys(_explain(row) for row in error.errors()))) from None
+    """Check settings. Raises ConfigError naming each wrong setting, its value and what is allowed."""
+    return read_settings(ConsumerConfig, settings, ConfigError)
 
 
-def _explain(row: Any) -> str:
-    location = [str(part) for part in row["loc"]]
-    key = location[0] if location else ""
-    if row["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(key, ConsumerConfig.model_fields, 1)
-        hint = f", did you mean {near[0]!r}?" if near else ""
-        return f"{key!r} is no setting of a consumer{hint or ': see docs/consumer.md for the list'}"
-    if row["type"] == "missing":
-        return f"{key!r} is missing and has no default"
-    message = row["msg"].removeprefix("Value error, ")
-    if key == "auto_offset_reset":
-        message = "give 'earliest', 'latest', 'fail' or a time in milliseconds since 1970"
-    return f"{key}={row['input']!r}: {message}" if key else message
+def settings_table() -> str:
+    """Table of docs/consumer.md."""
+    return markdown(settings_of(ConsumerConfig).values(), CONSUMER)

@@ -1,19 +1,17 @@
-"""What an operator can set: Kafka's names with underscores, Kafka's defaults, bounds as annotations.
+"""Settings of the coordinator: Kafka's names with underscores for dots, and Kafka's defaults.
 
 Two defaults differ. ``group_max_size``: Apache Kafka has no limit, here a group stays within what one
 rebalance can serve; ``group_coordinator_threads``: all shards share one event loop. Those that begin with
-``kohort_`` are no settings of Kafka's. The bounds are read by whoever takes settings from outside; nothing
+``kohort_`` are no settings of Kafka's. The rows are read by whoever takes settings from outside; nothing
 checks them here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
-from annotated_types import Ge, Le
-
-_INT32_MAX: Final = 2**31 - 1
+from ..settings import BROKER, MAX_INT, Row, Scope
 
 #: How long a member that has never finished a rebalance is kept, in ms (a constant in Kafka too): its session
 #: cannot show that it went away while its JoinGroup is parked.
@@ -24,29 +22,73 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 class GroupSettings:
     """Settings of the coordinator; times are in ms unless the name says otherwise."""
 
-    group_min_session_timeout_ms: Annotated[int, Ge(0), Le(_INT32_MAX)] = 6_000
-    group_max_session_timeout_ms: Annotated[int, Ge(0), Le(_INT32_MAX)] = 1_800_000
-    group_initial_rebalance_delay_ms: Annotated[int, Ge(0), Le(_INT32_MAX)] = 3_000
-    group_max_size: Annotated[int, Ge(1), Le(_INT32_MAX)] = 5_000
-    offset_metadata_max_bytes: Annotated[int, Ge(0), Le(32_767)] = 4_096
-    offsets_load_buffer_size: Annotated[int, Ge(1), Le(_INT32_MAX)] = 5_242_880
-    offsets_retention_minutes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 10_080
-    offsets_retention_check_interval_ms: Annotated[int, Ge(1)] = 600_000
-    offsets_topic_num_partitions: Annotated[int, Ge(1), Le(_INT32_MAX)] = 50
-    offsets_topic_replication_factor: Annotated[int, Ge(1), Le(32_767)] = 3
-    offsets_topic_segment_bytes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 104_857_600
-    offsets_topic_compression_codec: Annotated[int, Ge(0), Le(4)] = 0
-    offsets_commit_timeout_ms: Annotated[int, Ge(1), Le(_INT32_MAX)] = 5_000
-    group_coordinator_append_linger_ms: Annotated[int, Ge(-1), Le(_INT32_MAX)] = -1
-    group_coordinator_threads: Annotated[int, Ge(1), Le(1)] = 1
+    SCOPE: ClassVar[Scope] = BROKER
+
+    group_min_session_timeout_ms: Annotated[int, Row("shortest session a member may ask for", 0, MAX_INT)] = (
+        6_000
+    )
+    group_max_session_timeout_ms: Annotated[int, Row("longest session a member may ask for", 0, MAX_INT)] = (
+        1_800_000
+    )
+    group_initial_rebalance_delay_ms: Annotated[
+        int, Row("how long a new group waits for more members", 0, MAX_INT)
+    ] = 3_000
+    group_max_size: Annotated[int, Row("most members of a group", 1, MAX_INT)] = 5_000
+    offset_metadata_max_bytes: Annotated[int, Row("longest metadata of a committed offset", 0, 32_767)] = (
+        4_096
+    )
+    offsets_load_buffer_size: Annotated[
+        int, Row("bytes read at a time when groups are loaded, more for a larger batch", 1, MAX_INT)
+    ] = 5_242_880
+    offsets_retention_minutes: Annotated[
+        int, Row("how long the offsets of a group without members are kept", 1, MAX_INT)
+    ] = 10_080
+    offsets_retention_check_interval_ms: Annotated[
+        int, Row("time between two looks for offsets to expire", 1)
+    ] = 600_000
+    offsets_topic_num_partitions: Annotated[
+        int, Row("partitions of __consumer_offsets, fixed when it is created", 1, MAX_INT)
+    ] = 50
+    offsets_topic_replication_factor: Annotated[
+        int, Row("replicas of __consumer_offsets; there is one broker", 1, 32_767)
+    ] = 3
+    offsets_topic_segment_bytes: Annotated[
+        int, Row("size at which __consumer_offsets begins a new segment", 1, MAX_INT)
+    ] = 104_857_600
+    offsets_topic_compression_codec: Annotated[
+        int, Row("__consumer_offsets is written uncompressed", 0, 4)
+    ] = 0
+    offsets_commit_timeout_ms: Annotated[
+        int, Row("kept for tools: with no replica to wait for, a write is answered when done", 1, MAX_INT)
+    ] = 5_000
+    group_coordinator_append_linger_ms: Annotated[
+        int, Row("how long writes wait to share a batch; -1, 0: as short as can be", -1, MAX_INT)
+    ] = -1
+    group_coordinator_threads: Annotated[
+        int, Row("all shards of the coordinator share one event loop", 1, 1)
+    ] = 1
     # for the next five Kafka has no limit but the size of a request
-    kohort_group_max_metadata_bytes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 64 * 1024 * 1024
-    kohort_group_max_pending_ids: Annotated[int, Ge(1), Le(_INT32_MAX)] = 10_000
-    kohort_member_max_metadata_bytes: Annotated[int, Ge(1), Le(_INT32_MAX)] = 1024 * 1024
-    kohort_member_max_protocols: Annotated[int, Ge(1), Le(_INT32_MAX)] = 32
-    kohort_commit_max_partitions: Annotated[int, Ge(1), Le(_INT32_MAX)] = 10_000
-    kohort_group_history_size: Annotated[int, Ge(0), Le(1_000)] = 100
-    kohort_offsets_load_strict: bool = False
+    kohort_group_max_metadata_bytes: Annotated[
+        int, Row("most bytes of metadata of one group (not a setting of Kafka)", 1, MAX_INT)
+    ] = 64 * 1024 * 1024
+    kohort_group_max_pending_ids: Annotated[
+        int, Row("most unused member ids of a group (not a setting of Kafka)", 1, MAX_INT)
+    ] = 10_000
+    kohort_member_max_metadata_bytes: Annotated[
+        int, Row("most bytes of metadata of one member (not a setting of Kafka)", 1, MAX_INT)
+    ] = 1024 * 1024
+    kohort_member_max_protocols: Annotated[
+        int, Row("most protocols that one member offers (not a setting of Kafka)", 1, MAX_INT)
+    ] = 32
+    kohort_commit_max_partitions: Annotated[
+        int, Row("most partitions in one OffsetCommit (not a setting of Kafka)", 1, MAX_INT)
+    ] = 10_000
+    kohort_group_history_size: Annotated[
+        int, Row("events kept of each group (not a setting of Kafka); 0: none", 0, 1000)
+    ] = 100
+    kohort_offsets_load_strict: Annotated[
+        bool, Row("groups that cannot be read whole stop the start (not a setting of Kafka)")
+    ] = False
 
     @property
     def offsets_retention_ms(self) -> int:

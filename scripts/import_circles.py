@@ -21,7 +21,6 @@ PACKAGE = "kohort"
 UNFINISHED = frozenset(
     {
         "admin",
-        "broker",
         "coordinator",
         "spark",
         "testing",

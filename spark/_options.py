@@ -1,67 +1,122 @@
-"""The options of a driver loop, checked: an unknown or impossible one is an error that says what is right."""
+"""Options of a driver loop, which those of the other ways to read share."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from annotated_types import Ge, MinLen
+from pydantic import field_validator, model_validator
 
+from ..settings import SPARK_LOOP, Row, Scope, markdown, read_settings, settings_of
 from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
 from ._plan import Fallback, Limits, Start, StartRules
 from ._security import OptionsError as OptionsError
-from ._security_options import SecurityOptions, described
+from ._security_options import SecurityOptions
 
 #: A trigger, in Python's spelling and in Spark's.
 AVAILABLE_NOW = ("available_now", "availableNow")
-
-Positive = Annotated[int, Field(gt=0)]
 
 _NAMED_STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}
 
 
 class ReadOptions(SecurityOptions):
-    """What it takes to read topics, and to commit if there is a group.
+    """Options to read topics, and to commit if there is a group."""
 
-    Names in Spark's own spelling are in brackets.
-    """
+    SCOPE: ClassVar[Scope] = SPARK_LOOP
 
-    #: "host:port", several with commas (kafka.bootstrap.servers).
-    bootstrap: Annotated[str, Field(min_length=1)]
-    #: The group whose commits are read and written (groupId); empty for none.
-    group: str = ""
-    #: Topics to read (subscribe) ...
-    topics: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
-    #: ... or every topic whose whole name matches (subscribePattern) ...
-    topic_pattern: str | None = None
-    #: ... or these partitions of topics (assign). Exactly one of the three.
-    assign: dict[str, tuple[Annotated[int, Field(ge=0)], ...]] | None = None
-    #: "committed", "earliest", "latest", or offsets in nested JSON (startingOffsets).
-    starting_offsets: str = "committed"
-    starting_offsets_fallback: Fallback = "earliest"
-    #: Offsets a batch takes at most (maxOffsetsPerTrigger).
-    max_offsets: Positive | None = None
-    max_offsets_per_partition: Positive | None = None
-    #: Tasks a batch is read by, at least (minPartitions); a batch that small enough is read by the driver.
-    min_tasks: Positive = 1
-    #: Offsets a task takes at most (maxRecordsPerPartition); by size and cores unless given.
-    records_per_task: Positive | None = None
-    #: Batches of fewer offsets are read by the driver itself; 0 turns that off.
-    read_on_driver_below: Annotated[int, Field(ge=0)] = 10_000
-    fail_on_data_loss: bool = True
-    #: While members of the group make commits refused: False waits and warns, True is an error at once.
-    fail_on_commit_error: bool = False
-    #: "standalone": no member of its group. "exclusive": its only member, so that nobody else can join.
-    group_mode: Literal["standalone", "exclusive"] = "standalone"
-    include_headers: bool = False
-    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
-    client_id: Annotated[str, Field(min_length=1)] = "kohort-spark"
-    request_timeout_ms: Positive = 30_000
-    #: How soon new topics and partitions are seen.
-    metadata_max_age_ms: Positive = 5_000
-    #: How often an idle loop looks for new records.
-    poll_interval_ms: Positive = 50
+    bootstrap: Annotated[
+        str, Row("HOST:PORT, several with commas", kafka="kafka.bootstrap.servers", shortest=1)
+    ]
+    group: Annotated[str, Row("group whose offsets are read and committed", kafka="groupId")] = ""
+    topics: Annotated[
+        tuple[Annotated[str, MinLen(1)], ...] | None,
+        Row(
+            "names of topics; exactly one of topics, topic_pattern and assign",
+            kafka="subscribe",
+            allowed="a list of names, or names with commas",
+        ),
+    ] = None
+    topic_pattern: Annotated[
+        str | None, Row("regular expression for whole names of topics", kafka="subscribePattern")
+    ] = None
+    assign: Annotated[dict[str, tuple[Annotated[int, Ge(0)], ...]] | None, Row("partitions of topics")] = None
+    starting_offsets: Annotated[
+        str,
+        Row(
+            "where the first batch of this driver begins",
+            kafka="startingOffsets",
+            allowed='committed, earliest, latest, or offsets such as {"orders": {"0": 23, "1": -2}}',
+        ),
+    ] = "committed"
+    starting_offsets_fallback: Annotated[
+        Fallback, Row("where a partition without a commit begins", kafka="startingOffsetsFallback")
+    ] = "earliest"
+    max_offsets: Annotated[
+        int | None, Row("most offsets of one batch; no limit by default", 1, kafka="maxOffsetsPerTrigger")
+    ] = None
+    max_offsets_per_partition: Annotated[
+        int | None,
+        Row(
+            "most offsets of a partition in one batch; no limit by default", 1, kafka="maxOffsetsPerPartition"
+        ),
+    ] = None
+    min_tasks: Annotated[
+        int,
+        Row("fewest tasks of a batch; the driver reads one that is small enough", 1, kafka="minPartitions"),
+    ] = 1
+    records_per_task: Annotated[
+        int | None,
+        Row(
+            "most offsets of a task; by default one task up to 100,000, and one a core at most above",
+            1,
+            kafka="maxRecordsPerPartition",
+        ),
+    ] = None
+    read_on_driver_below: Annotated[
+        int, Row("offsets below which the driver reads the batch itself; 0: never", 0)
+    ] = 10_000
+    fail_on_data_loss: Annotated[
+        bool,
+        Row(
+            "an error names a range that retention took; else the loop goes on behind it, and an event tells",
+            kafka="failOnDataLoss",
+        ),
+    ] = True
+    fail_on_commit_error: Annotated[
+        bool,
+        Row(
+            "a commit that is refused while the group has members is an error; else the loop waits and warns",
+            kafka="failOnCommitError",
+        ),
+    ] = False
+    group_mode: Annotated[
+        Literal["standalone", "exclusive"],
+        Row("no member of its group, or its only member, so that nobody else can join", kafka="groupMode"),
+    ] = "standalone"
+    include_headers: Annotated[bool, Row("a column with the headers of records", kafka="includeHeaders")] = (
+        False
+    )
+    isolation_level: Annotated[
+        Literal["read_uncommitted", "read_committed"],
+        Row("whether records of open and aborted transactions are read", kafka="isolationLevel"),
+    ] = "read_uncommitted"
+    client_id: Annotated[
+        str,
+        Row(
+            "name of this client in the broker's logs, metrics and quotas",
+            kafka="kafka.client.id",
+            shortest=1,
+        ),
+    ] = "kohort-spark"
+    request_timeout_ms: Annotated[
+        int, Row("longest wait for the answer to one request", 1, kafka="kafka.request.timeout.ms")
+    ] = 30_000
+    metadata_max_age_ms: Annotated[
+        int, Row("how soon new topics and partitions are seen", 1, kafka="kafka.metadata.max.age.ms")
+    ] = 5_000
+    poll_interval_ms: Annotated[int, Row("how often an idle loop looks for new records", 1)] = 50
 
     @field_validator("topics", mode="before")
     @classmethod
@@ -96,14 +151,14 @@ class ReadOptions(SecurityOptions):
 
     @property
     def start_rules(self) -> StartRules:
-        """For the first batch."""
+        """Rules for the start of the first batch."""
         named = self.starting_offsets
         start = _NAMED_STARTS[named] if named in _NAMED_STARTS else parse_offsets(named)
         return StartRules(start, self.starting_offsets_fallback, self.fail_on_data_loss)
 
     @property
     def connection(self) -> ConnectionOptions:
-        """What executors get, too. Raises OptionsError for TLS files that cannot be read."""
+        """Connection of driver and executors. Raises OptionsError for TLS files that cannot be read."""
         return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
 
     @property
@@ -112,30 +167,23 @@ class ReadOptions(SecurityOptions):
 
 
 class GroupBatchesOptions(ReadOptions):
-    """What :class:`kohort.spark.GroupBatches` takes.
+    """Options of :class:`kohort.spark.GroupBatches`.
 
     ``starting_offsets`` other than "committed" count for the first batch only, and against what the group
     has committed; ``starting_offsets_fallback`` is for partitions without a commit.
     """
 
-    group: Annotated[str, Field(min_length=1)]
+    group: Annotated[str, Row("group whose offsets are read and committed", kafka="groupId", shortest=1)]
 
 
 _Options = TypeVar("_Options", bound=ReadOptions)
 
 
 def read_options(kind: type[_Options], **options: object) -> _Options:
-    """The options, checked. Raises OptionsError, which names each key, its value and what is allowed."""
-    try:
-        return kind.model_validate(options)
-    except ValidationError as error:
-        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from None
+    """Check options. Raises OptionsError, which names each wrong one, its value and what is allowed."""
+    return read_settings(kind, options, OptionsError)
 
 
-def _described(problem: object) -> str:
-    assert isinstance(problem, dict)
-    key = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        allowed = ", ".join(sorted(GroupBatchesOptions.model_fields))
-        return f"unknown option {key!r}: the options are {allowed}"
-    return described(problem)
+def loop_table() -> str:
+    """Table of GroupBatches' options in docs/spark.md."""
+    return markdown(settings_of(GroupBatchesOptions).values(), SPARK_LOOP)

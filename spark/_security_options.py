@@ -1,38 +1,84 @@
-"""The options of a secured connection: Python's names, as kohort's consumer has them, and Java's by alias."""
+"""Options of a secured connection: Python's names, as kohort's consumer has them, and Java's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import model_validator
 
+from ..settings import SPARK_LOOP, Row, Scope
+from ..settings.model import SettingsModel
 from ._security import OptionsError, Security
 
 _PEM = "-----BEGIN "
 
-Secret = Annotated[str | None, Field(repr=False)]
 
+class SecurityOptions(SettingsModel):
+    """Base of all options. Files are read where a job is planned; PEM text may stand for a file."""
 
-class SecurityOptions(BaseModel):
-    """The base of all options. Files are read where a job is planned; PEM text may stand for a file."""
+    SCOPE: ClassVar[Scope] = SPARK_LOOP
 
-    # a validation error must not quote what it has looked at
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    #: Authorities to trust; the system's unless given.
-    ssl_cafile: Secret = None
-    #: The client's certificate, with the key or with ``ssl_keyfile`` beside it.
-    ssl_certfile: Secret = None
-    ssl_keyfile: Secret = None
-    ssl_password: Secret = None
-    ssl_check_hostname: bool = True
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
-    sasl_plain_username: Secret = None
-    sasl_plain_password: Secret = None
+    security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        Row(
+            "encryption and authentication of connections",
+            kafka="kafka.security.protocol",
+            also=("security_protocol",),
+        ),
+    ] = "PLAINTEXT"
+    ssl_cafile: Annotated[
+        str | None,
+        Row(
+            "authorities to trust: a file or PEM text; by default the system's",
+            kafka="kafka.ssl.truststore.location",
+            also=("kafka.ssl.truststore.certificates", "ssl_cafile"),
+            sensitive=True,
+        ),
+    ] = None
+    ssl_certfile: Annotated[
+        str | None,
+        Row(
+            "the client's certificate, and its key unless ssl_keyfile has it",
+            kafka="kafka.ssl.keystore.location",
+            also=("kafka.ssl.keystore.certificate.chain", "ssl_certfile"),
+            sensitive=True,
+        ),
+    ] = None
+    ssl_keyfile: Annotated[
+        str | None,
+        Row(
+            "key of the client's certificate",
+            kafka="kafka.ssl.keystore.key",
+            also=("ssl_keyfile",),
+            sensitive=True,
+        ),
+    ] = None
+    ssl_password: Annotated[
+        str | None,
+        Row("password of the key", kafka="kafka.ssl.key.password", also=("ssl_password",), sensitive=True),
+    ] = None
+    ssl_check_hostname: Annotated[
+        bool,
+        Row(
+            "the broker's certificate must be for its host name",
+            kafka="kafka.ssl.endpoint.identification.algorithm",
+            also=("ssl_check_hostname",),
+        ),
+    ] = True
+    sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None,
+        Row("SASL mechanism", kafka="kafka.sasl.mechanism", also=("sasl_mechanism",)),
+    ] = None
+    sasl_plain_username: Annotated[
+        str | None, Row("user", kafka="kafka.sasl.username", also=("sasl_plain_username",), sensitive=True)
+    ] = None
+    sasl_plain_password: Annotated[
+        str | None,
+        Row("password", kafka="kafka.sasl.password", also=("sasl_plain_password",), sensitive=True),
+    ] = None
 
     @model_validator(mode="after")
     def _secured(self) -> Self:
@@ -54,7 +100,7 @@ class SecurityOptions(BaseModel):
 
     @property
     def security(self) -> Security:
-        """With what the files hold now. Raises OptionsError for one that cannot be read."""
+        """Security with the files' present contents. Raises OptionsError for one that cannot be read."""
         return Security(
             protocol=self.security_protocol,
             mechanism=self.sasl_mechanism or "",
@@ -88,46 +134,15 @@ def _pem(name: str, given: str | None) -> str:
     return text
 
 
-#: Java's names, which Spark's users know, by ours.
-SPARK_NAMES = {
-    "kafka.security.protocol": "security_protocol",
-    "kafka.ssl.truststore.location": "ssl_cafile",
-    "kafka.ssl.truststore.certificates": "ssl_cafile",
-    "kafka.ssl.keystore.location": "ssl_certfile",
-    "kafka.ssl.keystore.certificate.chain": "ssl_certfile",
-    "kafka.ssl.keystore.key": "ssl_keyfile",
-    "kafka.ssl.key.password": "ssl_password",
-    "kafka.ssl.endpoint.identification.algorithm": "ssl_check_hostname",
-    "kafka.sasl.mechanism": "sasl_mechanism",
-    "kafka.sasl.username": "sasl_plain_username",
-    "kafka.sasl.password": "sasl_plain_password",
-}
-#: Ours by Java's; where two are one of ours, the one that takes a file.
-SPARK_NAME_OF = {ours: theirs for theirs, ours in reversed(SPARK_NAMES.items())}
-
 _JAAS = "kafka.sasl.jaas.config"
 _STORE_TYPES = ("kafka.ssl.truststore.type", "kafka.ssl.keystore.type")
+_CHECK_HOSTNAME = "kafka.ssl.endpoint.identification.algorithm"
 _JAAS_OPTION = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _JAAS_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
-_SECRETS = {name for name, field in SecurityOptions.model_fields.items() if not field.repr}
-
-#: All of Java's names that are taken.
-ALL_SPARK_NAMES = (*SPARK_NAMES, _JAAS, *_STORE_TYPES)
-
-
-def described(problem: Mapping[str, Any]) -> str:
-    """What a validation error says of an option and its value, which is left out where it is a secret."""
-    key = ".".join(str(part) for part in problem["loc"])
-    text = str(problem["msg"]).removeprefix("Value error, ")
-    if not key:
-        return text
-    secret = problem["loc"][0] in _SECRETS
-    return f"{key}: {text}" if secret else f"{key}={problem['input']!r}: {text}"
-
 
 def from_spark(given: Mapping[str, str]) -> dict[str, Any]:
-    """Options with Java's names of security put into ours; the others as they are. Raises OptionsError."""
+    """Translate Java's options whose values are not ours; keep the others. Raises OptionsError."""
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = key.lower()
@@ -136,16 +151,15 @@ def from_spark(given: Mapping[str, str]) -> dict[str, Any]:
         elif name in _STORE_TYPES:
             if value.upper() != "PEM":
                 raise OptionsError(f"{key}={value!r}: only PEM; convert Java's key stores to PEM")
-        elif name in SPARK_NAMES:
-            ours = SPARK_NAMES[name]
-            found[ours] = value.strip() != "" if ours == "ssl_check_hostname" else value
+        elif name == _CHECK_HOSTNAME:
+            found["ssl_check_hostname"] = value.strip() != ""
         else:
             found[key] = value
     return found
 
 
 def to_spark(name: str, value: str) -> str:
-    """The text of a Java option that stands for ours ``name`` with the text ``value``."""
+    """Text of the Java option that stands for our ``name`` with the text ``value``."""
     return ("https" if value == "true" else "") if name == "ssl_check_hostname" else value
 
 

@@ -1,17 +1,18 @@
-"""The options of ``write`` and ``writeStream.format("kohort")``, and the columns that they take."""
+"""Options of ``write`` and ``writeStream.format("kohort")``, and the columns that they take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import field_validator, model_validator
 from pyspark.sql.types import StructType
 
 from ..protocol import Codec
+from ..settings import SPARK_SINK, Row, Scope, markdown, read_settings, settings_of
 from ._client import ConnectionOptions
 from ._options import OptionsError
-from ._security_options import ALL_SPARK_NAMES, SPARK_NAME_OF, SecurityOptions, described, from_spark
+from ._security_options import SecurityOptions, from_spark
 from ._tuning import WRITING, without_tuning
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
@@ -22,32 +23,81 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
     "headers": ("array<struct<key:string,value:binary>>",),
     "timestamp": ("timestamp",),
 }
+_CODECS = tuple(name.lower() for name in Codec.__members__)
 
 
 class SinkOptions(SecurityOptions):
-    """What a write takes; aliases are the options' names."""
+    """Options of a write."""
 
-    bootstrap: Annotated[str, Field(alias="kafka.bootstrap.servers", min_length=1)]
-    #: For rows without a column of that name.
-    topic: str | None = None
-    compression: Annotated[Codec, Field(alias="kafka.compression.type")] = Codec.NONE
-    ledger_group: Annotated[str | None, Field(alias="ledgerGroup", min_length=1)] = None
-    ledger_topic: Annotated[str | None, Field(alias="ledgerTopic", min_length=1)] = None
-    #: What tells a batch apart for ever, such as ``Batch.key``; a query's batches have one by themselves.
-    batch_key: Annotated[str | None, Field(alias="batchKey", min_length=1, max_length=200)] = None
-    #: Whether a batch is to be seen as a whole or not at all by readers with read_committed.
-    transactions: Literal["auto", "required", "never"] = "auto"
-    #: How long the broker keeps a transaction open; a batch must not take longer.
-    transaction_timeout_ms: Annotated[int, Field(alias="kafka.transaction.timeout.ms", gt=0)] = 900_000
-    client_id: Annotated[str, Field(alias="kafka.client.id", min_length=1)] = "kohort-spark"
-    request_timeout_ms: Annotated[int, Field(alias="kafka.request.timeout.ms", gt=0)] = 30_000
+    SCOPE: ClassVar[Scope] = SPARK_SINK
+
+    bootstrap: Annotated[
+        str, Row("HOST:PORT, several with commas", kafka="kafka.bootstrap.servers", shortest=1)
+    ]
+    topic: Annotated[str | None, Row("topic of rows without a column of that name")] = None
+    compression: Annotated[
+        Codec,
+        Row(
+            "compression of record batches",
+            kafka="kafka.compression.type",
+            allowed=f"one of {', '.join(_CODECS)}",
+        ),
+    ] = Codec.NONE
+    ledger_group: Annotated[
+        str | None,
+        Row(
+            "group whose commit notes the last batch that is whole: a batch of that key is not written again",
+            kafka="ledgerGroup",
+            shortest=1,
+        ),
+    ] = None
+    ledger_topic: Annotated[
+        str | None,
+        Row(
+            "topic of that commit, on its partition 0; by default the topic that is written",
+            kafka="ledgerTopic",
+            shortest=1,
+        ),
+    ] = None
+    batch_key: Annotated[
+        str | None,
+        Row(
+            "identity of a batch for ever, such as `Batch.key`; a query's batches have one by themselves",
+            kafka="batchKey",
+            shortest=1,
+            longest=200,
+        ),
+    ] = None
+    transactions: Annotated[
+        Literal["auto", "required", "never"],
+        Row("a batch is seen as a whole or not at all by readers with read_committed"),
+    ] = "auto"
+    transaction_timeout_ms: Annotated[
+        int,
+        Row(
+            "how long the broker keeps a transaction open; a batch must not take longer",
+            1,
+            kafka="kafka.transaction.timeout.ms",
+        ),
+    ] = 900_000
+    client_id: Annotated[
+        str,
+        Row(
+            "name of this client in the broker's logs, metrics and quotas",
+            kafka="kafka.client.id",
+            shortest=1,
+        ),
+    ] = "kohort-spark"
+    request_timeout_ms: Annotated[
+        int, Row("longest wait for the answer to one request", 1, kafka="kafka.request.timeout.ms")
+    ] = 30_000
 
     @field_validator("compression", mode="before")
     @classmethod
     def _codec(cls, name: object) -> object:
         if isinstance(name, str):
-            if name.upper() not in Codec.__members__:
-                raise ValueError(f"no codec: use {', '.join(one.lower() for one in Codec.__members__)}")
+            if name.lower() not in _CODECS:
+                raise ValueError(f"no codec: use {', '.join(_CODECS)}")
             return Codec[name.upper()]
         return name
 
@@ -66,33 +116,20 @@ class SinkOptions(SecurityOptions):
         return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
 
 
-_OWN = {name: field.alias or name for name, field in SinkOptions.model_fields.items()}
-_NAMES = [alias for name, alias in _OWN.items() if name not in SPARK_NAME_OF]
-_ALIASES = {name.lower(): name for name in _NAMES}
-
-
 def read_sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """The options, checked. Raises OptionsError, which names each problem."""
+    """Check the options. Raises OptionsError, which names each problem."""
     wanted = without_tuning(from_spark(given), WRITING)
-    named = {_ALIASES.get(key.lower(), key): value for key, value in wanted.items()}
-    if any(key.lower() == "batchnumber" for key in named):
+    if any(key.lower() == "batchnumber" for key in wanted):
         raise OptionsError(
             "batchNumber is not taken: after a reset of the job's offsets a number comes again for other "
             "records, which would be passed over. Give batchKey=batch.key"
         )
-    try:
-        return SinkOptions.model_validate(named)
-    except ValidationError as error:
-        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from None
+    return read_settings(SinkOptions, wanted, OptionsError)
 
 
-def _described(problem: Mapping[str, Any]) -> str:
-    key = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        return f"unknown option {key!r}: the options are {', '.join(sorted([*_NAMES, *ALL_SPARK_NAMES]))}"
-    if problem["type"] == "missing":
-        return f"option {key} is required"
-    return described(problem)
+def sink_table() -> str:
+    """Table of the sink's options in docs/spark.md."""
+    return markdown(settings_of(SinkOptions).values(), SPARK_SINK)
 
 
 def check_columns(schema: StructType, options: SinkOptions) -> None:

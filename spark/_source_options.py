@@ -1,26 +1,31 @@
-"""The options of ``format("kohort")``: the names that users of Spark's Kafka source know, checked."""
+"""Options of the source ``format("kohort")``, by the names of Spark's own Kafka source."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from annotated_types import Ge
+from pydantic import field_validator, model_validator
 
 from ..protocol import TopicPartition
+from ..settings import (
+    SPARK_BATCH,
+    SPARK_SOURCE,
+    SPARK_STREAM,
+    Row,
+    Scope,
+    markdown,
+    read_settings,
+    settings_of,
+)
 from ._client import ConnectionOptions
 from ._offsets import OffsetsFormatError, parse_offsets
-from ._options import OptionsError, Positive, ReadOptions, read_options
+from ._options import OptionsError, ReadOptions, read_options
 from ._plan import Fallback, Limits, StartRules
-from ._security_options import (
-    ALL_SPARK_NAMES,
-    SPARK_NAME_OF,
-    SecurityOptions,
-    described,
-    from_spark,
-)
+from ._security_options import SecurityOptions, from_spark
 from ._tuning import READING, without_tuning
 
 _STARTS = ("committed", "earliest", "latest")
@@ -42,53 +47,185 @@ _REFUSED = {
 
 
 class SourceOptions(SecurityOptions):
-    """What ``spark.read`` and ``spark.readStream.format("kohort")`` take; aliases are the options' names."""
+    """Options of ``spark.read`` and ``spark.readStream.format("kohort")``."""
 
-    bootstrap: Annotated[str, Field(alias="kafka.bootstrap.servers", min_length=1)]
-    #: Only a batch read goes without.
-    group: Annotated[str | None, Field(alias="groupId", min_length=1)] = None
-    subscribe: str | None = None
-    subscribe_pattern: Annotated[str | None, Field(alias="subscribePattern")] = None
-    assign: dict[str, tuple[Annotated[int, Field(ge=0)], ...]] | None = None
-    #: committed, earliest, latest or JSON.
-    starting_offsets: Annotated[str, Field(alias="startingOffsets")] = "committed"
-    starting_offsets_fallback: Annotated[Fallback, Field(alias="startingOffsetsFallback")] = "earliest"
-    #: Milliseconds since 1970: the first record at or after it.
-    starting_timestamp: Annotated[int | None, Field(alias="startingTimestamp", ge=0)] = None
-    #: The same by partition, as JSON.
-    starting_times: Annotated[str | None, Field(alias="startingOffsetsByTimestamp")] = None
-    #: What a time after the last record is: the end of the log, or an error.
+    SCOPE: ClassVar[Scope] = SPARK_SOURCE
+
+    bootstrap: Annotated[
+        str, Row("HOST:PORT, several with commas", kafka="kafka.bootstrap.servers", shortest=1)
+    ]
+    group: Annotated[
+        str | None,
+        Row(
+            "group whose offsets are read and committed; only a batch read goes without",
+            kafka="groupId",
+            also=("kafka.group.id",),
+            shortest=1,
+        ),
+    ] = None
+    subscribe: Annotated[
+        str | None, Row("names of topics with commas; exactly one of subscribe, subscribePattern and assign")
+    ] = None
+    subscribe_pattern: Annotated[
+        str | None, Row("regular expression for whole names of topics", kafka="subscribePattern")
+    ] = None
+    assign: Annotated[
+        dict[str, tuple[Annotated[int, Ge(0)], ...]] | None,
+        Row('partitions of topics, as JSON: `{"orders": [0, 1]}`'),
+    ] = None
+    starting_offsets: Annotated[
+        str,
+        Row(
+            "where the first batch of a new checkpoint begins",
+            kafka="startingOffsets",
+            allowed="committed, earliest, latest or JSON",
+        ),
+    ] = "committed"
+    starting_offsets_fallback: Annotated[
+        Fallback, Row("where a partition without a commit begins", kafka="startingOffsetsFallback")
+    ] = "earliest"
+    starting_timestamp: Annotated[
+        int | None,
+        Row("the first record of this time, in ms since 1970, or later", 0, kafka="startingTimestamp"),
+    ] = None
+    starting_times: Annotated[
+        str | None, Row("the same by partition", kafka="startingOffsetsByTimestamp", allowed="JSON")
+    ] = None
     by_timestamp_strategy: Annotated[
-        Literal["latest", "error"], Field(alias="startingOffsetsByTimestampStrategy")
+        Literal["latest", "error"],
+        Row(
+            "where all records are older than the time: the end of the log, or an error",
+            kafka="startingOffsetsByTimestampStrategy",
+        ),
     ] = "latest"
-    #: latest, committed or JSON; batches only, as are the two below.
-    ending_offsets: Annotated[str | None, Field(alias="endingOffsets")] = None
-    ending_timestamp: Annotated[int | None, Field(alias="endingTimestamp", ge=0)] = None
-    ending_times: Annotated[str | None, Field(alias="endingOffsetsByTimestamp")] = None
-    max_offsets: Annotated[Positive | None, Field(alias="maxOffsetsPerTrigger")] = None
-    max_offsets_per_partition: Annotated[Positive | None, Field(alias="maxOffsetsPerPartition")] = None
-    min_offsets: Annotated[Positive | None, Field(alias="minOffsetsPerTrigger")] = None
-    #: Seconds that a batch waits for ``min_offsets`` at most.
-    max_trigger_delay: Annotated[float, Field(alias="maxTriggerDelay")] = 900.0
-    min_tasks: Annotated[Positive, Field(alias="minPartitions")] = 1
-    records_per_task: Annotated[Positive | None, Field(alias="maxRecordsPerPartition")] = None
-    #: Tasks that run at the same time; the driver's processors unless given.
-    cores: Positive | None = None
-    fail_on_data_loss: Annotated[bool, Field(alias="failOnDataLoss")] = True
-    fail_on_commit_error: Annotated[bool, Field(alias="failOnCommitError")] = False
-    include_headers: Annotated[bool, Field(alias="includeHeaders")] = False
+    ending_offsets: Annotated[
+        str | None,
+        Row(
+            "end of a batch read; beyond the end of the log an error, or with failOnDataLoss=false that end",
+            kafka="endingOffsets",
+            scope=SPARK_BATCH,
+            allowed="latest, committed or JSON",
+        ),
+    ] = None
+    ending_timestamp: Annotated[
+        int | None,
+        Row(
+            "end before the first record of this time or later", 0, kafka="endingTimestamp", scope=SPARK_BATCH
+        ),
+    ] = None
+    ending_times: Annotated[
+        str | None,
+        Row("the same by partition", kafka="endingOffsetsByTimestamp", scope=SPARK_BATCH, allowed="JSON"),
+    ] = None
+    max_offsets: Annotated[
+        int | None,
+        Row(
+            "most offsets of a batch, shared out by lag; PySpark 4.2 and newer",
+            1,
+            kafka="maxOffsetsPerTrigger",
+            scope=SPARK_STREAM,
+        ),
+    ] = None
+    max_offsets_per_partition: Annotated[
+        int | None,
+        Row(
+            "most offsets of a partition in one batch; PySpark 4.2 and newer",
+            1,
+            kafka="maxOffsetsPerPartition",
+            scope=SPARK_STREAM,
+        ),
+    ] = None
+    min_offsets: Annotated[
+        int | None, Row("offsets that a batch waits for", 1, kafka="minOffsetsPerTrigger", scope=SPARK_STREAM)
+    ] = None
+    max_trigger_delay: Annotated[
+        float,
+        Row(
+            "longest wait for minOffsetsPerTrigger",
+            kafka="maxTriggerDelay",
+            unit="s",
+            allowed="a duration such as 500ms, 30s, 15m or 1h",
+            scope=SPARK_STREAM,
+        ),
+    ] = 900.0
+    min_tasks: Annotated[int, Row("fewest tasks of a batch", 1, kafka="minPartitions")] = 1
+    records_per_task: Annotated[
+        int | None,
+        Row(
+            "most offsets of a task; by default one task up to 100,000, and one a core at most above",
+            1,
+            kafka="maxRecordsPerPartition",
+        ),
+    ] = None
+    cores: Annotated[
+        int | None,
+        Row(
+            "tasks that run at the same time; by default the session's cores, else the driver's processors", 1
+        ),
+    ] = None
+    fail_on_data_loss: Annotated[
+        bool,
+        Row(
+            "an error names the range that retention took; else the query goes on behind it and logs it",
+            kafka="failOnDataLoss",
+        ),
+    ] = True
+    fail_on_commit_error: Annotated[
+        bool,
+        Row(
+            "a refused commit ends the query; else it runs on, and the group catches up",
+            kafka="failOnCommitError",
+        ),
+    ] = False
+    include_headers: Annotated[bool, Row("a column with the headers of records", kafka="includeHeaders")] = (
+        False
+    )
     isolation_level: Annotated[
-        Literal["read_uncommitted", "read_committed"], Field(alias="isolationLevel")
+        Literal["read_uncommitted", "read_committed"],
+        Row(
+            "whether records of open and aborted transactions are read",
+            kafka="isolationLevel",
+            also=("kafka.isolation.level",),
+        ),
     ] = "read_uncommitted"
-    commit_offsets: Annotated[Literal["afterBatch", "never"], Field(alias="commitOffsets")] = "afterBatch"
-    group_mode: Annotated[Literal["standalone", "exclusive"], Field(alias="groupMode")] = "standalone"
-    #: A file, written once, that keeps where the first batch began.
-    start_state_path: Annotated[str | None, Field(alias="startStatePath")] = None
-    #: Where the source tells the driver of each batch; ``stream`` sets it.
-    report_folder: Annotated[str | None, Field(alias="reportFolder")] = None
-    client_id: Annotated[str, Field(alias="kafka.client.id", min_length=1)] = "kohort-spark"
-    request_timeout_ms: Annotated[Positive, Field(alias="kafka.request.timeout.ms")] = 30_000
-    metadata_max_age_ms: Annotated[Positive, Field(alias="kafka.metadata.max.age.ms")] = 5_000
+    commit_offsets: Annotated[
+        Literal["afterBatch", "never"],
+        Row("whether the group's offsets follow Spark's own log", kafka="commitOffsets"),
+    ] = "afterBatch"
+    group_mode: Annotated[
+        Literal["standalone", "exclusive"],
+        Row("no member of its group, or its only member, so that nobody else can join", kafka="groupMode"),
+    ] = "standalone"
+    start_state_path: Annotated[
+        str | None,
+        Row(
+            "file, written once, that keeps where the first batch began",
+            kafka="startStatePath",
+            scope=SPARK_STREAM,
+        ),
+    ] = None
+    report_folder: Annotated[
+        str | None,
+        Row(
+            "where the source tells the driver of each batch; `stream` sets it",
+            kafka="reportFolder",
+            scope=SPARK_STREAM,
+        ),
+    ] = None
+    client_id: Annotated[
+        str,
+        Row(
+            "name of this client in the broker's logs, metrics and quotas",
+            kafka="kafka.client.id",
+            shortest=1,
+        ),
+    ] = "kohort-spark"
+    request_timeout_ms: Annotated[
+        int, Row("longest wait for the answer to one request", 1, kafka="kafka.request.timeout.ms")
+    ] = 30_000
+    metadata_max_age_ms: Annotated[
+        int, Row("how soon new topics and partitions are seen", 1, kafka="kafka.metadata.max.age.ms")
+    ] = 5_000
 
     @field_validator("assign", mode="before")
     @classmethod
@@ -189,43 +326,39 @@ class SourceOptions(SecurityOptions):
 
 #: Spark's names by Python's, those of GroupBatches among them.
 ALIAS_OF = {
-    **{name: field.alias or name for name, field in SourceOptions.model_fields.items()},
-    "topics": "subscribe",
-    "topic_pattern": "subscribePattern",
-    **SPARK_NAME_OF,
+    **{
+        setting.name: setting.kafka_name for setting in settings_of(ReadOptions).values() if setting.row.kafka
+    },
+    **{name: setting.shown_name(SPARK_SOURCE) for name, setting in settings_of(SourceOptions).items()},
 }
-_NAMES = [name for name in ALIAS_OF.values() if name not in SPARK_NAME_OF.values()]
-_ALIASES = {name.lower(): name for name in _NAMES}
-_OTHER_NAMES = {"kafka.group.id": "groupId", "kafka.isolation.level": "isolationLevel"}
-_FOR_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
-_FOR_STREAMS = (
-    "maxOffsetsPerTrigger",
-    "maxOffsetsPerPartition",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "startStatePath",
-    "reportFolder",
-)
+
+
+def source_table() -> str:
+    """Table of the source's options in docs/spark.md."""
+    return markdown(settings_of(SourceOptions).values(), SPARK_SOURCE)
 
 
 def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
-    """The options, checked; names count in any case. Raises OptionsError, which names each problem."""
-    named: dict[str, Any] = {}
-    for key, value in without_tuning(from_spark(given), READING).items():
-        name = _OTHER_NAMES.get(key.lower(), _ALIASES.get(key.lower(), key))
+    """Check the options; case does not count in names. Raises OptionsError, which names each problem."""
+    named = without_tuning(from_spark(given), READING)
+    known = {
+        name.lower(): setting
+        for setting in settings_of(SourceOptions).values()
+        for name in (setting.shown_name(SPARK_SOURCE), *setting.row.also)
+    }
+    elsewhere, wrong = (SPARK_BATCH, []) if stream else (SPARK_STREAM, list[str]())
+    found = set[str]()
+    for key in named:
         if (instead := _REFUSED.get(key.lower())) is not None:
             raise OptionsError(f"{key} is not taken: {instead}")
-        named[name] = value
-    if "groupId" not in named:
-        _read_without_group(named, stream=stream)
-    wrong = [name for name in (_FOR_BATCHES if stream else _FOR_STREAMS) if name in named]
+        if (setting := known.get(key.lower())) is not None:
+            found.add(setting.name)
+            wrong += [setting.kafka_name] * (setting.scope is elsewhere)
+    if "group" not in found:
+        _read_without_group(named, found, stream=stream)
     if wrong:
-        where = "spark.read" if stream else "spark.readStream"
-        raise OptionsError(f"{', '.join(wrong)}: only for {where}")
-    try:
-        options = SourceOptions.model_validate(named)
-    except ValidationError as error:
-        raise OptionsError("; ".join(_described(problem) for problem in error.errors())) from None
+        raise OptionsError(f"{', '.join(wrong)}: only for {'spark.read' if stream else 'spark.readStream'}")
+    options = read_settings(SourceOptions, named, OptionsError)
     try:
         options.group_options  # noqa: B018 - one way to choose topics, and a pattern that is one
     except OptionsError as error:
@@ -234,9 +367,9 @@ def read_source_options(given: Mapping[str, str], *, stream: bool) -> SourceOpti
     return options
 
 
-def _read_without_group(named: dict[str, Any], *, stream: bool) -> None:
-    """Where a read begins that has no commits, as with the built-in source. Raises OptionsError."""
-    missing = [] if "kafka.bootstrap.servers" in named else ["kafka.bootstrap.servers"]
+def _read_without_group(named: dict[str, Any], found: set[str], *, stream: bool) -> None:
+    """Set the start of a read that has no commits, as the built-in source does. Raises OptionsError."""
+    missing = [] if "bootstrap" in found else ["kafka.bootstrap.servers"]
     if stream:
         missing.append("groupId")
     if missing:
@@ -247,17 +380,9 @@ def _read_without_group(named: dict[str, Any], *, stream: bool) -> None:
                 "table WITH (subscribe = 'orders', ...), or CREATE TEMPORARY VIEW ... USING kohort OPTIONS"
             )
         raise OptionsError(words)
+    texts = {key.lower(): value for key, value in named.items()}
     for name in ("startingOffsets", "endingOffsets"):
-        if named.get(name) == "committed":
+        if texts.get(name.lower()) == "committed":
             raise OptionsError(f"{name}=committed needs groupId, the group whose commits are meant")
-    if not named.keys() & {"startingTimestamp", "startingOffsetsByTimestamp"}:
-        named.setdefault("startingOffsets", "earliest")
-
-
-def _described(problem: Mapping[str, Any]) -> str:
-    key = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        return f"unknown option {key!r}: the options are {', '.join(sorted([*_NAMES, *ALL_SPARK_NAMES]))}"
-    if problem["type"] == "missing":
-        return f"option {key} is required"
-    return described(problem)
+    if not found & {"starting_offsets", "starting_timestamp", "starting_times"}:
+        named["startingOffsets"] = "earliest"

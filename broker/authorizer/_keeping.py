@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from .._state_file import StateFile
+from ...cluster import Document
 from ._acls import Acl, Operation, PatternType, Permission, ResourceType
 
 
 class AclsFile:
     """Loads and saves the rules of a data folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._file = StateFile.of(
-            folder, "acls", without="there are no access rules, and only super users may do anything"
-        )
+    def __init__(self, document: Document) -> None:
+        self._file = document
 
     def load(self) -> list[Acl]:
         """The rules that were saved last; none if there is no file. Raises StateFileError."""

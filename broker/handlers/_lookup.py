@@ -5,28 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from ...cluster import NO_LEADER, TopicImage
 from ...protocol import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from .._node import Node
     from .._partition import Partition
-    from .._topics import Topic
 
 #: No epoch known or given.
 NO_EPOCH = -1
 
 
-def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> Topic:
+def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> TopicImage:
     """A topic by what the request's version names it with.
 
     Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
     """
     if by_id:
-        topic = None if topic_id is None else node.topics.by_id(topic_id)
+        topic = None if topic_id is None else node.image.topic_by_id(topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
         return topic
-    topic = node.topics.get(name)
+    topic = node.image.topic(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     return topic
@@ -35,14 +35,21 @@ def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> 
 def find_partition(
     node: Node, name: str, topic_id: UUID | None, index: int, *, by_id: bool = False
 ) -> Partition:
-    """A partition that can be served. Raises KafkaError as find_topic does, and KAFKA_STORAGE_ERROR."""
+    """A partition that can be served. Raises KafkaError as find_topic does, NOT_LEADER_OR_FOLLOWER and
+    KAFKA_STORAGE_ERROR.
+    """
     topic = find_topic(node, name, topic_id, by_id=by_id)
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
         )
-    partition = topic.partitions[index]
+    leader = topic.partitions[index].leader
+    if leader != node.node_id and leader != NO_LEADER:
+        raise KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic.name}-{index} is led by broker {leader}: ask that one"
+        )
+    partition = node.logs.partition(topic.name, index)
     partition.check_usable()
     return partition
 

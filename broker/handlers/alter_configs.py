@@ -7,17 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...settings import SettingsError, as_text
 from .._config_request import DELETE, ConfigResource, flaw, no_configs, times_named
 from .._config_view import ConfigRow, broker_rows, topic_rows
 from .._live_settings import kafka_name
 from .._requests import Request
-from .._validation import SettingsError, as_text
 from ..security._listeners import PREFIX
 
 if TYPE_CHECKING:
     from .._node import Node
-    from .._topics import Topic
 
 _SET, _APPEND, _SUBTRACT = 0, 2, 3
 
@@ -32,6 +32,9 @@ _LISTS = frozenset(
     }
 )
 
+#: What is to be set for topics, by field name.
+_Changes = dict[TopicImage, dict[str, Any]]
+
 #: What is set, as text by Kafka's name.
 _Given = dict[str, str]
 
@@ -44,7 +47,7 @@ async def handle(node: Node, request: Request) -> Any:
     made = request.part("AlterConfigsResourceResponse")
     changed = _incremental if request.api.key == ApiKey.INCREMENTAL_ALTER_CONFIGS else _whole
     times = times_named(request.body.resources)
-    changes: dict[Topic, dict[str, Any]] = {}
+    changes: _Changes = {}
     refused: dict[tuple[int, str], KafkaError] = {}
     for item in request.body.resources:
         try:
@@ -55,7 +58,7 @@ async def handle(node: Node, request: Request) -> Any:
             refused[item.resource_type, item.resource_name] = error
     try:
         if changes and not request.body.validate_only:
-            node.topics.alter(changes)
+            await node.topics.alter(changes)
     except KafkaError as error:
         refused.update(((ConfigResource.TOPIC, topic.name), error) for topic in changes)
     responses = []
@@ -73,7 +76,12 @@ async def handle(node: Node, request: Request) -> Any:
 
 
 def _alter(
-    node: Node, item: Any, changed: _Changed, changes: dict[Topic, dict[str, Any]], *, validate_only: bool
+    node: Node,
+    item: Any,
+    changed: _Changed,
+    changes: _Changes,
+    *,
+    validate_only: bool,
 ) -> None:
     if item.resource_type == ConfigResource.BROKER:
         try:
@@ -87,7 +95,7 @@ def _alter(
         raise _refused(no_configs(item))
 
 
-def _topic_configs(node: Node, item: Any, changed: _Changed) -> tuple[Topic, dict[str, Any]]:
+def _topic_configs(node: Node, item: Any, changed: _Changed) -> tuple[TopicImage, dict[str, Any]]:
     """A topic and what is to be set for it. What is wrong with the values is told before that there is no
     such topic, as Apache Kafka does.
     """

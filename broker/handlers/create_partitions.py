@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from .._names import OFFSETS_TOPIC
 from .._requests import Request
@@ -13,7 +14,6 @@ from .create_topics import check_total
 
 if TYPE_CHECKING:
     from .._node import Node
-    from .._topics import Topic
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -22,7 +22,7 @@ async def handle(node: Node, request: Request) -> Any:
     wanted = {item.name: item for item in request.body.topics}
     times = Counter(item.name for item in request.body.topics)
     refused: dict[str, KafkaError] = {}
-    counts: dict[Topic, int] = {}
+    counts: dict[TopicImage, int] = {}
     total = 0
     for item in wanted.values():
         try:
@@ -39,7 +39,7 @@ async def handle(node: Node, request: Request) -> Any:
             refused[item.name] = error
     try:
         if counts and not request.body.validate_only:
-            node.topics.add_partitions(counts)
+            await node.topics.add_partitions(counts)
     except KafkaError as error:
         refused.update((topic.name, error) for topic in counts)
     results = []
@@ -51,7 +51,7 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(results=results)
 
 
-def _checked(node: Node, item: Any) -> Topic:
+def _checked(node: Node, item: Any) -> TopicImage:
     topic = node.topics.get(item.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {item.name!r}")

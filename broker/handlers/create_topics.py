@@ -6,12 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode, KafkaError
+from ...settings import SettingsError
 from .._config_view import topic_rows
 from .._requests import Request
 from .._stopwatch import clock
 from .._topics import TopicPlan
 from .._turns import in_slices
-from .._validation import SettingsError
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -38,7 +38,7 @@ async def handle(node: Node, request: Request) -> Any:
             plans.append(_planned(node, item))
         except KafkaError as error:
             refused[item.name] = error
-    refused.update(create_all(node, request, plans, validate_only=request.body.validate_only))
+    refused.update(await create_all(node, request, plans, validate_only=request.body.validate_only))
     created = {plan.name: plan for plan in plans if plan.name not in refused}
     answers = []
     # what is shown of topics with the same configs, made once: most requests have one kind of topics
@@ -55,7 +55,7 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(topics=answers)
 
 
-def create_all(
+async def create_all(
     node: Node, request: Request, plans: list[TopicPlan], *, validate_only: bool = False
 ) -> dict[str, KafkaError]:
     """Create what can be; why the others are not, by name."""
@@ -72,7 +72,7 @@ def create_all(
             refused[plan.name] = error
     try:
         if ready:
-            node.topics.carry_out(ready)
+            await node.topics.carry_out(ready)
     except KafkaError as error:
         refused.update((plan.name, error) for plan in ready)
     return refused

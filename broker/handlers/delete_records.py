@@ -36,7 +36,7 @@ async def handle(node: Node, request: Request) -> Any:
             )
         topics.append(make_topic(name=topic.name, partitions=partitions))
     if moved:
-        node.topics.write_log_starts(moved)
+        node.logs.write_log_starts(moved)
     return request.answer(topics=topics)
 
 

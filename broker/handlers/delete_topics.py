@@ -6,11 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from .._names import OFFSETS_TOPIC
 from .._requests import Request
 from .._stopwatch import clock
-from .._topics import NO_TOPIC_ID, Topic
+from .._topics import NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -25,7 +26,7 @@ async def handle(node: Node, request: Request) -> Any:
     else:
         wanted = [(name, NO_TOPIC_ID) for name in body.topic_names]
     make = request.part("DeletableTopicResult")
-    deleted: dict[UUID, Topic] = {}
+    deleted: dict[UUID, TopicImage] = {}
     responses = []
     times = Counter(wanted)
     for name, topic_id in times:
@@ -43,18 +44,18 @@ async def handle(node: Node, request: Request) -> Any:
                 make(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
             )
     if deleted:
-        _delete(node, list(deleted.values()))
+        await _delete(node, list(deleted.values()))
         await node.topics.clear()
     return request.answer(responses=responses)
 
 
-def _delete(node: Node, topics: list[Topic]) -> None:
+async def _delete(node: Node, topics: list[TopicImage]) -> None:
     """The topics and what groups have committed for them, in one turn: nobody sees one without the other."""
-    node.topics.delete(topics)
+    await node.topics.delete(topics)
     node.coordinator.topics_deleted([topic.name for topic in topics])
 
 
-def _find(node: Node, name: str | None, topic_id: UUID) -> Topic:
+def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
     if (name is None) == (topic_id == NO_TOPIC_ID):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
     topic = node.topics.by_id(topic_id) if name is None else node.topics.get(name)

@@ -19,11 +19,13 @@ async def handle(node: Node, request: Request) -> Any:
     if request.version >= 1 and body.endpoint_type != _BROKERS:
         return _refused(request)
     host, port = request.endpoint
-    broker = request.part("DescribeClusterBroker")(broker_id=node.node_id, host=host, port=port)
+    make = request.part("DescribeClusterBroker")
+    # a broker listens where it was asked
+    brokers = [make(broker_id=each, host=host, port=port) for each in node.image.brokers]
     return request.answer(
-        cluster_id=node.cluster_id,
-        controller_id=node.node_id,
-        brokers=[broker],
+        cluster_id=node.image.cluster_id,
+        controller_id=node.image.controller_id,
+        brokers=brokers,
         authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
     )
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...log import FileRange
 from ...protocol import ErrorCode, KafkaError
+from .._partition import Waiter
 from .._requests import Request
 from .._stopwatch import clock
-from .._waiter import Waiter
 from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
 
 if TYPE_CHECKING:

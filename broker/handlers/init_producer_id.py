@@ -19,4 +19,4 @@ async def handle(node: Node, request: Request) -> Any:
     if request.body.transactional_id is not None:
         return request.answer(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     # an id the producer already has is not looked at: without transactions a new one serves as well
-    return request.answer(producer_id=node.producer_ids.take(), producer_epoch=0)
+    return request.answer(producer_id=await node.producer_ids.take(), producer_epoch=0)

@@ -6,23 +6,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ErrorCode, KafkaError, MetadataPartition, MetadataPartitions
 from .._metadata_request import topics_meant
 from .._requests import Request
-from .._topics import NO_TOPIC_ID, Topic
+from .._topics import NO_TOPIC_ID
 from .._turns import in_slices
 from ._operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from .create_topics import check_total, create_all
 
 if TYPE_CHECKING:
     from .._node import Node
-    from .._partition import Partition
 
 
 #: Answers carry topic ids from v10, questions may from v12 (KIP-516).
 _IDS_ASKED_FROM = 12
 _NO_IDS = (None, NO_TOPIC_ID)
-_NO_LEADER = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -32,11 +31,14 @@ async def handle(node: Node, request: Request) -> Any:
             ErrorCode.INVALID_REQUEST, f"topics cannot be asked for by id before v{_IDS_ASKED_FROM}"
         )
     host, port = request.endpoint
-    broker = request.part("MetadataResponseBroker")(node_id=node.node_id, host=host, port=port)
+    make = request.part("MetadataResponseBroker")
+    image = node.image
+    # a broker listens where it was asked
+    brokers = [make(node_id=each, host=host, port=port) for each in image.brokers]
     return request.answer(
-        brokers=[broker],
-        cluster_id=node.cluster_id,
-        controller_id=node.node_id,
+        brokers=brokers,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
         topics=await _topics(node, request),
         authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
     )
@@ -48,13 +50,13 @@ async def _topics(node: Node, request: Request) -> list[Any]:
     if wanted is None or (request.version == 0 and not wanted):
         return [_described(node, request, topic) async for topic in in_slices(node.topics.all())]
     once = {(item.name, item.topic_id): item for item in wanted}
-    refused = _create_missing(
+    refused = await _create_missing(
         node, request, [name for name, topic_id in once if name and topic_id in _NO_IDS]
     )
     return [_asked_for(node, request, item, refused) async for item in in_slices(once.values())]
 
 
-def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
+async def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
     """Create the topics that are not there, where that is wanted; why one could not be, by name."""
     if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
         return {}
@@ -67,7 +69,7 @@ def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str,
             plans.append(node.topics.plan(name, node.settings.num_partitions, {}))
         except KafkaError as error:
             refused[name] = error
-    return refused | create_all(node, request, plans)
+    return refused | await create_all(node, request, plans)
 
 
 def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, KafkaError]) -> Any:
@@ -83,7 +85,7 @@ def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, Ka
         return _missing(request, item.name, NO_TOPIC_ID, error.code)
 
 
-def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) -> Topic:
+def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) -> TopicImage:
     if name is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
     if name in refused:
@@ -95,13 +97,16 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
     return topic
 
 
-def _described(node: Node, request: Request, topic: Topic) -> Any:
+def _described(node: Node, request: Request, topic: TopicImage) -> Any:
     if topic.described is None:
         try:
-            topic.described = MetadataPartitions([_partition(node, each) for each in topic.partitions])
+            topic = node.topics.with_epochs(topic)
         except KafkaError:
             # no file can be opened now: clients come again
             return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
+        topic.described = MetadataPartitions(
+            [_partition(index, state) for index, state in enumerate(topic.partitions)]
+        )
     return request.part("MetadataResponseTopic")(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -112,13 +117,10 @@ def _described(node: Node, request: Request, topic: Topic) -> Any:
     )
 
 
-def _partition(node: Node, partition: Partition) -> MetadataPartition:
-    here = (node.node_id,)
-    epoch = partition.leader_epoch
-    if partition.damage is None:
-        return MetadataPartition(ErrorCode.NONE, partition.index, node.node_id, epoch, here, here, ())
+def _partition(index: int, state: PartitionState) -> MetadataPartition:
+    code = ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
     return MetadataPartition(
-        ErrorCode.LEADER_NOT_AVAILABLE, partition.index, _NO_LEADER, epoch, here, (), here
+        code, index, state.leader, state.leader_epoch, state.replicas, state.isr, state.offline
     )
 
 

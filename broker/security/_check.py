@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ...settings import MAX_INT
 from .._settings import BrokerSettings
-from .._topic_config import MAX_INT
 from ..metrics._exposer import MAX_CONNECTIONS
 from ..quotas import CLIENT_ID, DEFAULT_NAME, USER, QuotaEntity, QuotaKey, QuotaTable
 from ._listener_security import ListenerSecurity

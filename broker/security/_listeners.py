@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from .._validation import SettingsError, as_text, read_settings
+from ...settings import SettingsError, as_text, read_settings
 from ._settings import SecuritySettings
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

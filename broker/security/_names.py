@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from .._validation import SettingsError
+from ...settings import SettingsError
 from ._errors import CertificateError
 
 #: The attributes that have a short name (RFC 2253, section 2.3); the values of others are written in hex.

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .._topic_config import MAX_INT
-from .._validation import SettingsError
+from ...settings import MAX_INT, SettingsError
 from ._listeners import Listener, is_own, settings_for
 from ._settings import SecuritySettings
 

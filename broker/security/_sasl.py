@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from .._validation import SettingsError
+from ...settings import SettingsError
 from ._exchange import Exchange, PlainExchange
 from ._listeners import MECHANISMS, Listener, listed, settings_for
 from ._scram import ScramExchange

@@ -14,11 +14,10 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from .._state_file import StateFile
-from .._validation import SettingsError
+from ...cluster import Document
+from ...settings import SettingsError
 
 #: The least and the most iterations, as Apache Kafka allows them.
 MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
@@ -27,7 +26,6 @@ MIN_ITERATIONS, MAX_ITERATIONS = 4_096, 16_384
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 _SALT_BYTES = 32
-_WITHOUT = "nobody can log in by SCRAM until users are made anew"
 
 #: By mechanism and user.
 _Credentials = dict[tuple[str, str], "ScramCredential"]
@@ -80,7 +78,7 @@ class ScramUsers:
 
     def __init__(self) -> None:
         self._credentials: _Credentials = {}
-        self._file: StateFile | None = None
+        self._file: Document | None = None
         self._secret = secrets.token_bytes(_SALT_BYTES)
         self._kept = False
         self._shapes: Mapping[str, Counter[_Shape]] = {}
@@ -88,9 +86,9 @@ class ScramUsers:
     def __repr__(self) -> str:
         return f"ScramUsers({len(self._credentials)} credentials)"
 
-    def open(self, folder: Path) -> None:
-        """Read what the data folder has. Raises StateFileError."""
-        self._file = StateFile.of(folder, "scram-users", without=_WITHOUT)
+    def open(self, document: Document) -> None:
+        """Read what was kept, and keep changes there. Raises StateFileError."""
+        self._file = document
         found = self._file.load(lambda content: (_parsed(content), _parsed_secret(content)))
         if found is not None:
             credentials, secret = found

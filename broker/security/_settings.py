@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-from annotated_types import Ge, Le
+from typing import Annotated, ClassVar, Literal
 
 from ...coordinator import GroupSettings
-from .._topic_config import MAX_INT, MAX_LONG
-from .._validation import Allowed, Doc, Secret
+from ...settings import LISTENER, MAX_INT, MAX_LONG, Row, Scope
 
 ClientAuth = Literal["none", "requested", "required"]
 
@@ -22,113 +19,135 @@ DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SS
 class SecuritySettings(GroupSettings):
     """Settings of who may connect. Each may be set for one listener: see ``listener_name``."""
 
+    SCOPE: ClassVar[Scope] = LISTENER
+
     listeners: Annotated[
-        str, Doc("NAME://HOST:PORT with commas; empty: PLAINTEXT on the host and port of the command line")
+        str,
+        Row(
+            "NAME://HOST:PORT with commas; empty: PLAINTEXT on the host and port of the command line",
+            commas=True,
+        ),
     ] = ""
     advertised_listeners: Annotated[
-        str, Doc("NAME://HOST:PORT told to the clients of a listener; empty: the host and port listened on")
+        str,
+        Row(
+            "NAME://HOST:PORT told to the clients of a listener; empty: the host and port listened on",
+            commas=True,
+        ),
     ] = ""
     listener_security_protocol_map: Annotated[
-        str, Doc("NAME:PROTOCOL with commas; protocols are PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL")
+        str,
+        Row(
+            "NAME:PROTOCOL with commas; protocols are PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL",
+            commas=True,
+        ),
     ] = DEFAULT_MAP
     listener_name: Annotated[
         Mapping[str, str],
-        Allowed("a setting of this table"),
-        Secret(),
-        Doc("listener.name.NAME.SETTING (.NAME.MECHANISM.SETTING for SASL): the setting for one listener"),
+        Row(
+            "listener.name.NAME.SETTING (.NAME.MECHANISM.SETTING for SASL): the setting for one listener",
+            allowed="a setting of this table",
+            sensitive=True,
+        ),
     ] = field(default_factory=dict, repr=False)
     inter_broker_listener_name: Annotated[
         str,
-        Doc("a listener that max.connections does not hold up: the longest idle of the others makes room"),
+        Row("a listener that max.connections does not hold up: the longest idle of the others makes room"),
     ] = ""
     control_plane_listener_name: Annotated[
-        str, Doc("the listener of admin clients: neither connections nor bytes of the others hold it up")
+        str, Row("the listener of admin clients: neither connections nor bytes of the others hold it up")
     ] = ""
 
-    ssl_keystore_type: Annotated[Literal["PEM"], Doc("format of ssl.keystore")] = "PEM"
+    ssl_keystore_type: Annotated[Literal["PEM"], Row("format of ssl.keystore")] = "PEM"
     ssl_keystore_location: Annotated[
-        str, Doc("file with the private key and the certificate chain; read anew when it changes")
+        str, Row("file with the private key and the certificate chain; read anew when it changes")
     ] = ""
-    ssl_keystore_certificate_chain: Annotated[str, Doc("the chain itself, in place of a file")] = ""
-    ssl_keystore_key: Annotated[str, Secret(), Doc("the private key itself, in place of a file")] = field(
+    ssl_keystore_certificate_chain: Annotated[str, Row("the chain itself, in place of a file")] = ""
+    ssl_keystore_key: Annotated[str, Row("the private key itself, in place of a file", sensitive=True)] = (
+        field(default="", repr=False)
+    )
+    ssl_key_password: Annotated[str, Row("password of the private key", sensitive=True)] = field(
         default="", repr=False
     )
-    ssl_key_password: Annotated[str, Secret(), Doc("password of the private key")] = field(
-        default="", repr=False
-    )
-    ssl_truststore_type: Annotated[Literal["PEM"], Doc("format of ssl.truststore")] = "PEM"
+    ssl_truststore_type: Annotated[Literal["PEM"], Row("format of ssl.truststore")] = "PEM"
     ssl_truststore_location: Annotated[
-        str, Doc("file with the authorities of client certificates; read anew when it changes")
+        str, Row("file with the authorities of client certificates; read anew when it changes")
     ] = ""
-    ssl_truststore_certificates: Annotated[str, Doc("the authorities themselves, in place of a file")] = ""
+    ssl_truststore_certificates: Annotated[str, Row("the authorities themselves, in place of a file")] = ""
     ssl_client_auth: Annotated[
-        ClientAuth, Doc("whether clients show a certificate; for SASL_SSL only as listener.name.NAME.")
+        ClientAuth, Row("whether clients show a certificate; for SASL_SSL only as listener.name.NAME.")
     ] = "none"
-    ssl_enabled_protocols: Annotated[str, Doc("TLSv1.2 and TLSv1.3, or one of them")] = "TLSv1.2,TLSv1.3"
+    ssl_enabled_protocols: Annotated[str, Row("TLSv1.2 and TLSv1.3, or one of them", commas=True)] = (
+        "TLSv1.2,TLSv1.3"
+    )
     ssl_principal_mapping_rules: Annotated[
-        str, Doc("RULE:pattern/replacement/[LU] with commas, DEFAULT for the whole name: certificate to user")
+        str, Row("RULE:pattern/replacement/[LU] with commas, DEFAULT for the whole name: certificate to user")
     ] = "DEFAULT"
 
     sasl_enabled_mechanisms: Annotated[
-        str, Doc("of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER, with commas")
+        str, Row("of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER, with commas", commas=True)
     ] = "SCRAM-SHA-256,SCRAM-SHA-512"
     sasl_jaas_config: Annotated[
         str,
-        Secret(),
-        Doc('users of PLAIN: listener.name.NAME.plain.sasl.jaas.config=... required user_alice="secret";'),
+        Row(
+            'users of PLAIN: listener.name.NAME.plain.sasl.jaas.config=... required user_alice="secret";',
+            sensitive=True,
+        ),
     ] = field(default="", repr=False)
     sasl_server_callback_handler_class: Annotated[
-        str, Doc("kept for settings shared with Apache Kafka; kohort's own are used")
+        str, Row("kept for settings shared with Apache Kafka; kohort's own are used")
     ] = ""
     sasl_server_max_receive_size: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("largest request of a client that has not said who it is")
+        int, Row("largest request of a client that has not said who it is", 1, MAX_INT)
     ] = 524_288
     connections_max_reauth_ms: Annotated[
         int,
-        Ge(0),
-        Le(MAX_LONG),
-        Doc("how long clients are believed who they are before they say it again; 0: for ever"),
+        Row("how long clients are believed who they are before they say it again; 0: for ever", 0, MAX_LONG),
     ] = 0
     connection_failed_authentication_delay_ms: Annotated[
-        int, Ge(0), Le(MAX_INT), Doc("how long the answer to a failed authentication waits")
+        int, Row("how long the answer to a failed authentication waits", 0, MAX_INT)
     ] = 100
     sasl_oauthbearer_jwks_endpoint_url: Annotated[
-        str, Doc("https: or file: address of the keys that tokens are signed with")
+        str, Row("https: or file: address of the keys that tokens are signed with")
     ] = ""
     sasl_oauthbearer_jwks_endpoint_refresh_ms: Annotated[
-        int, Ge(1), Le(MAX_LONG), Doc("age at which the keys are fetched again")
+        int, Row("age at which the keys are fetched again", 1, MAX_LONG)
     ] = 3_600_000
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: Annotated[
-        int, Ge(1), Le(MAX_LONG), Doc("least time between two fetches, whatever keys tokens name")
+        int, Row("least time between two fetches, whatever keys tokens name", 1, MAX_LONG)
     ] = 10_000
     sasl_oauthbearer_expected_audience: Annotated[
-        str, Doc("tokens must be for one of these, with commas; empty: not looked at")
+        str, Row("tokens must be for one of these, with commas; empty: not looked at", commas=True)
     ] = ""
-    sasl_oauthbearer_expected_issuer: Annotated[str, Doc("tokens must be from it; empty: not looked at")] = ""
+    sasl_oauthbearer_expected_issuer: Annotated[str, Row("tokens must be from it; empty: not looked at")] = ""
     sasl_oauthbearer_clock_skew_seconds: Annotated[
-        int, Ge(0), Le(MAX_INT), Doc("how far the clock of who issues tokens may be off")
+        int, Row("how far the clock of who issues tokens may be off", 0, MAX_INT)
     ] = 30
-    sasl_oauthbearer_sub_claim_name: Annotated[str, Doc("claim that names the user")] = "sub"
+    sasl_oauthbearer_sub_claim_name: Annotated[str, Row("claim that names the user")] = "sub"
     kohort_sasl_plain_without_tls: Annotated[
-        str, Doc("listeners, with commas, where PLAIN sends passwords in the clear (not a setting of Kafka)")
+        str, Row("listeners, with commas, where PLAIN sends passwords in the clear (not a setting of Kafka)")
     ] = ""
     kohort_scram_users: Annotated[
         str,
-        Secret(),
-        Doc("NAME=PASSWORD with commas: SCRAM users made at a start, unless known (not a setting of Kafka)"),
+        Row(
+            "NAME=PASSWORD with commas: SCRAM users made at a start, unless known (not a setting of Kafka)",
+            sensitive=True,
+        ),
     ] = field(default="", repr=False)
 
     max_connections: Annotated[
-        int, Ge(0), Le(MAX_INT), Doc("most connections; of all listeners, or of one")
+        int, Row("most connections; of all listeners, or of one", 0, MAX_INT, dynamic="listener")
     ] = 10_000
-    max_connections_per_ip: Annotated[int, Ge(0), Le(MAX_INT), Doc("most connections of one address")] = 5_000
+    max_connections_per_ip: Annotated[
+        int, Row("most connections of one address", 0, MAX_INT, dynamic="broker")
+    ] = 5_000
     max_connections_per_ip_overrides: Annotated[
-        str, Doc("ADDRESS:NUMBER with commas: other numbers for some addresses or names")
+        str, Row("ADDRESS:NUMBER with commas: other numbers for some addresses or names", dynamic="broker")
     ] = ""
     max_connection_creation_rate: Annotated[
-        int, Ge(1), Le(MAX_INT), Doc("most new connections a second; of all listeners, or of one")
+        int, Row("most new connections a second; of all listeners, or of one", 1, MAX_INT, dynamic="listener")
     ] = MAX_INT
     kohort_connections_over_limit: Annotated[
         Literal["wait", "close"],
-        Doc("at max.connections new ones wait until one is free, or are closed (not a setting of Kafka)"),
+        Row("at max.connections new ones wait until one is free, or are closed (not a setting of Kafka)"),
     ] = "wait"

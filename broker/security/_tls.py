@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .._validation import SettingsError
+from ...settings import SettingsError
 from ._settings import ClientAuth, SecuritySettings
 
 log = logging.getLogger("kohort.broker")

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from .._validation import SettingsError
+from ...settings import SettingsError
 from ._errors import AuthenticationError
 from ._settings import SecuritySettings
 

@@ -1,43 +1,70 @@
-"""What a service may be told: its own settings, and those of its consumer."""
+"""Settings of a service: its own, and those of its consumer. Importing this loads pydantic."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import ConfigDict
 
 from ...client.errors import ConfigError
+from ...settings import MAX_INT, MAX_LONG, SERVICE, Row, Scope, markdown, read_settings, settings_of
+from ...settings.model import SettingsModel
+from ..config import ConsumerConfig, consumer_config
 from ._tracing import require_opentelemetry
-
-if TYPE_CHECKING:
-    from ..config import ConsumerConfig
 
 #: Default bound of a graceful end, or nine tenths of the rebalance timeout where that is less. Container
 #: runtimes commonly kill 30 s after SIGTERM.
 DRAIN_TIMEOUT_MS = 20_000
 
 
-def check_own(
-    drain_timeout_ms: int | None,
-    stalled_after_ms: int,
-    health_host: str,
-    health_port: int | None,
-    tracing: bool,
-) -> None:
-    if drain_timeout_ms is not None:
-        require_number("drain_timeout_ms", drain_timeout_ms, 0, 2_147_483_647)
-    require_number("stalled_after_ms", stalled_after_ms, 1, 2_147_483_647)
-    if health_port is not None:
-        require_number("health_port", health_port, 0, 65_535)
-    if not isinstance(health_host, str):
-        raise ConfigError(f"health_host={health_host!r}, but it must be the name or address to listen on")
-    if not isinstance(tracing, bool):
-        raise ConfigError(f"tracing={tracing!r}, but it must be True or False")
-    if tracing:
+class ServiceSettings(SettingsModel):
+    """Settings of a service besides those of its consumer."""
+
+    model_config = ConfigDict(strict=True)
+    SCOPE: ClassVar[Scope] = SERVICE
+
+    drain_timeout_ms: Annotated[
+        int | None,
+        Row(
+            "time for records that have begun, at a rebalance and at a stop; by default 20000, or nine "
+            "tenths of the rebalance timeout where that is less",
+            0,
+            MAX_INT,
+        ),
+    ] = None
+    backlog_max_bytes: Annotated[
+        int, Row("records with handlers or waiting for them, of all partitions together", 1, MAX_LONG)
+    ] = 67_108_864
+    health_host: Annotated[str, Row("name or address that the health listener listens on")] = "127.0.0.1"
+    health_port: Annotated[
+        int | None, Row("port of the health listener, 0 for any free one; none: it is off", 0, 65_535)
+    ] = None
+    stalled_after_ms: Annotated[
+        int, Row("time that work may wait without progress before the probes turn red", 1, MAX_INT)
+    ] = 60_000
+    tracing: Annotated[bool, Row("an OpenTelemetry span for each call of a handler")] = False
+
+
+def check_own(given: dict[str, Any]) -> ServiceSettings:
+    """Check a service's own settings. Raises ConfigError."""
+    own = read_settings(ServiceSettings, given, ConfigError)
+    if own.tracing:
         require_opentelemetry()
+    return own
 
 
-def require_number(name: str, value: int, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ConfigError(f"{name}={value!r}, but it must be a whole number in {least}..{most}")
+def check_consumer(config: dict[str, Any]) -> ConsumerConfig:
+    """Check the settings of a service's consumer. Raises ConfigError."""
+    checked = consumer_config(**config)
+    if not checked.enable_auto_commit:
+        raise ConfigError("enable_auto_commit=False: a service commits what is done by itself, leave it on")
+    checked.ssl_context()
+    return checked
+
+
+def settings_table() -> str:
+    """Table of docs/service.md."""
+    return markdown(settings_of(ServiceSettings).values(), SERVICE)
 
 
 def drain_ms(wanted: int | None, rebalance_ms: int) -> int:
@@ -51,15 +78,3 @@ def drain_ms(wanted: int | None, rebalance_ms: int) -> int:
             "(rebalance_timeout_ms, or max_poll_interval_ms): it must be nine tenths of that or less"
         )
     return wanted
-
-
-def check_consumer(config: dict[str, Any]) -> ConsumerConfig:
-    """Raises ConfigError for settings that a consumer, or a service, cannot have."""
-    # imported here: it brings pydantic
-    from ..config import consumer_config
-
-    checked = consumer_config(**config)
-    if not checked.enable_auto_commit:
-        raise ConfigError("enable_auto_commit=False: a service commits what is done by itself, leave it on")
-    checked.ssl_context()
-    return checked

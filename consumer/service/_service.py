@@ -24,18 +24,12 @@ from ._dependencies import (
 from ._engine import Engine
 from ._exactly_once import Once
 from ._handlers import Counters, Handler, HandlerFunction, Lanes
-from ._options import check_consumer, check_own, drain_ms, require_number
-from ._probes import Probes
-from ._progress import Progress
+from ._probes import Probes, Progress
 from ._registration import bind_connection, make_handler
 from ._retry import Retry
 from ._signals import graceful_signals
 from ._sinks import Sink
 from ._threads import DaemonThreads
-
-STALLED_AFTER_MS = 60_000
-#: Records that wait for their handlers, of all partitions together.
-BACKLOG_MAX_BYTES = 67_108_864
 
 F = TypeVar("F", bound=HandlerFunction)
 
@@ -66,23 +60,33 @@ class ConsumerService:
         self,
         *,
         drain_timeout_ms: int | None = None,
-        backlog_max_bytes: int = BACKLOG_MAX_BYTES,
+        backlog_max_bytes: int = 67_108_864,
         health_host: str = "127.0.0.1",
         health_port: int | None = None,
-        stalled_after_ms: int = STALLED_AFTER_MS,
+        stalled_after_ms: int = 60_000,
         tracing: bool = False,
         **config: Any,
     ) -> None:
-        check_own(drain_timeout_ms, stalled_after_ms, health_host, health_port, tracing)
-        require_number("backlog_max_bytes", backlog_max_bytes, 1, 2**63 - 1)
+        from ._options import check_consumer, check_own, drain_ms  # pydantic comes with them
+
+        own = check_own(
+            {
+                "drain_timeout_ms": drain_timeout_ms,
+                "backlog_max_bytes": backlog_max_bytes,
+                "health_host": health_host,
+                "health_port": health_port,
+                "stalled_after_ms": stalled_after_ms,
+                "tracing": tracing,
+            }
+        )
         self._config = config
         checked = check_consumer(config)
         self.group = checked.group
-        self._backlog_max_bytes = backlog_max_bytes
-        self._drain_timeout_ms = drain_ms(drain_timeout_ms, checked.rebalance_ms)
-        self._health_address = None if health_port is None else (health_host, health_port)
-        self._stalled_after_ms = stalled_after_ms
-        self._tracing = tracing
+        self._backlog_max_bytes = own.backlog_max_bytes
+        self._drain_timeout_ms = drain_ms(own.drain_timeout_ms, checked.rebalance_ms)
+        self._health_address = None if own.health_port is None else (own.health_host, own.health_port)
+        self._stalled_after_ms = own.stalled_after_ms
+        self._tracing = own.tracing
         self._handlers: list[Handler] = []
         self._lifespans: list[Lifespan] = []
         self._provided: dict[type, Any] = {}
@@ -203,6 +207,8 @@ class ConsumerService:
 
     def reconfigure(self, **config: Any) -> None:
         """Change settings of the consumer before the service runs. Raises ConfigError."""
+        from ._options import check_consumer
+
         check_consumer({**self._config, **config})
         self._config.update(config)
 
@@ -282,7 +288,9 @@ class ConsumerService:
             threads = DaemonThreads(1, "kohort-exactly-once")
             stack.callback(threads.close)
             await threads.call(self._once.sink.prepare)
-        probes = await stack.enter_async_context(Probes(engine, progress, self._health_address))
+        probes = await stack.enter_async_context(
+            Probes(progress, self._health_address, unready=engine.unready, snapshot=engine.snapshot)
+        )
         self.health_port = probes.port
         if probes.port is not None:
             log.info("group %s: %s", self.group, probes.addresses())

@@ -15,6 +15,7 @@ from kohort.broker import Broker, BrokerSettings, SettingsError
 from kohort.log import DataFolderInUseError
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
+from tests.broker.topic_requests import deleted_topics, mark_deleted
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, part, produce
 
 LATEST = -1
@@ -198,16 +199,12 @@ def test_a_deleted_topic_whose_files_were_left_behind_does_not_come_back(tmp_pat
         create_topic(wire, "kept")
         produce(wire, "orders", batch())
         produce(wire, "kept", batch())
-    from kohort.broker._topics_file import TopicsFile
-
-    content = TopicsFile.load(tmp_path)
-    content.deleted[content.topics.pop("orders").id] = "orders"
-    content.save()
+    mark_deleted(tmp_path, "orders")
     with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
         assert metadata_of(wire, "orders").error_code == 3
         assert offset_at(wire, "kept", LATEST).offset == 1
     assert not (tmp_path / "orders-0").exists()
-    assert TopicsFile.load(tmp_path).deleted == {}
+    assert deleted_topics(tmp_path) == []
 
 
 def test_a_torn_tail_is_cut_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

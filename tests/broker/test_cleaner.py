@@ -54,9 +54,7 @@ def log_bytes(folder: Path) -> int:
 
 def contents(broker: Broker, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
     """Offset, key and value of every record of partition 0."""
-    found = broker.topics.get(topic)
-    assert found is not None
-    partition = found.partitions[0]
+    partition = broker.topics.logs.partition(topic, 0)
     out = []
     offset = partition.log_start_offset
     while records := bytes(partition.read(offset, 1 << 20).records):
@@ -67,16 +65,14 @@ def contents(broker: Broker, topic: str) -> list[tuple[int, bytes | None, bytes 
 
 
 def write(broker: Broker, topic: str, *records: bytes) -> None:
-    found = broker.topics.get(topic)
-    assert found is not None
     for one in records:
-        found.partitions[0].append(one, now_ms=NOW_MS, from_client=False)
+        broker.topics.logs.partition(topic, 0).append(one, now_ms=NOW_MS, from_client=False)
 
 
 async def test_a_compacted_topic_keeps_the_newest_record_of_each_key() -> None:
     async with Broker(settings=SETTINGS) as broker:
-        broker.topics.create("table", 1, COMPACT)
-        broker.topics.create("stream", 1, {"segment_bytes": "200"})
+        await broker.topics.create("table", 1, COMPACT)
+        await broker.topics.create("stream", 1, {"segment_bytes": "200"})
         for topic in ("table", "stream"):
             write(broker, topic, *(record(f"k{n % 3}", f"{n}") for n in range(30)))
         await until(lambda: len(contents(broker, "table")) <= 5)
@@ -101,7 +97,7 @@ def test_clients_see_it(tmp_path: Path) -> None:
 
 async def test_it_can_be_switched_off() -> None:
     async with Broker(settings={**SETTINGS, "log.cleaner.enable": "false"}) as broker:
-        broker.topics.create("table", 1, COMPACT)
+        await broker.topics.create("table", 1, COMPACT)
         write(broker, "table", *(record("k", f"{n}") for n in range(10)))
         await asyncio.sleep(0.1)
         assert len(contents(broker, "table")) == 10
@@ -113,8 +109,8 @@ async def test_a_damaged_log_is_told_once_and_left_alone_others_go_on(
 ) -> None:
     caplog.set_level(logging.ERROR)
     async with Broker(data=tmp_path, settings=SETTINGS) as broker:
-        broker.topics.create("bad", 1, {**COMPACT, "min_cleanable_dirty_ratio": "0.99"})
-        broker.topics.create("good", 1, COMPACT)
+        await broker.topics.create("bad", 1, {**COMPACT, "min_cleanable_dirty_ratio": "0.99"})
+        await broker.topics.create("good", 1, COMPACT)
         write(broker, "bad", *(record("k", f"{n}") for n in range(10)))
         damaged = tmp_path / "bad-0" / f"{0:020d}.log"
         data = bytearray(damaged.read_bytes())
@@ -135,10 +131,10 @@ async def test_a_damaged_log_is_told_once_and_left_alone_others_go_on(
 async def test_a_deleted_topic_ends_its_compaction_quietly(caplog: pytest.LogCaptureFixture) -> None:
     async with Broker(settings=SETTINGS) as broker:
         for number in range(20):
-            topic = broker.topics.create("table", 1, COMPACT)
+            topic = await broker.topics.create("table", 1, COMPACT)
             write(broker, "table", *(record("k", f"{n}") for n in range(20)))
             await asyncio.sleep(0.002 * number)
-            broker.topics.delete([topic])
+            await broker.topics.delete([topic])
             await broker.topics.clear()
     told = [entry for entry in caplog.records if entry.name.startswith("kohort")]
     assert not [entry for entry in told if entry.levelno >= logging.WARNING]
@@ -178,7 +174,7 @@ async def test_a_stop_does_not_wait_for_a_long_compaction(
     monkeypatch.setattr(_cleaner, "_REST_S", 0.2)
     broker = Broker(data=tmp_path, settings=SETTINGS)
     await broker.start()
-    broker.topics.create("table", 1, COMPACT)
+    await broker.topics.create("table", 1, COMPACT)
     write(broker, "table", *(record(f"k{n % 3}", f"{n}") for n in range(100)))
     await asyncio.sleep(0.1)
     began = time.monotonic()

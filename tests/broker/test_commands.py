@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._kept import live_settings, quotas_file
+from kohort.broker._live_settings import LiveSettings
 from kohort.broker._settings import BrokerSettings
 from kohort.broker.quotas import QuotaEntity, QuotaKey, QuotaTable
 from kohort.cli import main
+from kohort.cluster import FolderStore
 from kohort.testing import running_broker
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.logins import asks, log_in_scram
@@ -157,8 +158,9 @@ def test_serve_check_says_what_the_data_folder_says(
     table = QuotaTable()
     table.change(user, {QuotaKey.REQUEST_PERCENTAGE: 5.0})
     table.change(everybody, dict.fromkeys(QuotaKey, 1e6))
-    quotas_file(tmp_path).save(table.stored())
-    live = live_settings(BrokerSettings(), tmp_path)
+    store = FolderStore(tmp_path)
+    store.document("client-quotas").save(table.stored())
+    live = LiveSettings(BrokerSettings(), store.document("settings"))
     live.set(for_all=False, values=live.check({"max.connections": "77"}))
     assert main(words) == 0
     said = capsys.readouterr().out

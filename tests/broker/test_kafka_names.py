@@ -10,11 +10,10 @@ import pytest
 from kohort.broker import Broker, BrokerSettings, SettingsError
 from kohort.broker._kafka_names import MEANINGLESS, meaningless
 from kohort.broker._settings import broker_settings
-from kohort.broker._settings_file import read_settings_file
-from kohort.broker._validation import settings_of
 from kohort.broker.security._listeners import listeners_of
 from kohort.cli import main
 from kohort.protocol import ApiKey
+from kohort.settings import read_settings_file, settings_of
 from tests.broker.wire import Wire, part
 
 #: What Apache Kafka brings for a node that is broker and controller, and what people add to it.

@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 
 from kohort.broker import BrokerSettings, SettingsError
-from kohort.broker._settings import broker_settings, documented
-from kohort.broker._topic_config import MAX_LONG
-from kohort.broker._validation import settings_of
+from kohort.broker._settings import broker_settings
+from kohort.broker._topic_config import TopicConfig
 from kohort.coordinator import GroupSettings
+from kohort.settings import MAX_LONG, settings_of
 
 
 def test_it_is_the_coordinators_settings_too() -> None:
@@ -25,8 +25,16 @@ def test_a_settings_object_is_taken_as_it_is() -> None:
 
 
 def test_every_setting_has_a_description() -> None:
-    assert [setting.name for setting in documented() if not setting.doc] == []
-    assert {setting.name for setting in documented()} == {field.name for field in fields(BrokerSettings)}
+    known = settings_of(BrokerSettings)
+    assert [name for name, setting in known.items() if not setting.row.doc or not setting.allowed] == []
+    assert known.keys() == {field.name for field in fields(BrokerSettings)}
+
+
+def test_the_defaults_of_topics_that_can_change_live_are_settings_of_the_broker() -> None:
+    broker = settings_of(BrokerSettings)
+    sources = [one.row.default_from for one in settings_of(TopicConfig).values() if one.row.default_from]
+    assert sources
+    assert all(broker[name].row.dynamic for name in sources)
 
 
 def test_every_default_is_allowed() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from kohort.broker import Broker, BrokerSettings, _turns
 from kohort.broker._topics import Topics
-from kohort.broker._topics_file import TopicsFile
+from kohort.cluster import Create, FolderStore, deleted_topic_path
 from kohort.log import DataFolder
 from kohort.log._files import OsFileSystem
 from kohort.protocol import ApiKey, ErrorCode, KafkaError
@@ -28,7 +28,9 @@ from tests.broker.topic_requests import (
     create_topics,
     delete_records,
     delete_topics,
+    deleted_topics,
     grow,
+    mark_deleted,
 )
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, part, produce
 
@@ -105,9 +107,7 @@ class TestMadeAnew:
             create_topic(wire, "orders")
             create_topic(wire, "kept")
             assert (commit(wire, "g", "orders", 5), commit(wire, "g", "kept", 6)) == (0, 0)
-        content = TopicsFile.load(tmp_path)
-        content.deleted[content.topics.pop("orders").id] = "orders"
-        content.save()
+        mark_deleted(tmp_path, "orders")
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             create_topic(wire, "orders")
             assert (committed(wire, "g", "orders"), committed(wire, "g", "kept")) == (-1, 6)
@@ -118,51 +118,45 @@ class TestMadeAnew:
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             create_topic(wire, "orders")
             produce(wire, "orders", batch(3))
-        content = TopicsFile.load(tmp_path)
-        content.deleted[uuid4()] = "orders"
-        content.save()
+        FolderStore(tmp_path).commit_now(Create(deleted_topic_path(uuid4()), "orders"))
         (tmp_path / "orders-0" / "partition.metadata").write_text("junk")
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             assert produce(wire, "orders", batch(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
     async def test_a_deletion_is_remembered_while_the_groups_are_loaded(self, tmp_path: Path) -> None:
-        content = TopicsFile.load(tmp_path)
-        content.deleted[uuid4()] = "of the last run"
-        content.save()
+        FolderStore(tmp_path).commit_now(Create(deleted_topic_path(uuid4()), "of the last run"))
         folder = DataFolder.open(tmp_path)
-        topics = Topics(folder, BrokerSettings(), lambda: 1_700_000_000_000)
+        topics = Topics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
         try:
             topics.open()
-            orders = topics.create("orders", 1, {})
-            orders.partitions[0].append(batch(1), now_ms=1_700_000_000_000)
-            topics.delete([orders])
+            orders = await topics.create("orders", 1, {})
+            topics.logs.partition("orders", 0).append(batch(1), now_ms=1_700_000_000_000)
+            await topics.delete([orders])
             await topics.clear()
-            topics.create("later", 1, {})
-            assert sorted(map(str, TopicsFile.load(tmp_path).deleted.values())) == [
-                "of the last run",
-                "orders",
-            ]
-            topics.forget_deleted()
-            assert TopicsFile.load(tmp_path).deleted == {}
+            await topics.create("later", 1, {})
+            assert sorted(deleted_topics(tmp_path)) == ["of the last run", "orders"]
+            await topics.forget_deleted()
+            assert deleted_topics(tmp_path) == []
         finally:
-            topics.close()
+            topics.logs.close()
             folder.close()
 
     async def test_a_pass_that_began_before_a_deletion_takes_it_for_no_failing_disk(
         self, tmp_path: Path
     ) -> None:
         folder = DataFolder.open(tmp_path)
-        topics = Topics(folder, BrokerSettings(), lambda: 1_700_000_000_000)
+        topics = Topics(folder, FolderStore(tmp_path), BrokerSettings(), lambda: 1_700_000_000_000)
         topics.open()
-        (orders,) = topics.create("orders", 1, {}).partitions
+        topic = await topics.create("orders", 1, {})
+        orders = topics.logs.partition("orders", 0)
         orders.append(batch(1), now_ms=1_700_000_000_000)
-        topics.delete([orders.topic])
+        await topics.delete([topic])
         orders.apply_retention(1_700_000_000_000)
         with pytest.raises(KafkaError) as refused:
             orders.append(batch(1), now_ms=1_700_000_000_000)
         assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        topics.close()
+        topics.logs.close()
         folder.close()
 
 
@@ -207,7 +201,7 @@ class TestAFailingDisk:
         with running_broker(data=tmp_path) as broker, Wire(broker.bootstrap) as wire:
             assert offset_at(wire, "orders", LATEST).offset == 0
             assert produce(wire, "orders", batch(1)).base_offset == 0
-        assert TopicsFile.load(tmp_path).deleted == {}
+        assert deleted_topics(tmp_path) == []
 
     def test_what_cannot_be_written_down_is_not_done(
         self, wire: Wire, name: str, monkeypatch: pytest.MonkeyPatch
@@ -233,10 +227,11 @@ async def test_a_removal_that_is_given_up_is_finished_by_the_next(
 ) -> None:
     monkeypatch.setattr(_turns, "SLICE_S", 0.0)
     async with Broker(data=tmp_path) as broker:
-        topic = broker.topics.create("orders", 10, {})
-        for partition in topic.partitions:
+        topic = await broker.topics.create("orders", 10, {})
+        for index in range(10):
+            partition = broker.topics.logs.partition("orders", index)
             partition.append(batch(1), now_ms=1_700_000_000_000)
-        broker.topics.delete([topic])
+        await broker.topics.delete([topic])
         clearing = asyncio.create_task(broker.topics.clear())
         for _ in range(4):
             await asyncio.sleep(0)

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from kohort.cluster import (
+    DELETED_TOPICS,
+    Create,
+    Delete,
+    FolderStore,
+    TopicRecord,
+    deleted_topic_path,
+    topic_path,
+)
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, part
 
@@ -79,3 +89,19 @@ def committed(wire: Wire, group: str, topic: str) -> int:
     wanted = part(ApiKey.OFFSET_FETCH, 5, "OffsetFetchRequestTopic", name=topic, partition_indexes=[0])
     answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id=group, topics=[wanted])
     return int(answer.topics[0].partitions[0].committed_offset)
+
+
+def mark_deleted(data: Path, name: str) -> None:
+    """Keep in a data folder that a topic is deleted, as a broker does that dies right after."""
+    store = FolderStore(data)
+    entry = store.get(topic_path(name))
+    assert entry is not None
+    topic_id = TopicRecord.parse(entry.value).id
+    store.commit_now(Delete(topic_path(name)), Create(deleted_topic_path(topic_id), name))
+
+
+def deleted_topics(data: Path) -> list[str]:
+    """The names of topics of which a data folder says that something may be left."""
+    store = FolderStore(data)
+    entries = [store.get(f"{DELETED_TOPICS}/{each}") for each in store.children(DELETED_TOPICS)]
+    return [entry.value for entry in entries if entry is not None]

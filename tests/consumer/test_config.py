@@ -38,13 +38,13 @@ def test_kafkas_names_for_bootstrap_and_group_are_taken() -> None:
     [
         (
             {"sesion_timeout_ms": 5},
-            "'sesion_timeout_ms' is no setting of a consumer, did you mean 'session_timeout_ms'",
+            r"sesion_timeout_ms is no setting of a consumer: did you mean session_timeout_ms\?",
         ),
-        ({"qwerty": 5}, "'qwerty' is no setting"),
-        ({"session_timeout_ms": "10 s"}, "session_timeout_ms='10 s'.*integer"),
-        ({"session_timeout_ms": 10.5}, "session_timeout_ms=10.5.*integer"),
-        ({"session_timeout_ms": True}, "session_timeout_ms=True.*integer"),
-        ({"heartbeat_interval_ms": 0}, "heartbeat_interval_ms=0.*greater than or equal to 1"),
+        ({"qwerty": 5}, "qwerty is no setting of a consumer: docs/consumer.md lists them all"),
+        ({"session_timeout_ms": "10 s"}, "session_timeout_ms='10 s'.*whole number from 1"),
+        ({"session_timeout_ms": 10.5}, "session_timeout_ms=10.5.*whole number from 1"),
+        ({"session_timeout_ms": True}, "session_timeout_ms=True.*whole number from 1"),
+        ({"heartbeat_interval_ms": 0}, "heartbeat_interval_ms=0.*whole number from 1"),
         ({"session_timeout_ms": 1_000}, r"heartbeat_interval_ms \(3000\) must be less than .*\(1000\)"),
         ({"group": ""}, "group=''"),
         ({"bootstrap": "localhost:port"}, "'port' is no port number"),
@@ -52,15 +52,15 @@ def test_kafkas_names_for_bootstrap_and_group_are_taken() -> None:
         ({"bootstrap": "::1:9092"}, "brackets"),
         ({"bootstrap": "http://localhost:9092"}, "without http://"),
         ({"auto_offset_reset": "newest"}, "auto_offset_reset='newest'.*'earliest', 'latest', 'fail'"),
-        ({"isolation_level": "serializable"}, "isolation_level='serializable'.*'read_committed'"),
-        ({"bootstrap_servers": "a:1"}, "bootstrap_servers and bootstrap are the same setting"),
+        ({"isolation_level": "serializable"}, "isolation_level='serializable'.*, read_committed"),
+        ({"bootstrap_servers": "a:1"}, "bootstrap and bootstrap_servers are the same setting"),
         ({"ssl_cafile": "ca.pem"}, "security_protocol='SSL'"),
         ({"ssl_cafile": "ca.pem", **_PLAIN}, "security_protocol='SSL'"),
         ({"ssl_keyfile": "key.pem", "security_protocol": "SSL"}, "ssl_keyfile needs ssl_certfile"),
         ({"sasl_mechanism": "PLAIN"}, "sasl_mechanism needs security_protocol='SASL_PLAINTEXT'"),
         ({"security_protocol": "SSL", "sasl_plain_password": "x"}, "sasl_plain_password needs"),
         ({"security_protocol": "SASL_SSL"}, "'SASL_SSL' needs a sasl_mechanism"),
-        ({**_PLAIN, "sasl_mechanism": "GSSAPI"}, "sasl_mechanism='GSSAPI'.*'SCRAM-SHA-512'"),
+        ({**_PLAIN, "sasl_mechanism": "GSSAPI"}, "sasl_mechanism='GSSAPI'.*, SCRAM-SHA-512"),
         (
             {**_PLAIN, "sasl_plain_password": None},
             "'PLAIN' needs sasl_plain_username and sasl_plain_password",
@@ -78,7 +78,7 @@ def test_a_wrong_setting_is_one_error_that_names_it_its_value_and_what_is_allowe
 @pytest.mark.parametrize("missing", ["bootstrap", "group"])
 def test_what_has_no_default_must_be_given(missing: str) -> None:
     settings = {key: value for key, value in BASE.items() if key != missing}
-    with pytest.raises(ConfigError, match=f"'{missing}' is missing"):
+    with pytest.raises(ConfigError, match=f"{missing}'? is missing"):
         AsyncGroupConsumer("orders", **settings)
 
 

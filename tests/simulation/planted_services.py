@@ -84,7 +84,7 @@ SERVICE_BUGS = (
     ),
     _Bug(
         "exactly once does not hear that offsets were reset and logs cut",
-        "consumer.service._stored_offsets:StoredOffsets.see",
+        "consumer.service._exactly_once:StoredOffsets.see",
         "match event:",
         "match None:",
     ),

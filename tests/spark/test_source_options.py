@@ -49,7 +49,7 @@ def test_times_are_for_all_partitions_or_for_each() -> None:
 @pytest.mark.parametrize(
     ("change", "stream", "problem"),
     [
-        ({"maxOfsets": "5"}, True, "unknown option 'maxOfsets': the options are .*maxOffsetsPerTrigger"),
+        ({"maxOfsets": "5"}, True, "maxOfsets is no option of the source: did you mean "),
         ({"groupId": ""}, True, "groupId=''"),
         ({"maxOffsetsPerTrigger": "many"}, True, "maxOffsetsPerTrigger='many'"),
         ({"startingOffsets": "yesterday"}, True, "startingOffsets='yesterday': neither one of committed"),
@@ -94,7 +94,7 @@ def test_settings_of_javas_clients_that_change_no_row_are_taken_and_left_unused(
         "kafka.Session.Timeout.ms": "10000",
     }
     assert read_source_options(GIVEN | tuning, stream=True) == read_source_options(GIVEN, stream=True)
-    with pytest.raises(OptionsError, match=r"unknown option 'kafka.max.pol.records'"):
+    with pytest.raises(OptionsError, match=r"kafka.max.pol.records is no option of the source"):
         read_source_options(GIVEN | {"kafka.max.pol.records": "500"}, stream=True)
 
 

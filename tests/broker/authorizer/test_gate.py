@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kohort.broker._requests import Request
-from kohort.broker._state_file import StateFileError
 from kohort.broker.authorizer import (
     ACCESS,
     STANDARD_AUTHORIZER,
@@ -21,6 +20,7 @@ from kohort.broker.authorizer import (
     _gate,
 )
 from kohort.broker.authorizer._gate import Gate
+from kohort.cluster import StateFileError
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext, api_for
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kohort.broker._state_file import StateFileError
 from kohort.broker.authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from kohort.broker.authorizer._keeping import AclsFile
+from kohort.cluster import FolderStore, StateFileError
 
 RULES = [
     Acl(
@@ -33,16 +33,20 @@ RULES = [
 ]
 
 
+def acls_file(folder: Path) -> AclsFile:
+    return AclsFile(FolderStore(folder).document("acls"))
+
+
 def test_rules_are_read_as_they_were_written(tmp_path: Path) -> None:
-    file = AclsFile(tmp_path)
+    file = acls_file(tmp_path)
     assert file.load() == []
     file.save(RULES)
-    assert AclsFile(tmp_path).load() == RULES
+    assert acls_file(tmp_path).load() == RULES
 
 
 @pytest.mark.parametrize(("field", "value"), [("operation", "FLY"), ("resource_type", "X"), ("name", None)])
 def test_a_rule_that_cannot_be_read_stops_the_start(tmp_path: Path, field: str, value: str | None) -> None:
-    AclsFile(tmp_path).save(RULES)
+    acls_file(tmp_path).save(RULES)
     (path,) = tmp_path.glob("*.json")
     content = json.loads(path.read_text())
     if value is None:
@@ -52,4 +56,4 @@ def test_a_rule_that_cannot_be_read_stops_the_start(tmp_path: Path, field: str, 
     path.write_text(json.dumps(content))
     without = "there are no access rules, and only super users may do anything"
     with pytest.raises(StateFileError, match=rf"restore it from a copy; without it {without}$"):
-        AclsFile(tmp_path).load()
+        acls_file(tmp_path).load()

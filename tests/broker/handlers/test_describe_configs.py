@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kohort.broker._topic_config import TopicConfig
-from kohort.broker._validation import settings_of
 from kohort.coordinator import GroupSettings
 from kohort.protocol import ApiKey, ErrorCode
+from kohort.settings import settings_of
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, create_topic, part
 

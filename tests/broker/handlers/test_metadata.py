@@ -8,9 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from kohort.broker._node import Node
-from kohort.broker._partition import Partition
 from kohort.broker.handlers import metadata
+from kohort.cluster import PartitionState
 from kohort.log import DataFolder, NoDescriptorsError
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
@@ -129,10 +128,9 @@ def test_partitions_are_described_anew_only_when_they_change(
     described: list[int] = []
     whole = metadata._partition
 
-    def noted(node: Node, partition: Partition) -> Any:
-        if partition.topic.name == name:
-            described.append(partition.index)
-        return whole(node, partition)
+    def noted(index: int, state: PartitionState) -> Any:
+        described.append(index)
+        return whole(index, state)
 
     monkeypatch.setattr(metadata, "_partition", noted)
     create_topic(wire, name, 2)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from kohort.broker import SettingsError
-from kohort.broker._state_file import StateFileError
 from kohort.broker.security._scram_users import MIN_ITERATIONS, ScramCredential, ScramUsers
+from kohort.cluster import FolderStore, StateFileError
 
 
 def opened(folder: Path) -> ScramUsers:
     users = ScramUsers()
-    users.open(folder)
+    users.open(FolderStore(folder).document("scram-users"))
     return users
 
 

@@ -58,9 +58,13 @@ class StateFile:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise StateFileError(
-                f"{self.path} cannot be read ({error}): restore it from a copy; without it {self.without}"
-            ) from error
+            raise self.unreadable(error) from error
+
+    def unreadable(self, error: Exception) -> StateFileError:
+        """The error for content that is not what it should be."""
+        return StateFileError(
+            f"{self.path} cannot be read ({error}): restore it from a copy; without it {self.without}"
+        )
 
     def save(self, content: Mapping[str, Any]) -> None:
         """Replace the document. Raises OSError; the old content then still stands.

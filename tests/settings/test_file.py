@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.broker import SettingsError
-from kohort.broker._settings_file import read_settings_file
+from kohort.settings import SettingsError, read_settings_file
 
 
 @pytest.mark.parametrize(

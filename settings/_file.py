@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ._validation import SettingsError
+from ._reading import SettingsError
 
 _ENDS = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.S)

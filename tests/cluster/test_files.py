@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kohort.broker._state_file import StateFile, StateFileError
+from kohort.cluster import StateFileError
+from kohort.cluster._files import StateFile
 
 
 def document(folder: Path, version: int = 1) -> StateFile:

@@ -1,0 +1,280 @@
+"""The partitions whose logs are on this broker, and their files in the data folder.
+
+Files are opened when somebody asks for what is in them, and removed with their topic. A deletion is durable
+once the metadata store says so. The folders are renamed after that, a while at a time, and removed in a
+thread; what a crash or a failing disk leaves of them is removed when the partition is made anew, by the
+next pass over all partitions, or at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from uuid import UUID
+
+from ..log import DataFolder, DataFolderError, PartitionLog
+from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ._names import INTERNAL, OFFSETS_TOPIC
+from ._partition import LocalTopic, Partition
+from ._settings import BrokerSettings
+from ._topic_config import TopicConfig
+from ._turns import in_slices
+from .metrics import Histogram
+
+log = logging.getLogger("kohort.broker")
+
+
+class LocalLogs:
+    """Partitions by topic and number; ``Files`` of them. ``on_damage`` is told of one that cannot be
+    served.
+    """
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        settings: BrokerSettings,
+        now_ms: Callable[[], int],
+        flush_times: Histogram,
+        on_damage: Callable[[Partition], None],
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._now_ms = now_ms
+        self._flush_times = flush_times
+        self._on_damage = on_damage
+        self._topics: dict[str, LocalTopic] = {}
+        # partitions of which the last run has left files
+        self._found: set[TopicPartition] = set()
+        # partitions of deleted topics that may have a folder yet, with the topic's id
+        self._doomed: dict[TopicPartition, UUID] = {}
+        # their folders that were renamed already
+        self._trees: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"LocalLogs({self._folder.path}, {len(self._topics)} topics, {len(self._doomed)} to remove)"
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    def topic(self, name: str) -> LocalTopic | None:
+        return self._topics.get(name)
+
+    def topics(self) -> list[LocalTopic]:
+        return list(self._topics.values())
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """A partition of a topic that is there."""
+        return self._topics[topic].partitions[index]
+
+    def partitions(self) -> Iterator[Partition]:
+        """Every partition; a snapshot of the topics, so that they may change meanwhile."""
+        for topic in self.topics():
+            yield from list(topic.partitions)
+
+    def on_disk(self, topic: str, index: int) -> bool:
+        """Whether the last run has left files of a partition."""
+        return TopicPartition(topic, index) in self._found
+
+    @property
+    def clean(self) -> bool:
+        """Whether the last stop was clean: what is on the disk can be trusted unread."""
+        return self._folder.clean_start
+
+    @property
+    def damaged(self) -> bool:
+        """Whether a partition was left as it was found: the next start must look at the files again."""
+        logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
+        return any(partition.damage for partition in self.partitions()) or any(
+            found.is_damaged for found in logs if found is not None
+        )
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def take_in(
+        self, topics: Collection[str], deleted: Mapping[UUID, str | None]
+    ) -> dict[str, tuple[UUID, int]]:
+        """Look which partitions are on the disk, and finish deletions that were cut short.
+
+        Returns those of topics that are not among ``topics``: the topic's id and the number of partitions,
+        by name.
+        """
+        names = set(deleted.values())
+        unknown: dict[str, tuple[UUID, int]] = {}
+        for name, index, _ in self._folder.partitions():
+            key = TopicPartition(name, index)
+            if name in topics and name not in names and None not in names:
+                self._found.add(key)
+                continue
+            try:
+                topic_id = self._folder.topic_id(name, index)
+            except (DataFolderError, OSError) as error:
+                topic_id, why = None, str(error)
+            else:
+                why = "it has no partition.metadata that says whose it is"
+            if topic_id is not None and topic_id in deleted:
+                self._doomed[key] = topic_id
+            elif name in topics:
+                self._found.add(key)
+            elif topic_id is not None:
+                first_id, count = unknown.get(name, (topic_id, 0))
+                unknown[name] = first_id, max(count, index + 1)
+                self._found.add(key)
+            else:
+                log.error("%s-%d is not served, its files are left as they are: %s", name, index, why)
+        for key in list(self._doomed):
+            self._rename(key)
+        return unknown
+
+    def add(self, name: str, topic_id: UUID, config: TopicConfig, count: int) -> None:
+        """Have a new topic's partitions here."""
+        topic = LocalTopic(name, topic_id, config, name in INTERNAL, flush_times=self._flush_times)
+        self._topics[name] = topic
+        self.grow(name, count)
+
+    def grow(self, name: str, count: int) -> None:
+        """Have so many partitions of a topic here."""
+        topic = self._topics[name]
+        topic.partitions += [
+            Partition(topic, index, self, on_disk=self.on_disk(name, index))
+            for index in range(len(topic.partitions), count)
+        ]
+
+    def reconfigure(self, name: str, config: TopicConfig) -> None:
+        """Let a topic's partitions go by another config."""
+        topic = self._topics[name]
+        topic.config = config
+        for partition in topic.partitions:
+            partition.reconfigure()
+
+    def delete(self, name: str) -> None:
+        """Let ``clear`` remove what there is of a topic; who waits for its records finds it gone."""
+        topic = self._topics.pop(name)
+        for partition in topic.partitions:
+            key = TopicPartition(name, partition.index)
+            self._doomed[key] = topic.id
+            self._found.discard(key)
+        for partition in topic.partitions:
+            partition.delete()
+
+    async def clear(self) -> Collection[UUID] | None:
+        """Remove the files of deleted topics, giving way to others now and then. What cannot be removed is
+        told in the log, and tried again another time.
+
+        Returns the topics of which something is left; None if nothing was to be renamed, or it is not
+        durable.
+        """
+        left = None
+        if self._doomed:
+            async for key in in_slices(list(self._doomed)):
+                self._rename(key)
+            left = self.settle()
+        if self._trees:
+            trees, self._trees = self._trees, []
+            await asyncio.to_thread(self._remove_trees, trees)
+        return left
+
+    def settle(self) -> Collection[UUID] | None:
+        """Make the new names of deleted partitions durable. Returns the topics of which some have none yet,
+        None if the disk fails.
+        """
+        try:
+            self._folder.sync()
+        except OSError as error:
+            log.error("the removal of deleted partitions is not on the disk yet: %s", error)
+            return None
+        return set(self._doomed.values())
+
+    def write_checkpoints(self) -> None:
+        """Make recovery points and log starts durable. Raises KafkaError."""
+        logs = (partition.log for partition in self.partitions())
+        self._folder.write_checkpoints(log for log in logs if log is not None)
+
+    def write_log_starts(self, partitions: Iterable[Partition]) -> None:
+        """Make what DeleteRecords has moved durable. Raises KafkaError."""
+        self._folder.write_log_starts(each.log for each in partitions if each.log is not None)
+
+    def close(self) -> None:
+        """Flush and close every log. Raises KafkaError if a disk failed; the stop is not clean then."""
+        failed: KafkaError | None = None
+        for partition in self.partitions():
+            try:
+                partition.close()
+            except KafkaError as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        self.write_checkpoints()
+
+    # -- for the partitions ----------------------------------------------------------------------------------
+
+    def open(self, partition: Partition) -> PartitionLog:
+        """See Files."""
+        topic = partition.topic
+        if self._topics.get(topic.name) is not topic:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} was deleted")
+        key = TopicPartition(topic.name, partition.index)
+        if key in self._doomed:
+            # of the former topic of that name
+            self._rename(key)
+            if key in self._doomed:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"files of a deleted topic are in the way of {key.topic}-{key.partition}: see the log",
+                )
+        # a damaged batch is answered as such; the coordinator steps over what cannot be read of its own topic
+        keep_damage = key.topic != OFFSETS_TOPIC or not self._settings.kohort_offsets_load_strict
+        opened = self._folder.open_log(
+            *key,
+            topic.config.log_config(),
+            now_ms=self._now_ms(),
+            topic_id=topic.id,
+            keep_damage=keep_damage,
+        )
+        _tell_recovery(opened)
+        return opened
+
+    def newest_epoch(self, partition: Partition) -> int:
+        """See Files."""
+        return self._folder.newest_epoch(partition.topic.name, partition.index)
+
+    def damaged_partition(self, partition: Partition) -> None:
+        """See Files."""
+        self._on_damage(partition)
+
+    # -- removing --------------------------------------------------------------------------------------------
+
+    def _rename(self, key: TopicPartition) -> None:
+        """Take a partition's folder out of the way."""
+        if key not in self._doomed:
+            return
+        try:
+            path = self._folder.doom(*key)
+        except OSError as error:
+            log.error("%s-%d is deleted, its files cannot be removed yet: %s", *key, error)
+            return
+        del self._doomed[key]
+        if path is not None:
+            self._trees.append(path)
+
+    def _remove_trees(self, trees: list[str]) -> None:
+        for path in trees:
+            try:
+                self._folder.remove_doomed(path)
+            except OSError as error:
+                log.error("%s cannot be removed, the next start tries again: %s", path, error)
+
+
+def _tell_recovery(opened: PartitionLog) -> None:
+    for cut in opened.recovery.cuts:
+        log.warning("%s: cut %d bytes at %d: %s", cut.path, cut.bytes_cut, cut.position, cut.reason)
+    if lost := opened.recovery.lost_offsets:
+        log.error(
+            "%s-%d ends at offset %d: %d offsets behind it were on the disk and are gone, restore the "
+            "files from a copy, or expect committed offsets behind the end",
+            opened.topic,
+            opened.partition,
+            opened.log_end_offset,
+            lost,
+        )
+    for damage in opened.recovery.damaged:
+        log.error("%s: damaged at %d, left as it is: %s", damage.path, damage.position, damage.reason)

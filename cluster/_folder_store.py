@@ -1,0 +1,241 @@
+"""A metadata store in a data folder, for one broker alone: small files that are replaced as a whole.
+
+``kohort.json`` holds the topics, those that are being deleted and the next producer id, so that creating or
+deleting many topics happens or does not happen, whenever the broker dies; each other document is a file of
+its own, ``kohort-KIND.json``. A file is read when somebody first asks for one of its entries. Files hold no
+versions: an entry begins at version 0 with each start, which nobody but this process can have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+from uuid import UUID
+
+from ._files import StateFile
+from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS, TopicRecord
+from ._store import Change, Create, Entry, Put, SessionState, Value
+from ._tree import Step, Tree
+
+T = TypeVar("T")
+
+#: The file of the topics: the only one whose name is not that of a kind.
+TOPICS_FILE: Final = "kohort.json"
+
+#: What is lost by who removes a file that cannot be read.
+_WITHOUT: Final = {
+    "settings": "settings are those of the start",
+    "acls": "there are no access rules, and only super users may do anything",
+    "scram-users": "nobody can log in by SCRAM until users are made anew",
+    "client-quotas": "clients have no quotas",
+}
+
+
+class _Part(Protocol):
+    """Entries that lie in one file."""
+
+    file: StateFile
+
+    def read(self) -> dict[str, Value]:
+        """Return the values by path. Raises StateFileError."""
+        ...
+
+    def write(self, tree: Tree, step: Step) -> None:
+        """Replace the file by what it holds after a step. Raises OSError; the old content then still
+        stands.
+        """
+        ...
+
+
+class _TopicsPart:
+    """Topics, deleted topics and producer ids, in ``kohort.json``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = StateFile(
+            folder / TOPICS_FILE, "the topics are taken from their folders and lose their configs"
+        )
+
+    def read(self) -> dict[str, Value]:
+        return self.file.load(_topics) or {}
+
+    def write(self, tree: Tree, step: Step) -> None:
+        def below(parent: str) -> dict[str, Value]:
+            found = {name: _after(tree, step, f"{parent}/{name}") for name in tree.children(parent)}
+            for path, entry in step.items():
+                above, _, name = path.rpartition("/")
+                if above == parent:
+                    found.setdefault(name, entry)
+            kept = ((name, entry) for name, entry in found.items() if entry is not None)
+            return {name: entry.value for name, entry in kept if not entry.ephemeral}
+
+        producer_ids = _after(tree, step, PRODUCER_IDS)
+        self.file.save(
+            {
+                "next_producer_id": 0 if producer_ids is None else producer_ids.value,
+                "deleted": below(DELETED_TOPICS),
+                "topics": below(TOPICS),
+            }
+        )
+
+
+class _DocumentPart:
+    """A document that is one entry."""
+
+    def __init__(self, folder: Path, kind: str, path: str) -> None:
+        self.file = StateFile.of(folder, kind, without=_WITHOUT[kind])
+        self._path = path
+
+    def read(self) -> dict[str, Value]:
+        content = self.file.load(lambda content: content)
+        return {} if content is None else {self._path: content}
+
+    def write(self, tree: Tree, step: Step) -> None:
+        entry = _after(tree, step, self._path)
+        if entry is None:
+            raise OSError(f"{self.file.path} cannot be emptied: remove it while the broker is stopped")
+        self.file.save(entry.value)
+
+
+class FolderStore:
+    """The entries of a data folder, which is locked by whoever opens this; see ``MetadataStore``.
+
+    Entries stand where the layout has them, all that one step changes in one file; ephemeral ones may stand
+    anywhere and are kept in memory. What is read raises StateFileError for a file that cannot be read.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        folder = Path(folder)
+        self._tree = Tree()
+        self._session = SessionState.CONNECTED
+        self._session_watchers: list[Callable[[SessionState], None]] = []
+        topics = _TopicsPart(folder)
+        # by path, or by the path above
+        self._parts: dict[str, _Part] = {TOPICS: topics, DELETED_TOPICS: topics, PRODUCER_IDS: topics}
+        self._parts |= {path: _DocumentPart(folder, kind, path) for kind, path in DOCUMENTS.items()}
+        self._unread: set[_Part] = set(self._parts.values())
+
+    def __repr__(self) -> str:
+        return f"FolderStore({self._tree}, {self._session.value})"
+
+    @property
+    def session(self) -> SessionState:
+        return self._session
+
+    def get(self, path: str) -> Entry | None:
+        self._part_of(path)
+        return self._tree.get(path)
+
+    def children(self, path: str) -> Sequence[str]:
+        self._part_of(path)
+        return self._tree.children(path)
+
+    async def commit(self, *changes: Change) -> None:
+        self.commit_now(*changes)
+
+    def commit_now(self, *changes: Change) -> None:
+        """As ``commit``, without a wait: a disk has none. For the start, and for owners that change what
+        they hold in one turn of the event loop; they need a home in this process.
+
+        Raises ValueError too, for changes that do not lie in one file.
+        """
+        if self._session is SessionState.LOST:
+            raise ConnectionError("the metadata store is closed")
+        for change in changes:
+            self._part_of(change.path)
+        step = self._tree.plan(changes)
+        durable = [path for path, entry in step.items() if self._is_durable(entry or self._tree.get(path))]
+        parts = {self._part_of(path) for path in durable}
+        if len(parts) > 1 or None in parts:
+            raise ValueError(f"a folder cannot keep {', '.join(sorted(durable))} in one step")
+        for part in parts:
+            assert part is not None
+            part.write(self._tree, step)
+        self._tree.apply(step)
+
+    def watch(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch(path, fired)
+
+    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
+        self._tree.watch_children(path, fired)
+
+    def on_session(self, changed: Callable[[SessionState], None]) -> None:
+        self._session_watchers.append(changed)
+
+    def close(self) -> None:
+        if self._session is SessionState.LOST:
+            return
+        self._session = SessionState.LOST
+        self._tree.apply(dict.fromkeys(self._tree.ephemeral()))
+        for changed in self._session_watchers:
+            changed(self._session)
+
+    def document(self, kind: str) -> Document:
+        """The document of a kind: ``settings``, ``acls``, ``scram-users`` or ``client-quotas``."""
+        return Document(self, kind)
+
+    def unreadable(self, path: str, error: Exception) -> Exception:
+        """The error for a file whose entry at ``path`` is not what it should be."""
+        part = self._part_of(path)
+        assert part is not None, "only what a file holds can be unreadable"
+        return part.file.unreadable(error)
+
+    def _part_of(self, path: str) -> _Part | None:
+        """The file that holds a path, or the entries below it, once it is read."""
+        part = self._parts.get(path) or self._parts.get(path.rpartition("/")[0])
+        if part is not None and part in self._unread:
+            self._tree.apply({path: Entry(value) for path, value in part.read().items()})
+            self._unread.discard(part)
+        return part
+
+    @staticmethod
+    def _is_durable(entry: Entry | None) -> bool:
+        return entry is not None and not entry.ephemeral
+
+
+class Document:
+    """One entry that its owner reads and replaces as a whole, in one turn of the event loop."""
+
+    def __init__(self, store: FolderStore, kind: str) -> None:
+        self._store = store
+        self._path = DOCUMENTS[kind]
+
+    def __repr__(self) -> str:
+        return f"Document({self._path})"
+
+    def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
+        """What ``parse`` makes of the document; None if there is none.
+
+        Raises StateFileError for one that cannot be read, or that ``parse`` raises ValueError, KeyError,
+        TypeError or AttributeError for.
+        """
+        entry = self._store.get(self._path)
+        if entry is None:
+            return None
+        try:
+            return parse(entry.value)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._store.unreadable(self._path, error) from error
+
+    def save(self, content: Mapping[str, Any]) -> None:
+        """Replace the document. Raises OSError; the old content then still stands."""
+        there = self._store.get(self._path)
+        make = Create if there is None else Put
+        self._store.commit_now(make(self._path, dict(content)))
+
+
+def _after(tree: Tree, step: Step, path: str) -> Entry | None:
+    return step[path] if path in step else tree.get(path)
+
+
+def _topics(content: dict[str, Any]) -> dict[str, Value]:
+    """The entries of ``kohort.json``; in the file of a former version deleted topics are a list without
+    names.
+    """
+    deleted = content["deleted"]
+    names = deleted if isinstance(deleted, dict) else dict.fromkeys(deleted)
+    found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
+    found |= {f"{DELETED_TOPICS}/{UUID(topic_id)}": name for topic_id, name in names.items()}
+    for name, stored in content["topics"].items():
+        found[f"{TOPICS}/{name}"] = TopicRecord.parse(stored).stored()
+    return found

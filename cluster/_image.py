@@ -1,0 +1,189 @@
+"""What a broker knows of the cluster at one moment: brokers, topics and the states of their partitions.
+
+An image never changes; a change makes another one, which shares what stayed as it was: it costs the same
+however many topics there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+from uuid import UUID
+
+from ..protocol import MetadataPartitions
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: The leader of a partition that has none.
+NO_LEADER: Final = -1
+#: The leader epoch of a partition whose log nobody has looked at since the start.
+UNKNOWN_EPOCH: Final = -1
+
+#: Parts of a map, of which a change copies those that it touches.
+_SHARDS: Final = 256
+
+
+class PartitionState(NamedTuple):
+    """Who has a partition: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
+    those of the replicas that cannot be used.
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+class BrokerRegistration(NamedTuple):
+    """A broker that is there. Where it listens depends on who asks: each listener answers with its own
+    address.
+    """
+
+    node_id: int
+    rack: str | None = None
+
+
+class TopicImage:
+    """A topic. ``configs`` is what was set for it, ``partitions`` has the state of each by number.
+
+    ``order`` is its place among all topics, by their creation; the image that it comes into gives it.
+    ``described`` keeps its part of the answer to Metadata, which is made once.
+    """
+
+    __slots__ = ("configs", "described", "id", "internal", "name", "order", "partitions")
+
+    def __init__(
+        self,
+        name: str,
+        topic_id: UUID,
+        configs: Mapping[str, Any],
+        partitions: Sequence[PartitionState],
+        *,
+        internal: bool = False,
+    ) -> None:
+        self.name = name
+        self.id = topic_id
+        self.configs = configs
+        self.partitions = tuple(partitions)
+        self.internal = internal
+        self.order = -1
+        self.described: MetadataPartitions | None = None
+
+    def __repr__(self) -> str:
+        return f"TopicImage({self.name}, {len(self.partitions)} partitions)"
+
+    def having(
+        self,
+        *,
+        configs: Mapping[str, Any] | None = None,
+        partitions: Sequence[PartitionState] | None = None,
+    ) -> TopicImage:
+        """The topic with other configs or partition states."""
+        return TopicImage(
+            self.name,
+            self.id,
+            self.configs if configs is None else configs,
+            self.partitions if partitions is None else partitions,
+            internal=self.internal,
+        )
+
+
+class _Map(Generic[K, V]):
+    """A mapping that is never changed: ``changed`` gives another, which shares what stayed."""
+
+    __slots__ = ("_shards", "_size")
+
+    def __init__(self, shards: tuple[dict[K, V], ...] = ({},) * _SHARDS, size: int = 0) -> None:
+        self._shards = shards
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def get(self, key: K) -> V | None:
+        return self._shards[hash(key) % _SHARDS].get(key)
+
+    def values(self) -> Iterator[V]:
+        for shard in self._shards:
+            yield from shard.values()
+
+    def changed(self, there: Iterable[tuple[K, V]], gone: Iterable[K]) -> _Map[K, V]:
+        copies: dict[int, dict[K, V]] = {}
+        size = self._size
+
+        def shard_of(key: K) -> dict[K, V]:
+            number = hash(key) % _SHARDS
+            if number not in copies:
+                copies[number] = dict(self._shards[number])
+            return copies[number]
+
+        for key in gone:
+            size -= shard_of(key).pop(key, None) is not None
+        for key, value in there:
+            shard = shard_of(key)
+            size += key not in shard
+            shard[key] = value
+        shards = list(self._shards)
+        for number, copy in copies.items():
+            shards[number] = copy
+        return _Map(tuple(shards), size)
+
+
+class ClusterImage:
+    """The cluster: its id, who is controller, its brokers by node id, and its topics."""
+
+    __slots__ = ("_all", "_by_id", "_by_name", "_created", "brokers", "cluster_id", "controller_id")
+
+    def __init__(
+        self, cluster_id: str, controller_id: int, brokers: Mapping[int, BrokerRegistration]
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.controller_id = controller_id
+        self.brokers = brokers
+        self._by_name: _Map[str, TopicImage] = _Map()
+        # by the number of the id: the hash of a UUID is slow
+        self._by_id: _Map[int, TopicImage] = _Map()
+        self._created = 0
+        self._all: list[TopicImage] | None = None
+
+    def __repr__(self) -> str:
+        return f"ClusterImage({self.cluster_id}, {len(self.brokers)} brokers, {len(self._by_name)} topics)"
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self._by_name.get(name)
+
+    def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
+        return self._by_id.get(topic_id.int)
+
+    def topics(self) -> Sequence[TopicImage]:
+        """Every topic, the oldest first."""
+        if self._all is None:
+            self._all = sorted(self._by_name.values(), key=attrgetter("order"))
+        return self._all
+
+    def changed(
+        self, topics: Iterable[TopicImage] = (), *, deleted: Iterable[TopicImage] = ()
+    ) -> ClusterImage:
+        """The cluster with these topics, new or in the place of those of their names, and without the
+        deleted.
+        """
+        image = ClusterImage(self.cluster_id, self.controller_id, self.brokers)
+        image._created = self._created
+        topics, deleted = list(topics), list(deleted)
+        for each in topics:
+            before = self._by_name.get(each.name)
+            if before is not None:
+                each.order = before.order
+            else:
+                each.order = image._created
+                image._created += 1
+        image._by_name = self._by_name.changed(
+            [(each.name, each) for each in topics], [each.name for each in deleted]
+        )
+        image._by_id = self._by_id.changed(
+            [(each.id.int, each) for each in topics], [each.id.int for each in deleted]
+        )
+        return image

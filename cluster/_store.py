@@ -1,0 +1,134 @@
+"""The interface of a metadata store, with ZooKeeper's semantics: versioned entries in a tree, conditional
+writes, several writes in one step, ephemeral entries, watches and session states.
+
+Each home has a copy of what it holds in this process, so reading needs no waiting; a write is awaited,
+since it may have to go over the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from ..protocol import KohortError
+
+#: Take an entry whatever its version is.
+ANY_VERSION: Final = -1
+
+#: What an entry holds: anything that JSON can say. It is not changed once it was given to a store or taken
+#: from one.
+Value: TypeAlias = Any
+
+
+class Entry(NamedTuple):
+    """One entry as it is now. ``version`` is 0 when it is created and one more with each ``Put``.
+
+    An ephemeral entry goes with the session that created it.
+    """
+
+    value: Value
+    version: int = 0
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make an entry that must not be there."""
+
+    path: str
+    value: Value
+    ephemeral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Give an entry another value; it must be there and have ``version``."""
+
+    path: str
+    value: Value
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove an entry; it must be there and have ``version``."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Change nothing; the entry must be there and have ``version``: so that who was replaced cannot write."""
+
+    path: str
+    version: int
+
+
+Change: TypeAlias = Create | Put | Delete | Check
+
+
+class ConflictError(KohortError):
+    """An entry is not as a change asks for: nothing of the step was done. ``change`` is the first that did
+    not fit.
+    """
+
+    def __init__(self, change: Change, entry: Entry | None) -> None:
+        found = "it is not there" if entry is None else f"it is there, at version {entry.version}"
+        super().__init__(f"{type(change).__name__.lower()} of {change.path} cannot be done: {found}")
+        self.change = change
+
+
+class SessionState(Enum):
+    """How a store stands with its home."""
+
+    #: Entries are as they are read here, writes are taken.
+    CONNECTED = "connected"
+    #: The home is out of reach; the session, and its ephemeral entries, may still be there.
+    SUSPENDED = "suspended"
+    #: The session is over, and its ephemeral entries are gone.
+    LOST = "lost"
+
+
+class MetadataStore(Protocol):
+    """A tree of entries. A path is ``/`` and names with ``/`` between them; a parent need not be an entry."""
+
+    @property
+    def session(self) -> SessionState: ...
+
+    def get(self, path: str) -> Entry | None:
+        """Return the entry at a path, None if there is none."""
+        ...
+
+    def children(self, path: str) -> Sequence[str]:
+        """Return the names of the entries right below a path, in the order in which they were created."""
+        ...
+
+    async def commit(self, *changes: Change) -> None:
+        """Make changes, all of them or, when it raises, none; they are durable when it returns.
+
+        Raises ConflictError, and OSError when the home fails or is out of reach (ConnectionError): then a
+        home on a network may have made them.
+        """
+        ...
+
+    def watch(self, path: str, fired: Callable[[str], None]) -> None:
+        """Call ``fired`` once, with the path, when the entry there is next created, changed or deleted.
+
+        It is called after the change can be read here; whoever wants the next one watches again.
+        """
+        ...
+
+    def watch_children(self, path: str, fired: Callable[[str], None]) -> None:
+        """Call ``fired`` once, with the path, when an entry right below it is next created or deleted."""
+        ...
+
+    def on_session(self, changed: Callable[[SessionState], None]) -> None:
+        """Call ``changed`` whenever the session state becomes another one."""
+        ...
+
+    def close(self) -> None:
+        """End the session: its ephemeral entries go, and nothing more can be written."""
+        ...

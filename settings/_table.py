@@ -1,0 +1,237 @@
+"""Table format of all settings: a class whose annotated fields are the rows.
+
+    class Shop:
+        SCOPE: ClassVar[Scope] = SHOP
+        max_size: Annotated[int, Row("largest parcel", 1, 10)] = 5
+
+The class holds the values; a type checker knows their types, pydantic checks them by the same annotations,
+and :func:`settings_of` gives the rows to whoever reads settings, shows or documents them. Classes are slots
+dataclasses where startup time counts, and :class:`~.model.SettingsModel` elsewhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen, Predicate
+
+#: Largest values of Kafka's types int and long.
+MAX_INT: Final = 2**31 - 1
+MAX_LONG: Final = 2**63 - 1
+
+#: Units by the end of a name.
+_UNITS: Final = {
+    "_ms": "ms",
+    "_seconds": "s",
+    "_minutes": "min",
+    "_hours": "h",
+    "_bytes": "bytes",
+}
+_KINDS: Final[dict[Any, str]] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+}
+
+
+class Scope(NamedTuple):
+    """Part of kohort that settings belong to.
+
+    ``noun``: the word for one of them in errors. ``page``: the documentation that lists them. ``names``: how
+    users write them: in Kafka's way (``num.partitions``), as Python's keyword arguments, or as options of
+    Spark, where case does not count.
+    """
+
+    name: str
+    noun: str
+    page: str
+    names: Literal["kafka", "python", "spark"] = "python"
+
+
+BROKER: Final = Scope("broker", "setting", "docs/broker.md", "kafka")
+LISTENER: Final = Scope("listener", "setting", "docs/broker.md", "kafka")
+TOPIC: Final = Scope("topic", "topic config", "docs/broker.md", "kafka")
+CONSUMER: Final = Scope("consumer", "setting of a consumer", "docs/consumer.md")
+SERVICE: Final = Scope("service", "setting of a service", "docs/service.md")
+SPARK_LOOP: Final = Scope("spark loop", "option of a driver loop", "docs/spark.md")
+SPARK_SOURCE: Final = Scope("spark source", "option of the source", "docs/spark.md", "spark")
+SPARK_BATCH: Final = Scope("spark batch", "option of spark.read", "docs/spark.md", "spark")
+SPARK_STREAM: Final = Scope("spark stream", "option of spark.readStream", "docs/spark.md", "spark")
+SPARK_SINK: Final = Scope("spark sink", "option of the sink", "docs/spark.md", "spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Row(GroupedMetadata):
+    """Metadata of a setting's annotation; pydantic takes the bounds from it.
+
+    ``least``, ``most``: bounds of a number. ``shortest``, ``longest``: of a text. ``check``: a further test,
+    and ``allowed`` the allowed values in words. ``kafka``: Kafka's or Spark's name, where it is not the
+    field's with dots for underscores; ``also``: other names that are taken. ``unit``: where the name does not
+    say it. ``dynamic``: the value may change while the broker runs, for the broker or for one listener too.
+    ``sensitive``: the value is shown to nobody. ``commas``: a list with commas. ``default_from``: the
+    broker's setting that is the default of a topic's config.
+    """
+
+    doc: str
+    least: float | None = None
+    most: float | None = None
+    _: KW_ONLY
+    shortest: int | None = None
+    longest: int | None = None
+    check: Callable[[Any], bool] | None = None
+    allowed: str = ""
+    kafka: str = ""
+    also: tuple[str, ...] = ()
+    unit: str = ""
+    scope: Scope | None = None
+    dynamic: Literal["", "broker", "listener"] = ""
+    sensitive: bool = False
+    commas: bool = False
+    default_from: str = ""
+
+    def __iter__(self) -> Iterator[object]:
+        if self.least is not None:
+            yield Ge(self.least)
+        if self.most is not None:
+            yield Le(self.most)
+        if self.shortest is not None:
+            yield MinLen(self.shortest)
+        if self.longest is not None:
+            yield MaxLen(self.longest)
+        if self.check is not None:
+            yield Predicate(self.check)
+
+
+class Setting(NamedTuple):
+    """A row as it is read off a class: ``row`` with the field's name, type, default and scope."""
+
+    name: str
+    type: Any
+    default: Any
+    required: bool
+    optional: bool
+    choices: tuple[str, ...]
+    scope: Scope
+    row: Row
+
+    @property
+    def kafka_name(self) -> str:
+        return self.row.kafka or self.name.replace("_", ".")
+
+    @property
+    def unit(self) -> str:
+        return self.row.unit or next((unit for end, unit in _UNITS.items() if self.name.endswith(end)), "")
+
+    @property
+    def allowed(self) -> str:
+        """Allowed values in words: ``a whole number from 1 to 10``; empty where only pydantic knows them."""
+        row = self.row
+        if row.allowed:
+            return row.allowed
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        words = _KINDS.get(self.type, "")
+        if row.least is not None and row.most is not None:
+            return f"{words} from {row.least} to {row.most}" if row.least != row.most else str(row.least)
+        if row.least is not None:
+            return f"{words}, at least {row.least}"
+        if row.shortest is not None or row.longest is not None:
+            most = "" if row.longest is None else f", at most {row.longest} characters"
+            return f"{words}{', not empty' * bool(row.shortest)}{most}"
+        return words if row.most is None else f"{words}, at most {row.most}"
+
+    def shown_name(self, scope: Scope) -> str:
+        """Name as users of a table of ``scope`` write it."""
+        if scope.names == "kafka":
+            return self.kafka_name
+        return self.row.kafka or self.name if scope.names == "spark" else self.name
+
+
+_read_off: dict[type[Any], dict[str, Setting]] = {}
+
+
+def settings_of(cls: type[Any]) -> dict[str, Setting]:
+    """Settings of a table by field name. Raises TypeError for a field without a Row."""
+    if cls not in _read_off:
+        hints = get_type_hints(cls, include_extras=True)
+        _read_off[cls] = {
+            name: _setting(name, hints[name], default, _scope(cls, name)) for name, default in _defaults(cls)
+        }
+    return _read_off[cls]
+
+
+def _defaults(cls: type[Any]) -> Iterator[tuple[str, Any]]:
+    if is_dataclass(cls):
+        for field in fields(cls):
+            made = field.default if field.default_factory is MISSING else field.default_factory()
+            yield field.name, made
+    else:
+        for name, info in cls.model_fields.items():
+            yield name, MISSING if info.is_required() else info.get_default(call_default_factory=True)
+
+
+def _scope(cls: type[Any], name: str) -> Scope:
+    owner = next(base for base in cls.__mro__ if name in inspect.get_annotations(base))
+    scope: Scope = owner.SCOPE  # type: ignore[attr-defined]
+    return scope
+
+
+def _setting(name: str, hint: Any, default: Any, scope: Scope) -> Setting:
+    optional, row = False, None
+    while True:
+        if get_origin(hint) is Annotated:
+            hint, *metadata = get_args(hint)
+            row = next((item for item in metadata if isinstance(item, Row)), row)
+            continue
+        kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+        if get_origin(hint) not in (Union, UnionType) or len(kinds) > 1:
+            break
+        optional, hint = True, kinds[0]
+    if row is None:
+        raise TypeError(f"{name} has no Row: annotate it as Annotated[..., Row(...)]")
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    return Setting(
+        name=name,
+        type=str if choices else hint,
+        default=None if default is MISSING else default,
+        required=default is MISSING,
+        optional=optional,
+        choices=choices,
+        scope=row.scope or scope,
+        row=row,
+    )
+
+
+def as_text(value: object) -> str | None:
+    """Value as Kafka writes it in configs: ``true``, ``0.5``, ``delete,compact``; None for none."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def markdown(settings: Iterable[Setting], names: Scope) -> str:
+    """Table for docs/, one line for each setting."""
+    lines = ["| name | default | allowed | what it does |", "| --- | --- | --- | --- |"]
+    lines += (f"| {_name(s, names)} | {_default(s, names)} | {s.allowed} | {s.row.doc} |" for s in settings)
+    return "\n".join(lines)
+
+
+def _name(setting: Setting, names: Scope) -> str:
+    kafka = f" (`{setting.row.kafka}`)" if setting.row.kafka and names.names == "python" else ""
+    return f"`{setting.shown_name(names)}`{kafka}"
+
+
+def _default(setting: Setting, names: Scope) -> str:
+    if setting.required:
+        return "required"
+    if setting.default is None or setting.default == "":
+        return ""
+    default = setting.default.name.lower() if isinstance(setting.default, Enum) else setting.default
+    text = repr(default) if names.names == "python" else as_text(default)
+    return f"`{text}` {setting.unit}".rstrip()

@@ -1,0 +1,61 @@
+"""Producer ids are never given twice, whenever the broker dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from kohort.cluster import BLOCK_SIZE, PRODUCER_IDS, Change, FolderStore, ProducerIds
+
+
+def reserved(store: FolderStore) -> int | None:
+    entry = store.get(PRODUCER_IDS)
+    return None if entry is None else entry.value
+
+
+async def test_ids_rise_and_a_block_is_reserved_before_its_first_id(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    ids = ProducerIds(store)
+    assert reserved(store) is None
+    ends = []
+    for number in range(BLOCK_SIZE + 1):
+        assert await ids.take() == number
+        ends.append(reserved(store))
+    assert ends == [BLOCK_SIZE] * BLOCK_SIZE + [2 * BLOCK_SIZE]
+
+
+async def test_a_restart_begins_behind_what_was_reserved(tmp_path: Path) -> None:
+    first = ProducerIds(FolderStore(tmp_path))
+    given = {await first.take(), await first.take()}
+    assert await ProducerIds(FolderStore(tmp_path)).take() not in given
+
+
+async def test_no_id_is_given_when_its_block_cannot_be_made_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(os, "replace", no_space)
+    ids = ProducerIds(FolderStore(tmp_path))
+    for _ in range(2):
+        with pytest.raises(OSError, match="no space"):
+            await ids.take()
+
+
+async def test_who_finds_a_block_taken_takes_the_next(tmp_path: Path) -> None:
+    class Slow(FolderStore):
+        """A home that takes its time."""
+
+        async def commit(self, *changes: Change) -> None:
+            await asyncio.sleep(0)
+            await super().commit(*changes)
+
+    store = Slow(tmp_path)
+    ids, others = ProducerIds(store), ProducerIds(store)
+    taken = await asyncio.gather(*(each.take() for each in (ids, others, ids, others) for _ in range(20)))
+    assert len(set(taken)) == len(taken)
+    assert reserved(store) is not None
