@@ -474,11 +474,13 @@ async def test_a_proof_is_believed_as_long_as_its_mechanism_says(monkeypatch: py
     client.sasl.believed = 2_000
     assert (await client.logs_in()).session_lifetime_ms == 2_000
     assert client.sasl.asked == [("ONE", 777, 1_234_567)]
+    opened = []
+    for client.now in (101.999, 102.0):
+        opened.append(client.login.open)
+    assert opened == [True, False]
     client.now = 101.999
-    assert client.login.open
     assert isinstance(await client.ask(ApiKey.METADATA, 1, topics=[]), Pass)
     client.now = 102.0
-    assert not client.login.open
     assert isinstance(await client.ask(ApiKey.API_VERSIONS, 0), Pass)
     with pytest.raises(ProtocolError) as caught:
         await client.ask(ApiKey.METADATA, 1, topics=[])
@@ -571,7 +573,7 @@ async def test_an_unknown_mechanism_and_a_second_handshake_are_told_why() -> Non
 async def test_what_comes_before_a_login_ends_the_connection_with_its_number(key: ApiKey) -> None:
     client = _Client()
     assert isinstance(await client.ask(ApiKey.API_VERSIONS, 0), Pass)
-    fields = {"topics": []} if key is ApiKey.METADATA else {}
+    fields: dict[str, Any] = {"topics": []} if key is ApiKey.METADATA else {}
     with pytest.raises(ProtocolError) as caught:
         await client.ask(key, 1, **fields)
     assert str(caught.value) == f"API number {int(key)} before it said who it is (ILLEGAL_SASL_STATE)"
