@@ -67,11 +67,14 @@ class ServiceProgram:
 def make_service(process: Process) -> ConsumerService:
     """The service of the plan."""
     plan = process.world.plan
+    own: dict[str, Any] = {}
+    if plan.backlog_max_bytes is not None:
+        own["backlog_max_bytes"] = plan.backlog_max_bytes
     service = ConsumerService(
         bootstrap=BOOTSTRAP,
         group=plan.group,
         drain_timeout_ms=plan.drain_ms,
-        **({} if plan.backlog_max_bytes is None else {"backlog_max_bytes": plan.backlog_max_bytes}),
+        **own,
         **plan.config,
         group_instance_id=process.plan.instance_id,
     )
