@@ -1,4 +1,4 @@
-"""What each command of ``kohort groups`` asks and shows; each returns its exit code."""
+"""Commands of ``kohort groups``: each asks the cluster, shows the answer and returns its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each command of ``kohort assignors`` asks and shows; each returns its exit code."""
+"""Commands of ``kohort assignors``: each asks, shows the answer and returns its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workbench found, as rich tables."""
+"""Results of the workbench as rich tables."""
 
 from __future__ import annotations
 

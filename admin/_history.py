@@ -51,7 +51,7 @@ async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> l
 
 
 def whole(told: GroupHistory, limit: int) -> bool:
-    """Whether no generation is missing: as many as were asked for, or all since the group's first."""
+    """Return whether no generation is missing: as many as were asked for, or all since the group's first."""
     generations = told.generations
     return len(generations) >= limit or (bool(generations) and generations[0].generation <= 1)
 
@@ -69,7 +69,7 @@ def with_records(told: GroupHistory, recorded: GroupHistory, limit: int) -> Grou
 
 
 def _before(row: Generation, told: Generation) -> bool:
-    """Whether a record is of an earlier generation: that of the same one is written just before the event."""
+    """Return whether a record is of an earlier generation; its own is written just before the event."""
     began_ms = told.timestamp_ms - (told.duration_ms or 0)
     return row.timestamp_ms <= began_ms and row.generation != told.generation
 
@@ -203,7 +203,7 @@ def _partitions(assignment: bytes) -> frozenset[TopicPartition] | None:
 
 
 def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
-    """What changed hands between two generations; None when some assignment cannot be read."""
+    """Partitions that moved between two generations; None when an assignment cannot be read."""
     old, new = _owners(before), _owners(after)
     if old is None or new is None:
         return None

@@ -1,4 +1,4 @@
-"""Where commands put what they show: results on standard output, remarks on standard error."""
+"""Output of commands: results on standard output, remarks on standard error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Screen:
 
     @property
     def live(self) -> bool:
-        """Whether a picture can be redrawn in place."""
+        """Return whether a picture can be redrawn in place."""
         return not self.as_json and sys.stdout.isatty()
 
     def console(self) -> Console:
@@ -65,7 +65,7 @@ class Screen:
         print(f"({words})", file=sys.stderr)
 
     def progress(self, done: int, total: int) -> None:
-        """How far a long read has come."""
+        """Show the progress of a long read."""
         if sys.stderr.isatty():
             self._progressing = True
             sys.stderr.write(f"\rread {done:,} of at most {total:,} offsets of __consumer_offsets ")

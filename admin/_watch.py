@@ -39,7 +39,7 @@ class News:
 
 @dataclass(slots=True)
 class Watcher:
-    """What has been seen so far. ``sequence`` is the last event told."""
+    """State of a watch. ``sequence`` is the last event shown."""
 
     group: str
     before: GroupDescription | None = None
@@ -83,7 +83,7 @@ def told(entry: HistoryEntry) -> str:
 
 
 def differences(before: GroupDescription | None, now: GroupDescription) -> Iterator[str]:
-    """What changed between two looks, in words."""
+    """Changes between two looks, in words."""
     if before is None:
         return
     if before.state != now.state:

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
-    """What every command takes. ``argparse.SUPPRESS`` leaves a setting to what was said before."""
+    """Arguments of every command. ``argparse.SUPPRESS`` leaves a setting to what was said before."""
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",

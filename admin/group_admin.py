@@ -118,14 +118,14 @@ class GroupAdmin:
 
     @with_advice
     async def offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed; empty for a group that does not exist."""
+        """Committed offsets of a group; empty for a group that does not exist."""
         return await self._cluster.committed(group, require_stable=False)
 
     @with_advice
     async def plan_reset(
         self, group: str, to: reset.ResetTo, topics: Mapping[str, Collection[int]] | None = None
     ) -> ResetPlan:
-        """What a reset would do; nothing is changed.
+        """Plan a reset; nothing is changed.
 
         ``topics`` are topics with partition numbers, none meaning all; without it, every partition that the
         group has an offset for. A group that does not exist would be made. The plan says in ``refusal`` when

@@ -35,7 +35,7 @@ class ResetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResetTo:
-    """Where to. ``value`` is a time in ms, an offset or a number of records, as ``kind`` says."""
+    """Target of a reset. ``value`` is a time in ms, an offset or a number of records, as ``kind`` says."""
 
     kind: ResetKind
     value: int = 0
@@ -57,7 +57,7 @@ class ResetTo:
 
     @classmethod
     def offset(cls, offset: int) -> Self:
-        """The same offset for every partition."""
+        """Reset every partition to the same offset."""
         return cls(ResetKind.OFFSET, offset)
 
     @classmethod

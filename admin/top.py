@@ -1,4 +1,4 @@
-"""What ``kohort top`` shows: two looks at a broker's metrics, and what was between them."""
+"""Content of ``kohort top``: two looks at a broker's metrics, and the difference."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _Table = tuple[list[str], list[list[str]]]
 
 
 def _rates(before: Look, now: Look, name: str, *labels: str) -> dict[Key, float]:
-    """How much a counter grew by the second. After a restart of the broker it is all that there is."""
+    """Growth of a counter per second; after a restart of the broker, its whole value."""
     seconds = max(now.at_s - before.at_s, 0.001)
     then = before.by(name, *labels)
     return {
