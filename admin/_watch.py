@@ -21,8 +21,7 @@ from ..protocol import ErrorCode, KafkaError, TopicPartition
 from . import _words, tables
 from ._errors import advised
 from ._history import REBALANCE
-from ._plain import plain
-from ._screen import Screen
+from ._screen import Screen, plain
 from .group_admin import GroupAdmin
 from .results import GroupDescription, HistoryEntry
 

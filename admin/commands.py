@@ -9,9 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from . import _words
-
-#: Exit codes. REFUSED: the broker said no, or there is no such group. UNREACHABLE: nobody answered.
-OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+from ._screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE
 
 TIMEOUT_S: Final = 15.0
 

@@ -14,8 +14,7 @@ from typing import Self
 
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition
-from ._offsets import log_offsets
-from ._requests import describe_group
+from ._requests import describe_group, log_offsets
 from .results import GroupDescription, OffsetChange, ResetPlan
 
 #: States in which nobody but the tool may commit.

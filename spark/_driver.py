@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ._readings import Reading, Readings
     from ._offsets import OffsetRange, Plan
+    from ._readings import Reading, Readings
 
 
 log = logging.getLogger(__name__)

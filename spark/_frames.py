@@ -1,8 +1,8 @@
 """A planned batch as a Spark DataFrame: read by the driver when small, by tasks otherwise.
 
-For batches that the driver has read: ``createDataFrame`` asks the JVM some forty times for each Arrow table,
-which takes longer than all bookkeeping of a small batch. The two calls that matter are the same in PySpark 4.0
-to 4.3; without them, or in another kind of session, it is ``createDataFrame`` after all.
+For batches that the driver has read: ``createDataFrame`` asks the JVM some forty times for each Arrow
+table, which takes longer than all bookkeeping of a small batch. The two calls that matter are the same in
+PySpark 4.0 to 4.3; without them, or in another kind of session, it is ``createDataFrame`` after all.
 """
 
 from __future__ import annotations

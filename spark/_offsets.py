@@ -1,7 +1,7 @@
 """Ranges of offsets and plans of batches; and offsets as Spark's Kafka source writes them.
 
-That is nested JSON, ``{"orders": {"0": 23, "1": -2}}``: -2 stands for the earliest offset of a partition and -1
-for the latest, where a start or an end is asked for.
+That is nested JSON, ``{"orders": {"0": 23, "1": -2}}``: -2 stands for the earliest offset of a partition and
+-1 for the latest, where a start or an end is asked for.
 """
 
 from __future__ import annotations
