@@ -256,8 +256,8 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
         "only_mutate": [f"kohort/{module.relative_to(ROOT).as_posix()}" for module in modules],
         "also_copy": [name for name in BESIDE if name != "pyproject.toml"],
         "pytest_add_cli_args_test_selection": list(ROOMS[room]),
-        # a mutant is endless after 10 s of processor time, and two more for each second that its tests take
-        "timeout_constant": 5.0,
+        # a mutant is endless after 24 s of processor time, and two more for each second that its tests take
+        "timeout_constant": 12.0,
         "timeout_multiplier": 1.0,
         "pytest_add_cli_args": _pytest_arguments(),
     }
