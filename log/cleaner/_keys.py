@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...protocol import BATCH_OVERHEAD, CorruptBatchError
+from ...protocol import BATCH_OVERHEAD, CorruptBatchError, read_varint
 from .._indexes import AbortedTransaction
 from ._batch import (
     CODEC,
@@ -19,7 +19,6 @@ from ._batch import (
     TRANSACTIONAL,
     crc32c_function,
     plain_records,
-    read_varint,
 )
 
 
