@@ -252,7 +252,7 @@ def write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """A zigzag varint (32 or 64 bit signed) and the position behind it.
 
     Raises IndexError past the end, ValueError for one of more than ten bytes.
