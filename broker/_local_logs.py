@@ -72,17 +72,17 @@ class LocalLogs:
             yield from list(topic.partitions)
 
     def on_disk(self, topic: str, index: int) -> bool:
-        """Whether the last run has left files of a partition."""
+        """Return whether the last run has left files of a partition."""
         return TopicPartition(topic, index) in self._found
 
     @property
     def clean(self) -> bool:
-        """Whether the last stop was clean: what is on the disk can be trusted unread."""
+        """Return whether the last stop was clean: what is on the disk can be trusted unread."""
         return self._folder.clean_start
 
     @property
     def damaged(self) -> bool:
-        """Whether a partition was left as it was found: the next start must look at the files again."""
+        """Return whether a partition was left as it was found: the next start must read the files again."""
         logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
         return any(partition.damage for partition in self.partitions()) or any(
             found.is_damaged for found in logs if found is not None

@@ -206,7 +206,7 @@ class Topics:
         return made
 
     def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """What speaks against carrying plans out together now, by name: others may have come meanwhile."""
+        """Return why plans cannot be carried out together now, by name: other topics may exist by now."""
         refused: dict[str, KafkaError] = {}
         seen: dict[str, str] = {}
         for plan in plans:
@@ -321,7 +321,9 @@ class Topics:
         return found
 
     def _first_configs(self, name: str) -> dict[str, Any]:
-        """What is set for a topic that came without settings: offsets are compacted, not deleted by age."""
+        """Return the first configs of a topic that came without any: offsets are compacted, not deleted by
+        age.
+        """
         if name != OFFSETS_TOPIC:
             return {}
         return {"cleanup_policy": "compact", "segment_bytes": self._settings.offsets_topic_segment_bytes}

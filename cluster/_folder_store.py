@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: The file of the topics: the only one whose name is not that of a kind.
 TOPICS_FILE: Final = "kohort.json"
 
-#: What is lost by who removes a file that cannot be read.
+#: What is lost with each file: the end of the error for one that cannot be read.
 _WITHOUT: Final = {
     "settings": "settings are those of the start",
     "acls": "there are no access rules, and only super users may do anything",
@@ -204,7 +204,7 @@ class Document:
         return f"Document({self._path})"
 
     def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
-        """What ``parse`` makes of the document; None if there is none.
+        """Return what ``parse`` makes of the document; None if there is none.
 
         Raises StateFileError for one that cannot be read, or that ``parse`` raises ValueError, KeyError,
         TypeError or AttributeError for.

@@ -1,4 +1,4 @@
-"""What a broker knows of the cluster at one moment: brokers, topics and the states of their partitions.
+"""The image of the cluster that a broker works by: brokers, topics and the states of their partitions.
 
 An image never changes; a change makes another one, which shares what stayed as it was: it costs the same
 however many topics there are.
@@ -26,8 +26,8 @@ _SHARDS: Final = 256
 
 
 class PartitionState(NamedTuple):
-    """Who has a partition: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
-    those of the replicas that cannot be used.
+    """Where a partition is: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
+    the replicas that cannot be used.
     """
 
     leader: int

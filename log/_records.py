@@ -105,7 +105,7 @@ class Marker(NamedTuple):
 
 
 def parse_marker(data: bytes | bytearray, header: BatchHeader, position: int = 0) -> Marker | None:
-    """What the control batch at ``position`` says; None for a type that ends no transaction.
+    """Return the marker in the control batch at ``position``; None for a type that ends no transaction.
 
     Raises CorruptBatchError if it holds no record or one too short.
     """
@@ -122,7 +122,7 @@ def parse_marker(data: bytes | bytearray, header: BatchHeader, position: int = 0
 
 
 def markers_of(data: bytes | bytearray, headers: Sequence[BatchHeader]) -> list[Marker | None]:
-    """What each of the batches that are to be appended says. Raises KafkaError INVALID_RECORD."""
+    """Return the marker of each batch that is to be appended. Raises KafkaError INVALID_RECORD."""
     markers: list[Marker | None] = []
     position = 0
     for header in headers:
