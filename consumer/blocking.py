@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ..client.errors import ConsumerClosedError
 from ..client.offsets import CommittedOffset
 from ..protocol import TopicPartition
-from .arrow_reading import ROWS_PER_BATCH
 from .closing import CLOSE_TIMEOUT_MS
-from .consumer import AsyncGroupConsumer, ConsumerStatus
+from .consumer import ROWS_PER_BATCH, AsyncGroupConsumer, ConsumerStatus
 from .errors import ForkedError
 from .events import EventLog
 from .handover import PartitionsCallback, in_callback

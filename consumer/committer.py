@@ -8,6 +8,7 @@ that meets a rebalance waits it out and then commits what is still owned; what i
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,9 @@ _PARTITION_ERRORS = frozenset(
         ErrorCode.INVALID_GROUP_ID,
     }
 )
+
+#: By name, and by id.
+_UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 #: What somebody who is no member is told while a group has members: it would not change.
 _GROUP_IN_USE = frozenset(
@@ -99,8 +103,9 @@ class _Job:
 class Committer:
     """``settled`` fires whenever membership may have moved; ``carry_out`` runs membership's effects.
 
-    A commit at intervals is tried for ``limit_ms``, however short the interval is. ``is_same`` says whether a
-    partition is of the topic that was read, as far as the metadata tell: a commit names it by its name alone.
+    A commit at intervals is tried for ``limit_ms``, however short the interval is. ``read_in`` is the id of
+    the topic that a partition was read in, if that is known: another of its name is not committed for, as far
+    as the coordinator takes ids (OffsetCommit v10), or the metadata tell.
     """
 
     def __init__(
@@ -117,7 +122,7 @@ class Committer:
         report: Callable[[Event], None],
         by_hand: bool = False,
         limit_ms: float = 30_000,
-        is_same: Callable[[TopicPartition], bool] = lambda _: True,
+        read_in: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -130,7 +135,7 @@ class Committer:
         self._report = report
         self._by_hand = by_hand
         self._limit_ms = limit_ms
-        self._is_same = is_same
+        self._read_in = read_in
         #: Topics that the coordinator did not know: when it does, they may be others of the same name.
         self._unknown: set[str] = set()
         self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if by_hand else frozenset())
@@ -253,6 +258,7 @@ class Committer:
                 generation,
                 self._membership.member_id,
                 self._instance_id,
+                self._topic_id,
             )
         except ConsumerClosedError:
             raise
@@ -283,10 +289,18 @@ class Committer:
         if job.given is None and doubted:
             with suppress(KohortError):
                 await self._cluster.metadata(doubted)
-            others = [p for p in job.left if p.topic in doubted and not self._is_same(p)]
+            others = [p for p in job.left if p.topic in doubted and self._is_another(p)]
             job.fail(
                 others, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic that was read is gone")
             )
+
+    def _is_another(self, partition: TopicPartition) -> bool:
+        """Whether the topic is not the one that was read, or there is none."""
+        read_in = self._read_in(partition)
+        return read_in is not None and read_in != self._cluster.known.topic_id(partition.topic)
+
+    def _topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
+        return self._read_in(partition) or self._cluster.known.topic_id(partition.topic)
 
     def _to_send(self, job: _Job) -> dict[TopicPartition, CommittedOffset]:
         """What is to be committed now of what is left."""
@@ -332,7 +346,7 @@ class Committer:
                     job.given[partition] = replace(offsets[partition], metadata="")
             elif error.code in self._final:
                 job.fail([partition], error)
-            elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            elif error.code in _UNKNOWN_TOPIC:
                 unknown.append((partition, error))
                 self._unknown.add(partition.topic)
             else:
@@ -343,7 +357,7 @@ class Committer:
                 for partition, error in unknown:
                     job.fail([partition], error)
             else:
-                refused = refused or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                refused = refused or unknown[0][1].code
         return committed, refused
 
     def _refused(self, code: ErrorCode, generation: int) -> None:

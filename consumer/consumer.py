@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import operator
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..client.errors import ConfigError, ConsumerClosedError
+from ..client.offsets import EARLIEST, LATEST, CommittedOffset
 from ..client.pool import SURROUNDINGS
 from ..client.waiting import Signal
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
-from .arrow_reading import ArrowReading
 from .assembly import Parts, assemble
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
@@ -23,12 +27,19 @@ from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
 from .handover import Callbacks, PartitionsCallback
-from .marking import Marking
+from .partition_session import PartitionSession
 from .record import Record, RecordStream, Run
-from .seeking import Seeking
 from .selection import Selection
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 T = TypeVar("T")
+
+#: Rows of an Arrow batch at most; a fetched chunk makes one batch or several.
+ROWS_PER_BATCH = 20_000
+#: What an int64 holds.
+_MOST = 2**63 - 1
 
 #: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
 #: a turn, so this also bounds how quickly data comes while records are read.
@@ -51,7 +62,7 @@ class ConsumerStatus:
     undone: int
 
 
-class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
+class AsyncGroupConsumer:
     """Reads topics as a member of a consumer group.
 
     ``async with AsyncGroupConsumer("orders", bootstrap="localhost:9092", group="billing") as consumer:``,
@@ -262,6 +273,28 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
             raise ValueError(f"max_records is {limit}: ask for 1 or more")
         return await self._poll(lambda parts: parts.delivery.take(limit, max_bytes), timeout_ms)
 
+    async def arrow_batches(
+        self, *, include_headers: bool = False, max_rows: int = ROWS_PER_BATCH
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """Arrow batches, each of one partition, until the consumer is closed; ``done_batch`` for each.
+
+        Columns: key, value, topic, partition, offset, timestamp, timestampType (0: the producer's, 1: the
+        broker's), and headers if wanted. Raises what ``getmany`` raises, and ConfigError without pyarrow.
+        """
+        arrow = await off_the_loop(_prepared)
+        if max_rows < 1:
+            raise ValueError(f"max_rows is {max_rows}: ask for 1 or more")
+        ready: deque[pa.RecordBatch] = deque()
+        while not self._closed:
+            if not ready:
+                ready.extend(
+                    await self._poll(lambda parts: _take_arrow(arrow, parts, include_headers, max_rows), None)
+                )
+                continue
+            batch = ready.popleft()
+            if arrow.covered(batch).session_id in self._running().tracker.sessions:
+                yield batch
+
     async def next_run(self) -> Run | None:
         """For another thread: records to be taken there one by one; None when the consumer is closed."""
         runs = await self._poll(_next_run, None)
@@ -322,6 +355,159 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
         if error := parts.driver.topic_error or parts.positions.first_error():
             raise error
 
+    # done and committed
+
+    def done(self, record: Record) -> None:
+        """The record has been dealt with: it may be committed once everything before it is done too.
+
+        Raises StaleRecordError when its partition has been given up since: it will be delivered elsewhere.
+        """
+        try:
+            session, offset = self._sessions[record.session_id], record.offset
+        except KeyError:
+            session = (self._parts or self._running(closing=True)).tracker.session_of(record)
+        if session.first == offset < session.limit:
+            # what mostly happens, in as few steps as can be: the first one that is not done is done
+            session.first = offset + 1
+        else:
+            session.done(offset)
+        if self._tracker.awaited:
+            self._was_done(self._parts or self._running(closing=True))
+
+    def _was_done(self, parts: Parts) -> None:
+        if parts.tracker.awaited:
+            parts.delivery.made_room()
+            parts.handover.record_done()
+
+    def done_all(self, records: Iterable[Record]) -> None:
+        """``done`` for each. Raises StaleRecordError for those that are to be delivered elsewhere, once the
+        others are marked.
+        """
+        parts = self._parts or self._running(closing=True)
+        records = records if isinstance(records, list) else list(records)
+        taken = parts.delivery.last_taken
+        # a record equals itself only: these are what was given together last
+        if records == taken.records and all(self._goes_on(session) for session, _, _ in taken.parts):
+            for session, start, end in taken.parts:
+                session.done_range(start, end)
+            self._was_done(parts)
+        else:
+            stale = parts.tracker.done_all(records)
+            self._was_done(parts)
+            if stale is not None:
+                parts.tracker.session_of(stale)
+
+    def _goes_on(self, session: PartitionSession) -> bool:
+        return session.session_id in self._sessions
+
+    def done_marked(self) -> None:
+        """What other threads have marked done is done; it may have been given up since."""
+        self._tracker.done_marked()
+        if self._tracker.awaited:
+            self._was_done(self._parts or self._running(closing=True))
+
+    def done_batch(self, batch: pa.RecordBatch) -> None:
+        """All records of a batch from ``arrow_batches`` have been dealt with.
+
+        The batch may have been sliced, filtered or cast meanwhile, as long as its schema's metadata is there:
+        what was delivered as one is done as one. Raises StaleRecordError as ``done`` does.
+        """
+        parts = self._running(closing=True)
+        parts.tracker.done_batch(*_arrow().covered(batch))
+        self._was_done(parts)
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None,
+        *,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Commit what is done, or these offsets (the next ones to read); what is before them counts as done.
+
+        Waits out a rebalance, up to ``timeout_ms`` (default_api_timeout_ms). Raises CommitFailedError, which
+        names the partitions this member has lost, and FatalGroupError.
+        """
+        parts = self._running(closing=True)
+        self._require_group("commit")
+        if self._error is not None:
+            raise self._error
+        timeout_ms = self.config.default_api_timeout_ms if timeout_ms is None else timeout_ms
+        parts.delivery.recall()
+        await parts.committer.commit(offsets, timeout_ms)
+        parts.handover.record_done()
+
+    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed, for these partitions or those of the assignment."""
+        self._require_group("committed")
+        return await self._running().cluster.committed(self.config.group, partitions or self.assignment())
+
+    def _require_group(self, call: str) -> None:
+        if not self.config.group:
+            raise ConfigError(f"{call}: this consumer has no group, so nothing is committed; give it one")
+
+    async def drain(self, timeout_ms: float, *partitions: TopicPartition) -> bool:
+        """Wait until what was delivered (of these partitions, or all) is done; whether it was in time."""
+        parts = self._running()
+        parts.delivery.recall()
+        return await parts.handover.drain(partitions or self.assignment(), timeout_ms)
+
+    # where to read
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Deliver nothing of these partitions until ``resume``; membership goes on. KeyError if not owned."""
+        self._running().positions.pause(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Deliver them again."""
+        parts = self._running()
+        parts.positions.resume(partitions)
+        parts.fetcher.wake()
+        self._more.fire()
+
+    def paused(self) -> frozenset[TopicPartition]:
+        return self._built.positions.paused()
+
+    def seek(self, partition: TopicPartition, offset: int, *, leader_epoch: int = -1) -> None:
+        """Read on at ``offset``; records from before can no longer be marked done. KeyError if not owned.
+
+        With the ``leader_epoch`` of the record before it, the log is first asked whether it still has that.
+        ValueError for what is no offset: a whole number from 0 on, or EARLIEST (-2) or LATEST (-1).
+        """
+        offset = _whole(offset, EARLIEST, f"seek {partition}: an offset is a whole number, 0 or more")
+        parts = self._running()
+        parts.positions.seek(partition, offset, leader_epoch)
+        if offset not in (EARLIEST, LATEST):
+            position = parts.positions.get(partition)
+            assert position is not None, "seek has just found it"
+            parts.delivery.start(position)
+        else:
+            parts.delivery.drop([partition])
+        parts.fetcher.wake()
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self.seek(partition, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        for partition in partitions:
+            self.seek(partition, LATEST)
+
+    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
+        """Read on at the first record that is not older than this; at the end if there is none.
+
+        ValueError for what is no time in milliseconds since 1970.
+        """
+        timestamp_ms = _whole(timestamp_ms, 0, "a time is a whole number of milliseconds since 1970")
+        parts = self._running()
+        parts.positions.seek_to_time(partition, timestamp_ms)
+        parts.delivery.drop([partition])
+        parts.fetcher.wake()
+
+    def rewind(self, timestamp_ms: int) -> None:
+        """``seek_to_time`` for every partition that this consumer has now."""
+        for partition in self._built.membership.owned:
+            self.seek_to_time(partition, timestamp_ms)
+
     # state
 
     @property
@@ -349,17 +535,17 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
 
     def position(self, partition: TopicPartition) -> int | None:
         """Offset of the next record to be delivered; None while it is not known."""
-        stay = self._built.tracker.get(partition)
-        return self._built.delivery.next_offset(stay) if stay is not None else None
+        session = self._built.tracker.get(partition)
+        return self._built.delivery.next_offset(session) if session is not None else None
 
     def lag(self) -> dict[TopicPartition, int]:
         """Records behind the high watermark, as of the last fetch, by partition; unknown ones left out."""
         lags = {}
         for position in self._built.positions:
-            stay = self._built.tracker.get(position.partition)
-            if stay is not None and position.high_watermark >= 0:
+            session = self._built.tracker.get(position.partition)
+            if session is not None and position.high_watermark >= 0:
                 lags[position.partition] = max(
-                    0, position.high_watermark - self._built.delivery.next_offset(stay)
+                    0, position.high_watermark - self._built.delivery.next_offset(session)
                 )
         return lags
 
@@ -398,3 +584,37 @@ class AsyncGroupConsumer(Marking, ArrowReading, Seeking):
 def _next_run(parts: Parts) -> list[Run]:
     run = parts.delivery.run()
     return [] if run is None else [run]
+
+
+def _take_arrow(
+    arrow: ModuleType, parts: Parts, include_headers: bool, max_rows: int
+) -> list[pa.RecordBatch]:
+    taken: list[pa.RecordBatch] = parts.delivery.take_chunk(
+        lambda chunk: arrow.batches_of(chunk, include_headers, max_rows)
+    )
+    return taken
+
+
+def _prepared() -> ModuleType:
+    arrow = _arrow()
+    arrow.prepare()
+    return arrow
+
+
+def _arrow() -> ModuleType:
+    try:
+        return importlib.import_module(".arrow_batches", __package__)
+    except ImportError as error:
+        raise ConfigError(
+            f"Arrow batches need numpy and pyarrow ({error}): pip install 'kohort[arrow]'"
+        ) from error
+
+
+def _whole(given: object, least: int, what: str) -> int:
+    try:
+        number = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if not least <= number <= _MOST:
+        raise ValueError(f"{what}, and not {given!r}")
+    return number

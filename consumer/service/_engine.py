@@ -16,14 +16,12 @@ from ..consumer import AsyncGroupConsumer
 from ..errors import StaleRecordError, short
 from ..events import Event
 from ._deadletter import DeadLetters
-from ._event_log import EventLines
-from ._group_counters import GroupCounters
+from ._exactly_once import StoredOffsets
 from ._handlers import Handler, HandlerFailedError
-from ._metrics import Snapshot
-from ._progress import Progress
-from ._repeated_log import RepeatedLog
+from ._log import EventLines, RateLimitedLog
+from ._metrics import GroupCounters, Snapshot
+from ._probes import Progress
 from ._running import RunningHandler
-from ._stored_offsets import StoredOffsets
 
 if TYPE_CHECKING:
     from ..record import Record
@@ -81,7 +79,7 @@ class Engine:
         self.failure: Exception | None = None
         #: Partitions that were given up while a poll's records were looked at.
         self._released: set[TopicPartition] = set()
-        self._repeated = RepeatedLog()
+        self._repeated = RateLimitedLog()
         self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
         self._stored = None if once is None else StoredOffsets(once, self._consumer, self._fail)
         self._running = [

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from ..errors import ConsumerError, short
 from ..record import Record
 from ._dependencies import SignatureError, Wanted
+from ._log import RateLimitedLog
 from ._queues import ONE_BY_ONE, Outcome
-from ._repeated_log import RepeatedLog
 from ._retry import Retry
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Handler:
     #: Set for the time of a run.
     tracing: Tracing | None = None
     once: Once | None = None
-    log: RepeatedLog = field(default_factory=RepeatedLog)
+    log: RateLimitedLog = field(default_factory=RateLimitedLog)
     #: The parameter that gets the transaction's connection.
     connection: str = ""
 

@@ -1,25 +1,149 @@
-"""The probes of a service, served while it runs."""
+"""The probes of a service, /healthz, /readyz and /metrics, by a small HTTP listener; and what they look at.
+
+The listener speaks as much HTTP/1.1 as probes need: one GET or HEAD a connection, no body read. It listens on
+the event loop that the consumer runs on, on purpose: a loop that a handler has blocked cannot answer, and the
+probe sees that.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
 
-from ._health import Answer, HealthListener
-from ._metrics import metrics_route
-from ._progress import Progress
+from ._metrics import Answer, Snapshot, metrics_route
 
-if TYPE_CHECKING:
-    from ._engine import Engine
+#: Most bytes of request line and headers, and how long a client may take to send them.
+MAX_REQUEST_BYTES = 8_192
+REQUEST_TIMEOUT_S = 5.0
+
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    503: "Service Unavailable",
+}
+
+
+@dataclass(slots=True, eq=False)
+class Progress:
+    """Told by the poll loop, at each of its rounds, how much is finished; says when nothing moves any more.
+
+    Looking at a running count costs nothing per record. ``stalled_after_ms`` is how long work may wait
+    without any being finished, and how long the poll loop may stay away. Times are seconds of one monotonic
+    clock.
+    """
+
+    stalled_after_ms: int
+    finished: int = 0
+    waiting: int = 0
+    moved_at: float = 0.0
+    observed_at: float = 0.0
+
+    def observe(self, now: float, *, finished: int, waiting: int) -> None:
+        """``finished`` records in all so far; ``waiting`` ones handed over and not finished, or unread."""
+        if finished != self.finished or not self.waiting:
+            self.moved_at = now
+        self.finished, self.waiting, self.observed_at = finished, waiting, now
+
+    def complaint(self, now: float) -> str | None:
+        """What stands still, in words; None while all is well."""
+        limit_s = self.stalled_after_ms / 1000
+        if now - self.observed_at > limit_s:
+            return f"the consumer has not been asked for records for {now - self.observed_at:.0f} s"
+        if self.waiting and now - self.moved_at > limit_s:
+            return f"{self.waiting} records wait and none has been finished for {now - self.moved_at:.0f} s"
+        return None
+
+
+Route = Callable[[], Answer]
+
+
+class HealthListener:
+    """Serves ``routes`` (path to function) on ``host:port``; port 0 picks a free one, see ``port``."""
+
+    def __init__(self, routes: Mapping[str, Route], *, host: str, port: int) -> None:
+        self._routes = dict(routes)
+        self._host = host
+        self.port = port
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises OSError with the address in its text."""
+        try:
+            self._server = await asyncio.start_server(
+                self._serve, self._host, self.port, limit=MAX_REQUEST_BYTES
+            )
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"cannot listen for health checks on {self._host}:{self.port}: {error.strerror}. "
+                "Choose another health_port, or 0 for any free one",
+            ) from error
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            writer.write(self._respond(head))
+            await writer.drain()
+        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
+            pass  # a client that sends no request gets no answer
+        finally:
+            writer.close()
+
+    def _respond(self, head: bytes) -> bytes:
+        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+        if len(words) != 3 or not words[2].startswith("HTTP/"):
+            return _encode(Answer(400, "not an HTTP request\n"), with_body=True)
+        method, target, _ = words
+        route = self._routes.get(target.split("?", 1)[0])
+        if route is None:
+            answer = Answer(404, f"there is {', '.join(sorted(self._routes))}\n")
+        elif method not in ("GET", "HEAD"):
+            answer = Answer(405, "only GET and HEAD\n")
+        else:
+            answer = route()
+        return _encode(answer, with_body=method != "HEAD")
+
+
+def _encode(answer: Answer, *, with_body: bool) -> bytes:
+    body = answer.body.encode()
+    head = (
+        f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\n"
+        f"Content-Type: {answer.content_type}\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + (body if with_body else b"")
 
 
 class Probes:
-    """/healthz, /readyz and /metrics at ``address``; nothing is served when that is None."""
+    """/healthz, /readyz and /metrics at ``address``; nothing is served when that is None.
 
-    def __init__(self, engine: Engine, progress: Progress, address: tuple[str, int] | None) -> None:
-        self._engine = engine
+    ``unready`` says why the service is not ready, None when it is; ``snapshot`` gets whether it is alive.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        address: tuple[str, int] | None,
+        *,
+        unready: Callable[[], str | None],
+        snapshot: Callable[[bool], Snapshot],
+    ) -> None:
+        self._unready = unready
         self._progress = progress
         self._host = "" if address is None else address[0]
         self._listener: HealthListener | None = None
@@ -27,7 +151,7 @@ class Probes:
             routes = {
                 "/healthz": self._healthz,
                 "/readyz": self._readyz,
-                "/metrics": metrics_route(lambda: engine.snapshot(self._complaint() is None)),
+                "/metrics": metrics_route(lambda: snapshot(self._complaint() is None)),
             }
             self._listener = HealthListener(routes, host=address[0], port=address[1])
 
@@ -63,5 +187,5 @@ class Probes:
         return Answer(200, "ok\n") if complaint is None else Answer(503, f"{complaint}\n")
 
     def _readyz(self) -> Answer:
-        reason = self._engine.unready() or self._complaint()
+        reason = self._unready() or self._complaint()
         return Answer(200, "ready\n") if reason is None else Answer(503, f"{reason}\n")

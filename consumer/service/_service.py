@@ -24,8 +24,7 @@ from ._dependencies import (
 from ._engine import Engine
 from ._exactly_once import Once
 from ._handlers import Counters, Handler, HandlerFunction, Lanes
-from ._probes import Probes
-from ._progress import Progress
+from ._probes import Probes, Progress
 from ._registration import bind_connection, make_handler
 from ._retry import Retry
 from ._signals import graceful_signals
@@ -97,6 +96,8 @@ class ConsumerService:
         self._starting: asyncio.Timeout | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_reason: str | None = None
+        #: The last run is over: a stop that comes now was meant for it.
+        self._over = False
         #: Port of the health listener while it listens.
         self.health_port: int | None = None
 
@@ -246,7 +247,7 @@ class ConsumerService:
         if self._loop is not None:
             raise RuntimeError("the service runs already: make another one to run it twice")
         handlers = self._checked_handlers()
-        self._loop = asyncio.get_running_loop()
+        self._over, self._loop = False, asyncio.get_running_loop()
         try:
             await self._serve(handlers)
         except ConfigError:
@@ -257,6 +258,7 @@ class ConsumerService:
                 log.error("group %s: the service has ended: %s", self.group, short(error), exc_info=shown)
             raise
         finally:
+            self._over = True
             self._loop = self._engine = self._starting = self._stop_reason = self.health_port = None
 
     async def _serve(self, handlers: list[Handler]) -> None:
@@ -289,7 +291,9 @@ class ConsumerService:
             threads = DaemonThreads(1, "kohort-exactly-once")
             stack.callback(threads.close)
             await threads.call(self._once.sink.prepare)
-        probes = await stack.enter_async_context(Probes(engine, progress, self._health_address))
+        probes = await stack.enter_async_context(
+            Probes(progress, self._health_address, unready=engine.unready, snapshot=engine.snapshot)
+        )
         self.health_port = probes.port
         if probes.port is not None:
             log.info("group %s: %s", self.group, probes.addresses())
@@ -350,7 +354,11 @@ class ConsumerService:
         return self._engine is not None and self._engine.unready() is None
 
     def stop(self, reason: str = "stop() was called") -> None:
-        """Ask for a graceful end; may be called from any thread, also before the service runs."""
+        """Ask for a graceful end; may be called from any thread, also before the service runs. After its end
+        it does nothing: a run that begins later goes on.
+        """
+        if self._over:
+            return
         self._stop_reason = reason
         loop = self._loop
         if loop is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kohort.consumer import ConsumerService, Record, events
-from kohort.consumer.service._event_log import EventLines
+from kohort.consumer.service._log import EventLines
 from kohort.protocol import KafkaError, TopicPartition
 from kohort.testing import RunningBroker, run_service
 

@@ -18,9 +18,9 @@ from kohort.consumer.service import (
     InvalidRecordError,
     Retry,
     _handlers,
-    _repeated_log,
 )
 from kohort.consumer.service._handlers import Handler
+from kohort.consumer.service._log import LINES
 from kohort.consumer.service._queues import ONE_BY_ONE
 from kohort.consumer.service._registration import make_handler
 from kohort.consumer.service._threads import DaemonThreads
@@ -315,7 +315,7 @@ async def test_failures_without_end_are_a_few_lines(caplog: pytest.LogCaptureFix
     unlucky = handler(bill, dead_letter="orders.dlt")
     for offset in range(1_000):
         await unlucky.run([record(offset)], 1, None, Post())
-    assert len(caplog.records) == _repeated_log.LINES
+    assert len(caplog.records) == LINES
 
 
 async def test_an_error_whose_text_cannot_be_made_is_a_failure_like_others() -> None:

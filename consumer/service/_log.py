@@ -1,4 +1,4 @@
-"""Log lines about things that may happen a thousand times a second."""
+"""The service's log: rate-limited lines, and lines about events, of which its consumer writes none then."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import asyncio
 import logging
 from collections.abc import Hashable
 from dataclasses import dataclass
+
+from ..event_lines import line_of
+from ..events import Event
 
 #: So many lines of a kind at most are written in an interval; the first has the traceback.
 LINES = 5
@@ -20,7 +23,7 @@ class _Interval:
     lines: int = 0
 
 
-class RepeatedLog:
+class RateLimitedLog:
     """Writes to the service's log; of each kind so many lines in an interval, and then how many there were.
 
     Used on an event loop, whose clock it goes by. There are as many kinds as the program has names for them.
@@ -45,3 +48,19 @@ class RepeatedLog:
         if left_out:
             text, values = f"{text} (%d more of these were not written)", (*values, left_out)
         log.log(level, text, *values, exc_info=error if interval.lines == 1 else None)
+
+
+class EventLines:
+    """``see`` each event: warnings for what may need a person, information on rebalances, details as DEBUG.
+
+    What repeats is written a few times in a while, and then counted.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._repeated = RateLimitedLog()
+
+    def see(self, event: Event) -> None:
+        """Write its line."""
+        level, text = line_of(event)
+        self._repeated.line((type(event), level), level, "group %s: %s", self._group, text)

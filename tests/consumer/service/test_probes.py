@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from kohort.consumer.service._health import Answer, HealthListener
-from kohort.consumer.service._progress import Progress
+from kohort.consumer.service._metrics import Answer
+from kohort.consumer.service._probes import HealthListener, Progress
 
 
 async def ask(port: int, request: bytes) -> tuple[int, str]:

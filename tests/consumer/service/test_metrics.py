@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.consumer import events
-from kohort.consumer.service._group_counters import GroupCounters
+from kohort.consumer.service._metrics import GroupCounters
 from kohort.protocol import TopicPartition
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)

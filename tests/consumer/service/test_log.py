@@ -7,19 +7,18 @@ import logging
 
 import pytest
 
-from kohort.consumer.service import _repeated_log
-from kohort.consumer.service._repeated_log import LINES, RepeatedLog
+from kohort.consumer.service._log import INTERVAL_S, LINES, RateLimitedLog
 from tests.consumer.virtual_time import run_in_virtual_time
 
 
 def test_each_kind_has_a_few_lines_and_then_their_number(caplog: pytest.LogCaptureFixture) -> None:
-    repeated = RepeatedLog()
+    repeated = RateLimitedLog()
 
     async def run() -> None:
         for number in range(100):
             repeated.line("failed", logging.WARNING, "failed %d", number)
         repeated.line("slow", logging.WARNING, "slow")
-        await asyncio.sleep(_repeated_log.INTERVAL_S)
+        await asyncio.sleep(INTERVAL_S)
         repeated.line("failed", logging.WARNING, "failed %d", 100)
 
     run_in_virtual_time(run())
@@ -29,7 +28,7 @@ def test_each_kind_has_a_few_lines_and_then_their_number(caplog: pytest.LogCaptu
 
 
 def test_the_traceback_is_with_the_first(caplog: pytest.LogCaptureFixture) -> None:
-    repeated, error = RepeatedLog(), ValueError("poison")
+    repeated, error = RateLimitedLog(), ValueError("poison")
 
     async def run() -> None:
         for _ in range(2):
