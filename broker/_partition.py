@@ -162,6 +162,11 @@ class Partition:
         return 0 if self._log is None else self._log.size_bytes
 
     @property
+    def epoch_is_known(self) -> bool:
+        """Return whether ``leader_epoch`` takes no look at the files."""
+        return self._leader_epoch is not None
+
+    @property
     def leader_epoch(self) -> int:
         """One more with each start, so that clients see that the log may have been cut. Raises KafkaError."""
         if self._leader_epoch is None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from ._files import StateFile
-from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS, TopicRecord
+from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
 from ._store import Change, Create, Entry, Put, SessionState, Value
 from ._tree import Step, Tree
 
@@ -237,5 +237,7 @@ def _topics(content: dict[str, Any]) -> dict[str, Value]:
     found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
     found |= {f"{DELETED_TOPICS}/{UUID(topic_id)}": name for topic_id, name in names.items()}
     for name, stored in content["topics"].items():
-        found[f"{TOPICS}/{name}"] = TopicRecord.parse(stored).stored()
+        if not (isinstance(stored["id"], str) and isinstance(stored["configs"], dict)):
+            raise ValueError(f"the topic {name} has no id or no configs")
+        found[f"{TOPICS}/{name}"] = stored
     return found
