@@ -1,4 +1,4 @@
-"""OffsetFetch, OffsetCommit and ListOffsets through a cluster."""
+"""Requests about offsets: OffsetFetch, OffsetCommit, ListOffsets and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .requests import Requests, leader_or_raise, partition_name
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
 
-#: v10 names topics by id, which the older versions and simple tools do not; names do for a group's offsets.
+#: Version 10 identifies topics by id; up to here they go by name, as a group's offsets do.
 _BY_NAME = 9
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset to read, as a group committed it. ``leader_epoch`` is -1 where it was not given."""
+    """The next offset to read, as committed by a group. ``leader_epoch`` is -1 if it was not given."""
 
     offset: int
     leader_epoch: int = -1
@@ -29,7 +29,10 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """Answer of ListOffsets. ``offset``: -1 if no record is that late; ``timestamp_ms``: -1 for both ends."""
+    """Result of ListOffsets.
+
+    ``offset`` is -1 if no record is that late, ``timestamp_ms`` -1 for EARLIEST, LATEST.
+    """
 
     offset: int
     timestamp_ms: int
@@ -38,13 +41,16 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Answer of OffsetForLeaderEpoch: the largest epoch not above the one asked for, and its end; or -1."""
+    """Result of OffsetForLeaderEpoch: the largest epoch up to the requested one, and its end offset.
+
+    Or -1.
+    """
 
     leader_epoch: int
     offset: int
 
 
-#: Instead of raising what is wrong with some partitions, a call puts it here and answers for the others.
+#: Collects the errors of partitions, instead of raising them, so that the call returns the others.
 Errors = dict[TopicPartition, KohortError]
 
 
@@ -131,7 +137,7 @@ async def commit_once(
     member_id: str,
     instance_id: str | None,
 ) -> dict[TopicPartition, int]:
-    """One OffsetCommit; the error number of each partition (0 for none)."""
+    """Send one OffsetCommit; returns the error code of each partition (0 for none)."""
     make = request_class(ApiKey.OFFSET_COMMIT)
     topics = defaultdict(list)
     for partition, value in sorted(offsets.items()):
@@ -191,7 +197,7 @@ async def _ask_leaders(
     doing: str,
     errors: Errors | None,
 ) -> dict[TopicPartition, Any]:
-    """A row of an answer for each partition: for all, after some tries; or for some, with ``errors``."""
+    """The response row of each partition: of all, after retries; with ``errors``, of those without one."""
     found: dict[TopicPartition, Any] = {}
     stale = False
 
@@ -221,7 +227,7 @@ async def _ask_once(
     doing: str,
     found: dict[TopicPartition, Any],
 ) -> Errors:
-    """Adds to ``found``; what is wrong with the others."""
+    """Add response rows to ``found``; returns the errors of the other partitions."""
     errors: Errors = {}
     by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     for partition, what in wanted.items():

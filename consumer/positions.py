@@ -79,7 +79,7 @@ class Position:
 
     @property
     def readable(self) -> bool:
-        """Whether its records may be fetched and delivered."""
+        """Return whether its records may be fetched and delivered."""
         return self.phase is Phase.READING and not self.paused and not self.held
 
 
@@ -107,7 +107,7 @@ class Positions:
         return frozenset(self._all)
 
     def is_of(self, partition: TopicPartition, topic_id: uuid.UUID | None) -> bool:
-        """Whether it is read in the topic of this id, or was not read where topics have ids."""
+        """Return whether it is read in the topic of this id, or was not read where topics have ids."""
         position = self._all.get(partition)
         return position is None or position.topic_id in (None, topic_id)
 
@@ -213,7 +213,7 @@ class Positions:
 
     @property
     def fails_without_offset(self) -> bool:
-        """Whether the policy is to fail rather than to go on elsewhere."""
+        """Return whether the policy is to fail rather than to go on elsewhere."""
         return self._policy == "fail"
 
     def validate(self, position: Position) -> None:
