@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from .requests import Requests, leader_or_raise, partition_name
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
 
-#: Version 10 identifies topics by id; up to here they go by name, as a group's offsets do.
+#: From version 10 on topics go by id. Only commits need that: for the topic that was read, and for no other of
+#: its name.
 _BY_NAME = 9
 
 
@@ -136,13 +138,20 @@ async def commit_once(
     generation: int,
     member_id: str,
     instance_id: str | None,
+    topic_id: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
 ) -> dict[TopicPartition, int]:
-    """Send one OffsetCommit; returns the error code of each partition (0 for none)."""
+    """Send one OffsetCommit; returns the error code of each partition (0 for none).
+
+    If the coordinator takes topic ids, and ``topic_id`` knows those of all partitions, the commit is for these
+    topics and for no others of their names.
+    """
     make = request_class(ApiKey.OFFSET_COMMIT)
+    ids = {partition: topic_id(partition) for partition in offsets}
+    by_id = None not in ids.values()
     topics = defaultdict(list)
     for partition, value in sorted(offsets.items()):
         offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
-        topics[partition.topic].append(
+        topics[partition.topic, ids[partition] if by_id else None].append(
             make.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
                 partition_index=partition.partition,
                 committed_offset=offset.offset,
@@ -156,11 +165,15 @@ async def commit_once(
         member_id=member_id,
         group_instance_id=instance_id,
         retention_time_ms=-1,
-        topics=[make.OffsetCommitRequestTopic(name=t, partitions=rows) for t, rows in topics.items()],
+        topics=[
+            make.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=rows)
+            for (name, topic_id), rows in topics.items()
+        ],
     )
-    response = await cluster.request_coordinator(group, body, max_version=_BY_NAME)
+    response = await cluster.request_coordinator(group, body, max_version=None if by_id else _BY_NAME)
+    names = {topic_id: name for name, topic_id in topics}
     return {
-        TopicPartition(topic.name, row.partition_index): row.error_code
+        TopicPartition(topic.name or names[topic.topic_id], row.partition_index): row.error_code
         for topic in response.topics
         for row in topic.partitions
     }

@@ -113,7 +113,7 @@ def assemble(
         report=report,
         manual=manual,
         limit_ms=config.request_timeout_ms,
-        is_same=lambda partition: positions.is_of(partition, cluster.known.topic_id(partition.topic)),
+        read_in=positions.topic_id,
     )
     handover = Handover(
         HandoverSettings(config.drain_ms, config.rebalance_ms, config.default_api_timeout_ms, config.commits),

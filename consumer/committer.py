@@ -9,6 +9,7 @@ rebalance waits for its end, commits what is still owned and names the rest.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,9 @@ _PARTITION_ERRORS = frozenset(
         ErrorCode.INVALID_GROUP_ID,
     }
 )
+
+#: An unknown topic, by name and by id.
+_UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 #: Errors of a commit from outside a group that has members: final, too.
 _GROUP_IN_USE = frozenset(
@@ -104,9 +108,9 @@ class _Job:
 class Committer:
     """``settled`` fires when the membership may have changed; ``carry_out`` carries out its effects.
 
-    A commit at intervals is tried for ``limit_ms``, however short the interval is. ``is_same`` says whether a
-    partition still belongs to the topic that was read, according to the metadata: commits know topic names
-    only.
+    A commit at intervals is tried for ``limit_ms``, however short the interval is. ``read_in`` is the id of
+    the topic that a partition was read in, if that is known. Nothing is committed for another topic of the
+    name, if the coordinator takes ids (OffsetCommit v10) or the metadata show the difference.
     """
 
     def __init__(
@@ -123,7 +127,7 @@ class Committer:
         report: Callable[[Event], None],
         manual: bool = False,
         limit_ms: float = 30_000,
-        is_same: Callable[[TopicPartition], bool] = lambda _: True,
+        read_in: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
     ) -> None:
         self._cluster = cluster
         self._group = group
@@ -136,7 +140,7 @@ class Committer:
         self._report = report
         self._manual = manual
         self._limit_ms = limit_ms
-        self._is_same = is_same
+        self._read_in = read_in
         #: Topics that the coordinator did not know. Later they may be recreated topics of the same name.
         self._unknown: set[str] = set()
         self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if manual else frozenset())
@@ -259,6 +263,7 @@ class Committer:
                 generation,
                 self._membership.member_id,
                 self._instance_id,
+                self._topic_id,
             )
         except ConsumerClosedError:
             raise
@@ -289,10 +294,18 @@ class Committer:
         if job.given is None and doubted:
             with suppress(KohortError):
                 await self._cluster.metadata(doubted)
-            others = [p for p in job.left if p.topic in doubted and not self._is_same(p)]
+            others = [p for p in job.left if p.topic in doubted and self._is_another(p)]
             job.fail(
                 others, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic that was read is gone")
             )
+
+    def _is_another(self, partition: TopicPartition) -> bool:
+        """Return whether the topic is not the one that was read, or there is none."""
+        read_in = self._read_in(partition)
+        return read_in is not None and read_in != self._cluster.known.topic_id(partition.topic)
+
+    def _topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
+        return self._read_in(partition) or self._cluster.known.topic_id(partition.topic)
 
     def _to_send(self, job: _Job) -> dict[TopicPartition, CommittedOffset]:
         """The offsets to commit now, of the partitions left."""
@@ -338,7 +351,7 @@ class Committer:
                     job.given[partition] = replace(offsets[partition], metadata="")
             elif error.code in self._final:
                 job.fail([partition], error)
-            elif error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            elif error.code in _UNKNOWN_TOPIC:
                 unknown.append((partition, error))
                 self._unknown.add(partition.topic)
             else:
@@ -349,7 +362,7 @@ class Committer:
                 for partition, error in unknown:
                     job.fail([partition], error)
             else:
-                refused = refused or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                refused = refused or unknown[0][1].code
         return committed, refused
 
     def _refused(self, code: ErrorCode, generation: int) -> None:

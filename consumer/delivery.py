@@ -241,17 +241,16 @@ class Delivery:
         try:
             made = deliver(Chunk(buffer.session, reader, []))
         except CorruptBatchError as error:
+            # what is before the bad batch and holds no records was passed
+            self.held.read(before - reader.size)
             self._corrupt(buffer, error)
             return []
-        self._was_read(buffer, reader, before)
+        self.held.read(before - reader.size)
+        buffer.position.unreadable = 0
         if not reader.size:
             self.held.remove(buffer.readers.popleft())
         self._hungry()
         return made
-
-    def _was_read(self, buffer: FetchBuffer, reader: ChunkReader, before: int) -> None:
-        buffer.position.unreadable = 0
-        self.held.read(before - reader.size)
 
     def run(self) -> Run | None:
         """Records of the next buffer, made one by one as they are taken; None when there are none now.
@@ -353,11 +352,13 @@ class Delivery:
         try:
             batch = reader.read_batch()
         except CorruptBatchError as error:
+            self.held.read(before - reader.size)
             self._corrupt(buffer, error)
             return
+        self.held.read(before - reader.size)
         buffer.index = 0
+        buffer.position.unreadable = 0
         buffer.session.read_under(reader.leader_epoch)
-        self._was_read(buffer, reader, before)
         if batch is not None:
             fresh = buffer.session.fresh(batch.rows.offsets)
             if fresh:

@@ -106,10 +106,10 @@ class Positions:
         """Every partition, those that are being given up included."""
         return frozenset(self._all)
 
-    def is_of(self, partition: TopicPartition, topic_id: uuid.UUID | None) -> bool:
-        """Return whether it is read in the topic of this id, or was not read where topics have ids."""
+    def topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
+        """Id of the topic that it is read in; None if it is not read yet, or topics have no ids."""
         position = self._all.get(partition)
-        return position is None or position.topic_id in (None, topic_id)
+        return None if position is None else position.topic_id
 
     def in_phase(self, phase: Phase, now: float) -> list[Position]:
         """Partitions of a phase whose pause after an error is over."""

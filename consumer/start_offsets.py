@@ -37,7 +37,10 @@ class Reading:
 
 
 #: A right that is missing may be given: what is refused so is asked for again.
-REFUSALS = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED})
+REFUSALS = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client needs the right to read the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "this client needs the right to read the group",
+}
 
 
 class StartOffsets:
@@ -256,6 +259,7 @@ class StartOffsets:
             self.moved(position)
             return
         self.delay(position)
+        error = KafkaError(error.code, f"{error.message}: {REFUSALS[error.code]}")
         if self._with.positions.refuse(position, error):
             self._with.report(PartitionFailed(position.partition, error))
         self._with.polled()

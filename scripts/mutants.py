@@ -60,6 +60,7 @@ LEFT_OUT = (
     "tests/consumer/test_e2e_*.py",
     "tests/consumer/test_complaints.py",
     "tests/consumer/test_imports.py",
+    "tests/consumer/test_long_handlers.py",
     "tests/consumer/test_uvloop.py",
     "tests/consumer/service/test_command.py",
     "tests/consumer/service/test_end_to_end.py",

@@ -96,6 +96,8 @@ class ConsumerService:
         self._starting: asyncio.Timeout | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_reason: str | None = None
+        #: The last run is over: a stop that comes now was meant for it.
+        self._over = False
         #: Port of the health listener while it listens.
         self.health_port: int | None = None
 
@@ -245,7 +247,7 @@ class ConsumerService:
         if self._loop is not None:
             raise RuntimeError("the service runs already: make another one to run it twice")
         handlers = self._checked_handlers()
-        self._loop = asyncio.get_running_loop()
+        self._over, self._loop = False, asyncio.get_running_loop()
         try:
             await self._serve(handlers)
         except ConfigError:
@@ -256,6 +258,7 @@ class ConsumerService:
                 log.error("group %s: the service has ended: %s", self.group, short(error), exc_info=shown)
             raise
         finally:
+            self._over = True
             self._loop = self._engine = self._starting = self._stop_reason = self.health_port = None
 
     async def _serve(self, handlers: list[Handler]) -> None:
@@ -351,7 +354,11 @@ class ConsumerService:
         return self._engine is not None and self._engine.unready() is None
 
     def stop(self, reason: str = "stop() was called") -> None:
-        """Ask for a graceful end; may be called from any thread, also before the service runs."""
+        """Ask for a graceful end; may be called from any thread, also before the service runs. After its end
+        it does nothing: a run that begins later goes on.
+        """
+        if self._over:
+            return
         self._stop_reason = reason
         loop = self._loop
         if loop is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -127,9 +128,9 @@ class ShardRunner:
             self._tell(
                 ShardLoaded("", self.partition, loader.records, loader.skipped, groups, now_ms - started_ms)
             )
-        if self._deleted:
-            self.shard.topics_deleted(self._deleted)
         self._carry_out()
+        if self._deleted:
+            self._remove_offsets(self._deleted)
 
     async def wait_loaded(self, seconds: float) -> None:
         """Return when loaded, or when that takes too long."""
@@ -161,8 +162,17 @@ class ShardRunner:
         if self.loading:
             self._deleted |= names
         else:
-            self.shard.topics_deleted(names)
-            self._carry_out()
+            self._remove_offsets(names)
+
+    def _remove_offsets(self, names: set[str]) -> None:
+        """Durably: whoever deleted the topics forgets that they were there as soon as this returns."""
+        self.shard.topics_deleted(names)
+        self._carry_out()
+        if self._pending:
+            self._flush()
+            # a disk that fails takes the log offline, and its offsets are read anew
+            with suppress(KafkaError, OSError):
+                self.store.flush(self.partition)
 
     def close(self) -> None:
         """Write what is pending, answer everybody, and stop."""

@@ -171,7 +171,7 @@ class Broker:
             settings=self._settings,
             store=store,
             partition_count_of=world.partition_count,
-            topic_of_id=lambda _: None,
+            topic_of_id=world.topic_of_id,
             id_of_topic=lambda _: None,
             clock_ms=self.clock_ms,
             new_id=world.new_id,

@@ -23,6 +23,7 @@ _ROWS: Final = frozenset((row.source, row.target) for row in GROUP_TRANSITIONS)
 _ALIVE: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
 _HEARTBEAT: Final = ApiKey.HEARTBEAT
 _HELD: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+_NO_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _HEARD_BY: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
 
 
@@ -106,7 +107,9 @@ class Checks:
     def _restarts_session(self, call: Call, reply: Any) -> bool:
         """Whether an answer says that the member was heard of now."""
         if call.api_key == ApiKey.OFFSET_COMMIT:
-            return call.note is True
+            # one of topics of which none exists is answered before the group is asked
+            errors = [error for topic in reply.topics for _, error in topic.partitions]
+            return call.note is True and not all(error in _NO_TOPIC for error in errors)
         if reply.error_code not in _ALIVE:
             return False
         if not reply.error_code:

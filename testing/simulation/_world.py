@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 from ...protocol import TopicPartition
 from ...statemachine import GroupState, MemberState
@@ -120,6 +121,11 @@ class World:
                 self.heap.at(self.heap.now + late_ms, connection.reset, "closed by the broker")
             else:
                 connection.close()
+
+    def topic_of_id(self, topic_id: UUID) -> str | None:
+        """The name of a topic; None where topics have no ids, as those that light members read."""
+        del topic_id
+        return None
 
     def partition_count(self, topic: str) -> int | None:
         """How many partitions a topic has; None if it does not exist."""

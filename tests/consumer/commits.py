@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 from kohort.assignors import CooperativeStickyAssignor
@@ -20,6 +22,9 @@ from kohort.protocol import ApiKey, ErrorCode, TopicPartition, response_class
 from kohort.statemachine import MemberState
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+#: Ids of topics of the name "orders", one after the other.
+OLD, NEW = uuid.UUID(int=1), uuid.UUID(int=2)
 
 #: What a script gives for one request: codes by partition number, or an error to raise.
 Step = dict[int, ErrorCode] | Exception
@@ -43,6 +48,10 @@ class Coordinator:
         self.forgotten = 0
         self.asked_about: set[str] = set()
         self.meanwhile: Callable[[], None] = nothing
+        self.known = SimpleNamespace(topic_id=lambda _: NEW)
+        #: For which topics commits were, and up to which version they were to go out.
+        self.topic_ids: list[uuid.UUID | None] = []
+        self.max_versions: list[int | None] = []
 
     def forget_coordinator(self, _group: str) -> None:
         self.forgotten += 1
@@ -50,7 +59,11 @@ class Coordinator:
     async def metadata(self, topics: set[str]) -> None:
         self.asked_about |= topics
 
-    async def request_coordinator(self, _group: str, body: Any, **_: Any) -> Any:
+    async def request_coordinator(
+        self, _group: str, body: Any, *, max_version: int | None = None, **_: Any
+    ) -> Any:
+        self.max_versions.append(max_version)
+        self.topic_ids += [topic.topic_id for topic in body.topics]
         rows = [row for topic in body.topics for row in topic.partitions]
         offsets = {row.partition_index: row.committed_offset for row in rows}
         self.sent.append((body.generation_id_or_member_epoch, offsets))
@@ -95,7 +108,7 @@ class Bench:
             settled=self.settled,
             carry_out=self._carry_out,
             report=self.events.append,
-            is_same=lambda partition: partition not in self.made_anew,
+            read_in=lambda partition: OLD if partition in self.made_anew else NEW,
         )
         for partition in (A, B):
             self.tracker.begin(partition, 0, committed=CommittedOffset(0)).delivered_all([0, 1, 2])

@@ -12,7 +12,7 @@ from kohort.consumer import BrokerConnectionError, CommitFailedError, CommittedO
 from kohort.consumer.committer import REPEAT_MS, UNKNOWN_TOPIC_TRIES
 from kohort.consumer.events import CommitFailed, CommitSucceeded, Event
 from kohort.protocol import ErrorCode, KafkaError
-from tests.consumer.commits import A, B, Bench, Step
+from tests.consumer.commits import NEW, OLD, A, B, Bench, Step
 from tests.consumer.virtual_time import run_in_virtual_time
 
 LOADING: Step = {0: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
@@ -198,6 +198,28 @@ async def test_what_is_done_of_a_topic_that_is_gone_is_not_committed_to_another_
     bench.begin(A, 0)
     await bench.commit()
     assert bench.coordinator.committed == {0: 0, 1: 2}
+
+
+async def test_a_commit_is_for_the_topic_that_was_read_not_for_its_name() -> None:
+    bench = Bench({1: ErrorCode.UNKNOWN_TOPIC_ID})
+    bench.made_anew = {B}
+    bench.done(A, 0)
+    bench.done(B, 0, 1)
+    assert not await bench.committer.commit_done(None, 60_000)
+    assert (bench.coordinator.topic_ids, bench.coordinator.max_versions) == ([NEW, OLD], [None])
+    assert bench.coordinator.committed == {0: 1}
+    # the coordinator knows of no such topic, and nor does the metadata: it is not asked again
+    assert not await bench.committer.commit_done(None, 60_000)
+    assert bench.coordinator.topic_ids == [NEW, OLD]
+
+
+async def test_where_topics_have_no_ids_a_commit_goes_by_the_name() -> None:
+    bench = Bench()
+    bench.coordinator.known.topic_id = lambda _: None
+    bench.committer._read_in = lambda _: None
+    bench.done(A, 0)
+    await bench.commit()
+    assert (bench.coordinator.topic_ids, bench.coordinator.max_versions) == ([None], [9])
 
 
 # commits at intervals

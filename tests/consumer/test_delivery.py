@@ -14,7 +14,7 @@ from kohort.consumer.events import Event, PartitionFailed, WindowFull
 from kohort.consumer.positions import Phase, Positions
 from kohort.consumer.tracker import Tracker
 from kohort.protocol import TopicPartition
-from tests.consumer.batches import batch
+from tests.consumer.batches import batch, marker
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -184,6 +184,16 @@ def test_a_corrupt_batch_is_fetched_again_from_where_delivery_is_and_fails_after
     assert len([e for e in bench.events if isinstance(e, PartitionFailed)]) == DECODE_TRIES
     assert position.phase is Phase.FAILED
     assert bench.positions.first_error() is not None
+
+
+def test_of_a_corrupt_batch_behind_control_batches_nothing_counts_as_buffered_any_more() -> None:
+    bench = _Bench()
+    bench.begin(A)
+    bad = bytearray(batch([b"2"], 2))
+    bad[-1] ^= 1
+    bench.put(A, marker(0, 7, commit=True), marker(1, 8, commit=True), bytes(bad))
+    assert bench.values() == []
+    assert (bench.delivery.buffered_bytes, bench.delivery.held.total) == (0, 0)
 
 
 def test_a_reset_forward_keeps_the_stay_and_one_backward_begins_a_new_one() -> None:

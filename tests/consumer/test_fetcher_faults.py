@@ -84,6 +84,7 @@ async def test_what_may_not_be_read_is_raised_and_read_as_soon_as_it_may() -> No
     error = bench.positions.first_error()
     assert isinstance(error, KafkaError)
     assert error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert "needs the right to read the topic" in str(error)
     await until(lambda: bench.delivery.buffered(A) > 0, timeout_s=20)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,7 +13,13 @@ import pytest
 from kohort.client.connection import Connection
 from kohort.client.metadata import Address, ClusterMetadata
 from kohort.client.pool import SURROUNDINGS, Surroundings
-from kohort.consumer import AsyncGroupConsumer, AuthenticationError, Cluster, FatalGroupError
+from kohort.consumer import (
+    AsyncGroupConsumer,
+    AuthenticationError,
+    Cluster,
+    CommitFailedError,
+    FatalGroupError,
+)
 from kohort.consumer.event_lines import EventLines, line_of
 from kohort.consumer.events import (
     BrokerUnavailable,
@@ -98,6 +105,24 @@ async def test_a_topic_that_is_deleted_leaves_the_assignment(
         await until(lambda: one.assignment() == {ORDERS}, timeout_s=20)
         kohort_broker.create_topic("payments", 1)
         await until(lambda: len(one.assignment()) == 2, timeout_s=20)
+
+
+async def test_what_is_done_in_a_topic_is_not_committed_for_the_next_one_of_its_name(
+    kohort_broker: RunningBroker,
+) -> None:
+    kohort_broker.create_topic("orders", 1)
+    kohort_broker.produce("orders", ["a", "b"])
+    # nobody tells this consumer in between that the topic is another one
+    settings = {"metadata_max_age_ms": 600_000, "enable_auto_commit": False}
+    async with consumer(kohort_broker.bootstrap, "orders", **settings) as one:
+        one.done_all(await read(one, 2, timeout_s=20))
+        async with Cluster(kohort_broker.bootstrap) as cluster:
+            await cluster.delete_topics(["orders"])
+            kohort_broker.create_topic("orders", 1)
+            # unless it has heard of it all the same, and has nothing to commit
+            with suppress(CommitFailedError):
+                await one.commit()
+            assert await cluster.committed("billing", [ORDERS]) == {}
 
 
 async def test_a_cluster_that_stops_believing_this_client_is_an_error_of_every_call(

@@ -60,3 +60,13 @@ def test_the_short_way_for_ascii_gives_what_the_long_way_gives(text: str) -> Non
     for unit in units:
         value = value * 31 + unit
     assert java_hash(text) % 2**32 == value % 2**32
+
+
+@given(st.text(st.characters(), min_size=1, max_size=9), st.integers(500, 540))
+def test_a_long_id_is_hashed_eight_by_eight_to_the_same_number(pattern: str, length: int) -> None:
+    text = (pattern * length)[:length]
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + 256 * high + low) % 2**32
+    assert java_hash(text) % 2**32 == value

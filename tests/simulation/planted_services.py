@@ -26,6 +26,24 @@ SERVICE_BUGS = (
         "pass",
     ),
     _Bug(
+        "a record that another consumer delivered can be marked done",
+        "consumer.tracker:Tracker.begin",
+        "secrets.randbits(62) + 1",
+        "next(vars(self).setdefault('ids', iter(range(1, 1_000_000))))",
+    ),
+    _Bug(
+        "a commit for a topic that is gone is tried until its time is up",
+        "consumer.committer:Committer._sort_answers",
+        "elif error.code in _UNKNOWN_TOPIC:",
+        "elif False:",
+    ),
+    _Bug(
+        "a commit goes by the name of its topic, whichever has it",
+        "client.offsets:commit_once",
+        "None not in ids.values()",
+        "False",
+    ),
+    _Bug(
         "a partition that is behind pauses the others as well",
         "consumer.service._running:RunningHandler.hand_over",
         "self._pause(partition)",
@@ -75,6 +93,24 @@ SERVICE_BUGS = (
         "consumer.delivery:Delivery.__init__",
         "self._max_undone = max_undone",
         "self._max_undone = 100 * max_undone",
+    ),
+    _Bug(
+        "of an answer of which a part is kept, only that part counts",
+        "consumer.decode:ChunkReader.memory",
+        "self._data.obj",
+        "self._data",
+    ),
+    _Bug(
+        "batches are taken apart together however long they are",
+        "consumer.decode:ChunkReader._next_run",
+        "records < RUN_RECORDS and size < RUN_BYTES",
+        "records < RUN_RECORDS",
+    ),
+    _Bug(
+        "records wait for their handler however long they are",
+        "consumer.service._running:RunningHandler.hand_over",
+        "held.records > self._most_records or held.bytes > most_bytes",
+        "held.records > self._most_records",
     ),
     _Bug(
         "a partition without a leader keeps the others from starting",

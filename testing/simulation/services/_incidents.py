@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _REMADE_MS: Final = 300
 #: OffsetCommits are refused for so long at most, in most cases.
 _REFUSED_MS: Final = 800
+#: So many that no consumer takes all of them apart at once.
+_BIG_BATCHES: Final = 10
 #: What an OffsetCommit is refused with for a while.
 _PASSING: Final = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -61,12 +63,17 @@ class ServiceIncidents(Incidents):
             "lose-rights": self._lose_rights,
             "lose-group-rights": self._lose_group_rights,
             "hang": self._hang,
+            "hang-big": self._hang,
             "flood": self._flood,
         }
 
     def _meet_member(self, incident: Incident) -> None:
         self._of.disturbed()
         self._happens[incident.kind](incident)
+
+    def _use_tool(self, incident: Incident) -> None:
+        # the topic that is deleted is one that services read
+        self._meet_member(incident)
 
     def _later(self, incident: Incident, action: Callable[[], None]) -> None:
         self._of.until_healed(incident.length_ms, action)
@@ -193,6 +200,8 @@ class ServiceIncidents(Incidents):
             world.ledger.produce(partition, log, 1, hangs=True)
             # what is done behind it
             world.ledger.produce(partition, log, 8)
+            for _ in range(_BIG_BATCHES if incident.kind == "hang-big" else 0):
+                world.ledger.produce(partition, log, 1, big=True)
             if incident.draw > 0.6:
                 world.ledger.flood(partition, log)
             world.topics.changed()

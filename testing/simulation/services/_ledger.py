@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ....consumer import done_ahead
 from ....consumer.decode import ChunkReader
-from ....protocol import TopicPartition
+from ....protocol import ApiKey, TopicPartition
 
 if TYPE_CHECKING:
     from ....consumer import Record
@@ -26,11 +26,16 @@ Row: TypeAlias = tuple[bytes | None, bytes | None]
 _ID: Final = re.compile(rb"#(\d+)#")
 _KEYS: Final = 3
 #: So long after a topic was made anew, beside the age of metadata and the length of a release, a commit may
-#: still be for the one before: it has but the name.
+#: still be for the one before: below v10 it has but the name.
 _LATE_MS: Final = 600
+#: Of OffsetCommit.
+_TOPIC_ID_VERSION: Final = 10
 _ORIGIN: Final = "kohort.origin."
 #: A cancelled handler had its time if no more than this was missing.
 _ROUNDING_MS: Final = 10
+#: Length of a big value.
+BIG_BYTES: Final = 1 << 20
+_GZIP: Final = 1
 _FLOOD: Final = 1_500
 _FLOOD_BATCH: Final = 50
 
@@ -110,8 +115,10 @@ class Ledger:
 
     # --- records come and go ------------------------------------------------------------------------------
 
-    def produce(self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False) -> None:
-        """So many records more, with what they ask for drawn."""
+    def produce(
+        self, partition: TopicPartition, log: Log, count: int, *, hangs: bool = False, big: bool = False
+    ) -> None:
+        """So many records more, with what they ask for drawn; ``big`` ones are long, and compressed."""
         world = self._world
         rng, work = world.rng, world.plan.work
         rows, live = [], self._live.setdefault(partition, {})
@@ -125,17 +132,17 @@ class Ledger:
                 entry.poison = rng.random() < work.poison
                 entry.cancels = rng.random() < work.cancels
                 entry.hangs = hangs and offset == log.end
-            entry.row = self._row(entry)
+            entry.row = self._row(entry, BIG_BYTES if big else world.plan.padding.get(partition.topic, 0))
             entry.gone = offset < self._passed_over.get(partition, 0)
             rows.append(entry.row)
-        log.append(rows)
+        log.append(rows, _GZIP if big else 0)
 
-    def _row(self, entry: Entry) -> Row:
+    def _row(self, entry: Entry, padding: int) -> Row:
         world = self._world
         if world.users is not None:
             return world.users.record(entry.partition.topic, world.rng)
         key = b"k%d" % world.rng.randrange(_KEYS) if world.rng.random() < 0.8 else None
-        return key, b"#%d#" % entry.number
+        return key, b"#%d#%s" % (entry.number, bytes(padding))
 
     def flood(self, partition: TopicPartition, log: Log) -> None:
         """More records than any buffer has."""
@@ -311,6 +318,9 @@ class Ledger:
         if partition.topic in self._remade:
             progress = self._progress.get(partition) or _Progress()
             if offset > progress.prefix and self._is_late(partition, offset):
+                if self._world.plan.versions[ApiKey.OFFSET_COMMIT] >= _TOPIC_ID_VERSION:
+                    text = f"{offset} is committed for {partition.topic}, and was of the one before it"
+                    self._world.found("S11", text)
                 self._pass_over(partition, offset)
             return
         before = self._committed.get(partition, -1)

@@ -6,12 +6,15 @@ from collections import deque
 from collections.abc import Mapping, Sized
 from typing import TYPE_CHECKING, Any, Final
 
+from ....consumer.decode import RUN_BYTES
 from ....protocol import ApiKey, TopicPartition
 from ....statemachine import GroupState
 from .._network import Call
+from ._ledger import BIG_BYTES
 from ._plan import NODES
 
 if TYPE_CHECKING:
+    from ....consumer import AsyncGroupConsumer
     from ._process import Process
     from ._world import ServiceWorld
 
@@ -37,6 +40,9 @@ _PATIENCE_MS: Final = 4_000
 _BOOKKEEPING: Final = 400
 #: No record batch is longer.
 _BATCH_BYTES: Final = 1_000
+#: Records that are produced together, and what each has beside what pads its value.
+_MOST_TOGETHER: Final = 3
+_ROW_BYTES: Final = 100
 #: What is held is looked at this seldom.
 _HELD_EVERY: Final = 4
 
@@ -128,6 +134,7 @@ class Limits:
         config, parts = consumer.config, consumer.parts
         # a request is answered with what each partition may have, one batch of each at least
         most = config.prefetch_max_bytes + NODES * 8 * max(config.max_partition_fetch_bytes, _BATCH_BYTES)
+        most += self._taken_apart()
         held = parts.delivery.held.total
         if held > most:
             text = f"{process.name} holds {held} bytes that are not delivered, {most} are allowed"
@@ -140,11 +147,57 @@ class Limits:
                 self._world.found(
                     "S16", f"{process.name} has {undone} of {name} undone, {allowed} are allowed"
                 )
+        if self._world.plan.backlog_max_bytes is not None:
+            self._really_held(process, consumer)
         numbers = weight(parts.tracker)
         partitions = max(1, len(consumer.assignment()))
         bound = partitions * (_BOOKKEEPING + 8 * min(config.max_undone_records, 500))
         if numbers > bound:
             self._world.found("S16", f"{process.name} keeps {numbers} numbers about what is done, of {bound}")
+
+    def _really_held(self, process: Process, consumer: AsyncGroupConsumer) -> None:
+        """Whatever a consumer counts itself: the bytes that are kept from being freed."""
+        plan, config = self._world.plan, consumer.config
+        most = config.prefetch_max_bytes + NODES * config.max_partition_fetch_bytes + self._taken_apart()
+        # an answer has a whole batch of each partition
+        most += sum(
+            _MOST_TOGETHER * (plan.padding.get(each.topic, 0) + _ROW_BYTES) for each in consumer.assignment()
+        )
+        # a poll's records come to those that wait
+        waiting = 2 * (plan.backlog_max_bytes or 0) + self._taken_apart()
+        for held, allowed, where in (
+            (bytes_in(consumer.parts.delivery), most, "that are not delivered"),
+            (bytes_in(process.program.queues()), waiting, "that wait for their handlers"),
+        ):
+            if held > allowed:
+                text = f"{process.name} keeps {held} bytes for records {where}, {allowed} are allowed"
+                self._world.found("S16", text)
+
+    def _taken_apart(self) -> int:
+        """How long the records may be of batches that were taken apart together and are delivered in part."""
+        big = any(incident.kind == "hang-big" for incident in self._world.plan.incidents)
+        return RUN_BYTES + BIG_BYTES if big else 0
+
+
+def bytes_in(root: object) -> int:
+    """How long the bytes are that an object of ours keeps, those around a part that is looked at included."""
+    count, left, seen = 0, [root], set()
+    while left:
+        each: Any = left.pop()
+        if isinstance(each, memoryview):
+            each = each.obj
+        if isinstance(each, (int, str)) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, (bytes, bytearray)):
+            count += len(each)
+        elif isinstance(each, Mapping):
+            left += each.values()
+        elif isinstance(each, (list, tuple, set, frozenset, deque)):
+            left += each
+        elif type(each).__module__.startswith("kohort."):
+            left += [getattr(each, name) for name in _fields(each) if hasattr(each, name)]
+    return count
 
 
 def weight(root: object) -> int:

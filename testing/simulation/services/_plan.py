@@ -36,6 +36,7 @@ INCIDENTS: Final[dict[str, tuple[str, int]]] = {
     "lose-rights": ("a topic may not be read for a while", 1),
     "lose-group-rights": ("the group may not be used for a while", 1),
     "hang": ("the next record of a partition hangs its handler until the faults are over", 1),
+    "hang-big": ("one hangs, and behind it come batches that are small only while they are compressed", 1),
     "flood": ("many records come into one partition at once", 1),
 }
 
@@ -52,6 +53,12 @@ _OF_TOPICS: Final = (
     "hang",
 )
 
+#: What a schedule is about: processes that come and go, topics, everything; a gap in what is done before a
+#: log is cut; a topic that is gone before what is done of it is committed; much data and little memory.
+_FLAVOURS: Final = (*["calm"] * 3, *["topics"] * 3, "faults", "gap", "gone", "crowd")
+#: Where much data is: t0 has small records.
+_CROWD: Final = {"t0": 2, "t1": 4}
+
 #: Faults of the network; a duplicate is the coordinator's matter, and TCP has none.
 _NETWORK: Final = ("drop", "delay", "reset", "lost-answer")
 
@@ -67,7 +74,7 @@ _VERSIONS: Final[dict[int, int]] = {
     ApiKey.SYNC_GROUP: 5,
     ApiKey.HEARTBEAT: 4,
     ApiKey.LEAVE_GROUP: 5,
-    ApiKey.OFFSET_COMMIT: 9,
+    ApiKey.OFFSET_COMMIT: 10,
     ApiKey.OFFSET_FETCH: 9,
 }
 _BY_NAME: Final[dict[int, int]] = {**_VERSIONS, ApiKey.FETCH: 12, ApiKey.OFFSET_COMMIT: 8}
@@ -107,6 +114,11 @@ class ServicePlan(Plan):
     dead_letters: bool = True
     drain_ms: int = 1_000
     config: dict[str, Any] = field(default_factory=dict)
+    #: How likely a partition gets records at each tick, and how long their values are, by topic.
+    busy: float = 0.4
+    padding: dict[str, int] = field(default_factory=dict)
+    #: Of a service; None: the default, which is far more than schedules have records.
+    backlog_max_bytes: int | None = None
     versions: dict[int, int] = field(default_factory=dict)
     work: Work = field(default_factory=lambda: Work(0.0, 0, 0.0, 0.0, 0.0))
     processes: list[ProcessPlan] = field(default_factory=list)
@@ -133,11 +145,15 @@ class ServicePlan(Plan):
 def draw_service_plan(seed: int) -> ServicePlan:
     """The plan of a seed."""
     rng = Random(~seed)
-    flavour = rng.choice(("calm", "calm", "calm", "topics", "topics", "topics", "faults", "gap"))
+    flavour = rng.choice(_FLAVOURS)
     session_ms = rng.choice((900, 1_200, 1_800))
     rebalance_ms = rng.choice((1_200, 1_800, 2_400))
     faults_ms = rng.randint(3_000, 9_000)
     topics = {f"t{number}": rng.randint(1, _MOST_PARTITIONS) for number in range(rng.randint(1, 2))}
+    if flavour == "crowd":
+        topics = dict(_CROWD)
+    elif flavour == "gone":
+        topics = {"t0": _MOST_PARTITIONS}
     kind = rng.choice(("async", "async", "plain", "batch", "once", "once", "app", "app"))
     calm = flavour == "calm"
     fsync = rng.random() < 0.3
@@ -149,7 +165,7 @@ def draw_service_plan(seed: int) -> ServicePlan:
     on = _on(rng, flavour)
     cooperative = rng.random() < 0.7
     strategy = CooperativeStickyAssignor if cooperative else RangeAssignor
-    return ServicePlan(
+    plan = ServicePlan(
         seed=seed,
         run_seed=rng.getrandbits(64),
         faults_ms=faults_ms,
@@ -186,6 +202,11 @@ def draw_service_plan(seed: int) -> ServicePlan:
         ),
         processes=_processes(rng, faults_ms, static=rng.random() < 0.25),
     )
+    if flavour == "gone":
+        _lose_a_topic(plan, rng)
+    elif flavour == "crowd":
+        _crowd(plan, rng)
+    return plan
 
 
 def _lanes(rng: Random, kind: str, flavour: str) -> str:
@@ -195,7 +216,7 @@ def _lanes(rng: Random, kind: str, flavour: str) -> str:
 
 
 def _on(rng: Random, flavour: str) -> list[str]:
-    if flavour == "gap":
+    if flavour in ("gap", "gone", "crowd"):
         return []
     if flavour == "calm":
         return [name for name in _HARMLESS if rng.random() < 0.5]
@@ -254,6 +275,42 @@ def _gap(rng: Random, faults_ms: int) -> list[Incident]:
         )
         for number, kind in enumerate(kinds)
     ]
+
+
+def _lose_a_topic(plan: ServicePlan, rng: Random) -> None:
+    """A topic is deleted while what was done of it is not committed, and soon a process is to stop.
+
+    A rebalance may take long, so that nothing but its own settings tells a release when to give up.
+    """
+    plan.drain_ms, plan.rebalance_ms = 500, 6_000
+    plan.config |= {
+        "rebalance_timeout_ms": plan.rebalance_ms,
+        "default_api_timeout_ms": 8_000,
+        "auto_commit_interval_ms": 5_000,
+    }
+    at_ms, who = rng.randint(1_000, min(4_000, plan.faults_ms - 1_000)), rng.getrandbits(16)
+    plan.incidents = [
+        Incident("i0", at_ms, "delete-topic", who, 0.0, plan.faults_ms),
+        Incident("i1", at_ms + rng.randint(1, 500), "process-stop", who, 0.0, 1_000),
+    ]
+
+
+def _crowd(plan: ServicePlan, rng: Random) -> None:
+    """A partition stands still beside others that are busy, and little memory is allowed."""
+    plan.kind, plan.lanes = rng.choice(("async", "plain", "batch")), "partition"
+    plan.concurrency = max(plan.concurrency, 4)
+    plan.busy, plan.padding, plan.backlog_max_bytes = 1.0, {"t1": 2_000}, 60_000
+    plan.work = Work(0.0, 0, 0.0, 0.0, 0.0)
+    plan.processes = plan.processes[:1]
+    kind, who = rng.choice(("hang", "hang-big")), rng.randrange(_CROWD["t0"])
+    plan.config |= {
+        "max_undone_records": rng.choice((10, 2_000)),
+        "max_poll_records": 500,
+        "prefetch_max_bytes": 4_000,
+        # big batches have to come in one answer
+        "max_partition_fetch_bytes": 2_000 if kind == "hang" else 12_000,
+    }
+    plan.incidents = [Incident("i0", rng.randint(500, 1_500), kind, who, 0.0, plan.faults_ms)]
 
 
 def _incidents(rng: Random, on: list[str], faults_ms: int, *, fsync: bool) -> list[Incident]:

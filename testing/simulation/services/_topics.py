@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ....protocol import TopicPartition, build_batch
+from ....protocol import TopicPartition, build_batch, compress_batch
 
 #: The wall clock of records.
 _TIMESTAMP_MS = 1_700_000_000_000
@@ -36,14 +36,14 @@ class Log:
     #: The lowest offset at which it was cut.
     cut_at: int | None = None
 
-    def append(self, records: list[tuple[bytes | None, bytes | None]]) -> int:
-        """Append records; the offset of the first."""
+    def append(self, records: list[tuple[bytes | None, bytes | None]], codec: int = 0) -> int:
+        """Append a batch of records; the offset of the first."""
         rows = [(key, value, ()) for key, value in records]
         data = build_batch(
             rows, timestamp_ms=_TIMESTAMP_MS + self.end, base_offset=self.end, leader_epoch=self.epoch
         )
         base, self.end = self.end, self.end + len(records)
-        self.batches.append(Batch(base, self.end, bytes(data)))
+        self.batches.append(Batch(base, self.end, bytes(compress_batch(data, codec) if codec else data)))
         return base
 
     def elected(self, leader: int, now_ms: int) -> None:

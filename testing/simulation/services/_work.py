@@ -39,6 +39,7 @@ class Program(Protocol):
     async def run(self) -> None: ...
     def stop(self) -> None: ...
     def consumer(self) -> AsyncGroupConsumer | None: ...
+    def queues(self) -> object: ...
 
 
 class ServiceProgram:
@@ -57,14 +58,23 @@ class ServiceProgram:
         engine = self.service._engine
         return None if engine is None else engine._consumer
 
+    def queues(self) -> object:
+        """What has the records that wait for their handlers."""
+        engine = self.service._engine
+        return () if engine is None else [running.queues for running in engine._running]
+
 
 def make_service(process: Process) -> ConsumerService:
     """The service of the plan."""
     plan = process.world.plan
+    own: dict[str, Any] = {}
+    if plan.backlog_max_bytes is not None:
+        own["backlog_max_bytes"] = plan.backlog_max_bytes
     service = ConsumerService(
         bootstrap=BOOTSTRAP,
         group=plan.group,
         drain_timeout_ms=plan.drain_ms,
+        **own,
         **plan.config,
         group_instance_id=process.plan.instance_id,
     )
@@ -157,12 +167,17 @@ class App:
         self._hasty = not process.world.plan.calm and rng.random() < 0.5
         self._impatient = rng.random() < 0.3
         self._reconnects = rng.random() < 0.4
+        #: It takes one consumer for another.
+        self._mixes_up = rng.random() < 0.4
 
     def stop(self) -> None:
         self._stopping = True
 
     def consumer(self) -> AsyncGroupConsumer | None:
         return self._consumer
+
+    def queues(self) -> object:
+        return ()
 
     async def run(self) -> None:
         rng, loop = self._process.rng, asyncio.get_running_loop()
@@ -197,6 +212,8 @@ class App:
         rng, loop = self._process.rng, asyncio.get_running_loop()
         while not self._stopping and loop.time() < until:
             records = await consumer.getmany(timeout_ms=_POLL_MS)
+            if self._mixes_up and records:
+                self._tell_others(records)
             if self._whole and records:
                 self._start(records)
             else:
@@ -213,6 +230,13 @@ class App:
         task = asyncio.get_running_loop().create_task(work, name="work")
         self._works[task] = None
         task.add_done_callback(lambda done: self._works.pop(done, None))
+
+    def _tell_others(self, records: list[Record]) -> None:
+        """That these are done, which they are not: others were never given them."""
+        for other in self._process.world.processes.values():
+            consumer = other.consumer
+            if other is not self._process and consumer is not None:
+                other.loop.call_soon(_done_elsewhere, other, consumer, records)
 
     async def _commit(self, consumer: AsyncGroupConsumer) -> None:
         # what cannot be committed is handled again; the checks see what is committed
@@ -255,6 +279,15 @@ class App:
         await consumer.close(drain_timeout_ms=drain_ms)
         await asyncio.sleep(0)
         process.closed(self._works)
+
+
+def _done_elsewhere(process: Process, consumer: AsyncGroupConsumer, records: list[Record]) -> None:
+    try:
+        consumer.done_all(records)
+    except (StaleRecordError, ConsumerClosedError):
+        return
+    text = f"{process.name} takes it that {len(records)} records are done which another consumer delivered"
+    process.world.found("S11", text)
 
 
 MakeProgram = Callable[["Process"], Program]

@@ -6,6 +6,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from ....client.metadata import Address
 from ....protocol import ApiKey, TopicPartition
@@ -124,6 +125,10 @@ class ServiceWorld(World):
         if node is not None:
             return node
         return next((node for node in self.nodes.values() if node.reachable), None)
+
+    def topic_of_id(self, topic_id: UUID) -> str | None:
+        found = self.topics.by_id(topic_id)
+        return None if found is None else found.name
 
     def partition_count(self, topic: str) -> int | None:
         if topic == ASIDE:
@@ -268,7 +273,7 @@ class ServiceWorld(World):
                 topic = self.topics.topics.get(name)
                 for partition in topic.partitions() if topic is not None else ():
                     log = topic.logs[partition.partition] if topic is not None else None
-                    if log is not None and log.leader >= 0 and self.rng.random() < 0.4:
+                    if log is not None and log.leader >= 0 and self.rng.random() < self.plan.busy:
                         self.ledger.produce(partition, log, self.rng.randint(1, 3))
             self.topics.changed()
             self.heap.at(self.heap.now + _PRODUCE_MS, self._produce)

@@ -86,6 +86,119 @@ def test_a_listener_and_a_mechanism_on_it_may_have_settings_of_their_own() -> No
     assert settings_for(settings, "SASL_SSL", "PLAIN").connections_max_reauth_ms == 100
 
 
+def test_names_with_dots_and_spellings_of_settings() -> None:
+    settings = broker_settings(
+        {
+            "listeners": "a.b://[::1]:1,c-d://:2",
+            "listener.security.protocol.map": " a.b : sasl_ssl , c-d:ssl,",
+            "listener.name.a.b.max.connections": "5",
+            "listener.name.a.b.scram-sha-512.connections.max.reauth.ms": "6",
+            "listener_name_c-d_max_connections": "7",
+        }
+    )
+    first, second = listeners_of(settings)
+    assert (str(first), str(second)) == ("A.B://[::1]:1", "C-D://:2")
+    assert [each.protocol for each in (first, second)] == ["SASL_SSL", "SSL"]
+    assert settings_for(settings, "A.B").max_connections == 5
+    assert settings_for(settings, "A.B", "SCRAM-SHA-512").connections_max_reauth_ms == 6
+    assert settings_for(settings, "A.B", "SCRAM-SHA-256").connections_max_reauth_ms == 0
+    assert settings_for(settings, "C-D").max_connections == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (
+            {"listeners": "PLAINTEXT://h:65536"},
+            "listeners=PLAINTEXT://h:65536 is not allowed: it must be NAME://HOST:PORT, with commas",
+        ),
+        (
+            {"listeners": "SSL://h:1,SSL://h:2"},
+            "listeners=SSL://h:1,SSL://h:2 is not allowed: SSL is there twice, give each its name",
+        ),
+        (
+            {"listeners": "SSL://a:1,PLAINTEXT://b:1"},
+            "listeners: port 1 is there twice: give each listener a port of its own",
+        ),
+        (
+            {"listeners": "OTHER://h:1"},
+            (
+                "listeners: OTHER has no protocol: add OTHER:PROTOCOL to listener.security.protocol.map, "
+                "with one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"
+            ),
+        ),
+        (
+            {"listener.security.protocol.map": "SSL:SSL,x:"},
+            (
+                "listener.security.protocol.map: x: is not allowed: it must be NAME:PROTOCOL with one of "
+                "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"
+            ),
+        ),
+        (
+            {"listener.security.protocol.map": ":SSL"},
+            (
+                "listener.security.protocol.map: :SSL is not allowed: it must be NAME:PROTOCOL with one of "
+                "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"
+            ),
+        ),
+        (
+            {"listeners": "SSL://a:1,PLAINTEXT://b:2", "advertised.listeners": "IN://h:1"},
+            "advertised.listeners: IN is not in listeners, which are SSL, PLAINTEXT",
+        ),
+        (
+            {"advertised.listeners": "PLAINTEXT://h:0"},
+            (
+                "advertised.listeners=PLAINTEXT://h:0 is not allowed: clients need a host and a port to "
+                "connect to"
+            ),
+        ),
+        (
+            {"advertised.listeners": "PLAINTEXT://[::]:1"},
+            (
+                "advertised.listeners=PLAINTEXT://:::1 is not allowed: clients need a host and a port to "
+                "connect to"
+            ),
+        ),
+        (
+            {
+                "listeners": "SSL://a:1,PLAINTEXT://b:2",
+                "control.plane.listener.name": "SSL",
+                "inter.broker.listener.name": "ssl",
+            },
+            (
+                "control.plane.listener.name=SSL is not allowed: it must be a listener beside the one of "
+                "clients and of brokers"
+            ),
+        ),
+        (
+            {"inter.broker.listener.name": "admin"},
+            "inter.broker.listener.name: ADMIN is not in listeners, which are PLAINTEXT",
+        ),
+        (
+            {"listener.name.plaintext.nonsense": "1"},
+            (
+                "listener.name.plaintext.nonsense is no setting: listener.name.LISTENER.SETTING is, "
+                "docs/security.md lists them"
+            ),
+        ),
+        (
+            {"listener.name.other.max.connections": "1"},
+            "listener.name.other: OTHER is not in listeners, which are PLAINTEXT",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_told_word_for_word(given: dict[str, str], why: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        broker_settings(given)
+    assert str(caught.value) == why
+
+
+def test_ports_that_the_system_chooses_may_be_the_same() -> None:
+    settings = broker_settings({"listeners": "PLAINTEXT://h:0,SSL://h:0,SASL_SSL://h:65535"})
+    assert [listener.port for listener in listeners_of(settings)] == [0, 0, 65_535]
+
+
 def test_secrets_are_in_no_text_of_the_settings() -> None:
     settings = broker_settings(
         {

@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
 from kohort.broker.network import _server
 from kohort.broker.security import _login
+from kohort.broker.security._errors import AuthenticationError
 from kohort.broker.security._listeners import listeners_of
+from kohort.broker.security._login import Login, Pass
 from kohort.broker.security._sasl import Sasl, plain_users
 from kohort.broker.security._scram_users import ScramUsers
-from kohort.protocol import ApiKey, encode_request, request_class
+from kohort.protocol import ApiKey, ProtocolError, decode_response, encode_request, request_class
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.network.test_hot_requests import commit, heartbeat, join
 from tests.broker.security.logins import (
@@ -352,3 +355,225 @@ def test_secrets_are_told_to_nobody(broker: RunningBroker) -> None:
                 assert rows[name].value is None
                 assert all(synonym.value is None for synonym in rows[name].synonyms)
             assert "secret" not in repr(answer.to_dict())
+
+
+# without a socket
+
+
+class _Exchange:
+    """Ends with its second message; ``b"no"`` is refused."""
+
+    def __init__(self, user: str, expires_ms: int | None) -> None:
+        self.done = False
+        self.user = user
+        self.expires_ms = expires_ms
+        self._messages: list[bytes] = []
+
+    async def step(self, data: bytes) -> bytes:
+        if data == b"no":
+            raise AuthenticationError("NO")
+        self._messages.append(data)
+        self.done = len(self._messages) == 2
+        return b"+".join(self._messages)
+
+
+class _Mechanisms:
+    """One and TWO, of which ONE expires; a login is believed for ``believed`` ms."""
+
+    mechanisms = ("ONE", "TWO")
+    delay_s = 0.0
+
+    def __init__(self) -> None:
+        self.user = "alice"
+        self.believed = 0
+        self.asked: list[tuple[str, int | None, int]] = []
+
+    def begin(self, mechanism: str) -> _Exchange | None:
+        if mechanism not in self.mechanisms:
+            return None
+        return _Exchange(self.user, 777 if mechanism == "ONE" else None)
+
+    def believed_ms(self, mechanism: str, expires_ms: int | None, now_ms: int) -> int:
+        self.asked.append((mechanism, expires_ms, now_ms))
+        return self.believed
+
+
+class _Client:
+    """A connection that logs in on a clock of the test's own; ``let_in`` are the principals."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.sasl = _Mechanisms()
+        self.let_in: list[str] = []
+        sasl: Any = self.sasl
+        self.login = Login(sasl, "10.0.0.1:1", self.let_in.append, lambda: self.now)
+
+    async def ask(self, key: ApiKey, version: int, **fields: Any) -> Any:
+        """The decoded answer; None where there is none, and PASS for what others answer."""
+        body = request_class(key)(version=version, **fields)
+        answer = await self.login.answer(bytes(encode_request(version, 9, "x", body))[4:])
+        if answer is None or isinstance(answer, Pass):
+            return answer
+        number, told = decode_response(key, version, bytes(answer)[4:])
+        assert number == 9
+        return told
+
+    async def handshake(self, mechanism: str = "ONE", version: int = 1) -> Any:
+        return await self.ask(ApiKey.SASL_HANDSHAKE, version, mechanism=mechanism)
+
+    async def says(self, data: bytes | None, version: int = 2) -> Any:
+        return await self.ask(ApiKey.SASL_AUTHENTICATE, version, auth_bytes=data)
+
+    async def logs_in(self, mechanism: str = "ONE") -> Any:
+        await self.handshake(mechanism)
+        await self.says(b"a")
+        return await self.says(b"b")
+
+
+async def test_a_login_takes_its_rounds_and_lets_in_at_the_end() -> None:
+    client = _Client()
+    assert (client.login.failed, client.login.open) == ("", False)
+    assert repr(client.login) == "Login(10.0.0.1:1, nobody yet)"
+    shake = await client.handshake()
+    assert (shake.error_code, list(shake.mechanisms)) == (0, ["ONE", "TWO"])
+    first = await client.says(b"a")
+    assert (first.error_code, first.error_message, bytes(first.auth_bytes)) == (0, None, b"a")
+    assert first.session_lifetime_ms == 0
+    assert (client.let_in, client.login.open) == ([], False)
+    last = await client.says(b"b")
+    assert (bytes(last.auth_bytes), last.session_lifetime_ms) == (b"a+b", 0)
+    assert (client.let_in, client.login.open) == (["User:alice"], True)
+    assert repr(client.login) == "Login(10.0.0.1:1, User:alice)"
+    assert isinstance(await client.ask(ApiKey.METADATA, 1, topics=[]), Pass)
+
+
+async def test_an_empty_message_is_one() -> None:
+    client = _Client()
+    await client.handshake()
+    assert bytes((await client.says(b"")).auth_bytes) == b""
+
+
+async def test_messages_follow_the_first_version_of_the_handshake_bare() -> None:
+    client = _Client()
+    assert (await client.handshake(version=0)).error_code == 0
+    assert await client.login.answer(b"a") == b"\0\0\0\1a"
+    assert client.let_in == []
+    assert await client.login.answer(b"b") == b"\0\0\0\3a+b"
+    assert client.let_in == ["User:alice"]
+    assert isinstance(await client.ask(ApiKey.METADATA, 1, topics=[]), Pass)
+    other = _Client()
+    await other.handshake(version=0)
+    assert await other.login.answer(b"no") is None
+    assert (other.login.failed, other.login.open) == ("authentication by ONE failed: NO", False)
+
+
+async def test_a_proof_is_believed_as_long_as_its_mechanism_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    wall = SimpleNamespace(time=lambda: 1_234.5678, monotonic=time.monotonic)
+    monkeypatch.setattr(_login, "time", wall)
+    client = _Client()
+    client.sasl.believed = 2_000
+    assert (await client.logs_in()).session_lifetime_ms == 2_000
+    assert client.sasl.asked == [("ONE", 777, 1_234_567)]
+    opened = []
+    for client.now in (101.999, 102.0):
+        opened.append(client.login.open)
+    assert opened == [True, False]
+    client.now = 101.999
+    assert isinstance(await client.ask(ApiKey.METADATA, 1, topics=[]), Pass)
+    client.now = 102.0
+    assert isinstance(await client.ask(ApiKey.API_VERSIONS, 0), Pass)
+    with pytest.raises(ProtocolError) as caught:
+        await client.ask(ApiKey.METADATA, 1, topics=[])
+    assert str(caught.value) == "its authentication has ended and was not renewed"
+
+
+async def test_a_renewal_is_taken_once_a_second_and_only_where_a_proof_ends() -> None:
+    client = _Client()
+    client.sasl.believed = 60_000
+    await client.logs_in()
+    client.now = 100.999
+    assert isinstance(await client.handshake(), Pass), "the router says that it may not"
+    client.now = 101.0
+    assert (await client.logs_in()).session_lifetime_ms == 60_000
+    assert client.let_in == ["User:alice"] * 2
+    client.now = 160.9
+    assert client.login.open
+    forever = _Client()
+    await forever.logs_in()
+    forever.now = 1e6
+    assert isinstance(await forever.handshake(), Pass)
+
+
+async def test_in_the_middle_of_a_renewal_nothing_else_is_carried_out() -> None:
+    client = _Client()
+    client.sasl.believed = 60_000
+    await client.logs_in()
+    client.now = 130.0
+    await client.handshake()
+    assert not client.login.open
+    with pytest.raises(ProtocolError) as caught:
+        await client.ask(ApiKey.METADATA, 1, topics=[])
+    assert str(caught.value) == "another request in the middle of its authentication"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "user", "offered", "why"),
+    [
+        ("THREE", "alice", ["ONE"], "it asked for a SASL mechanism that is not offered here (ONE are)"),
+        ("TWO", "alice", ["ONE"], "it asked for a SASL mechanism that is not offered here (ONE are)"),
+        ("ONE", "bob", None, "authentication by ONE failed: it began as somebody else"),
+    ],
+)
+async def test_a_renewal_is_by_the_same_mechanism_for_the_same_user(
+    mechanism: str, user: str, offered: list[str] | None, why: str
+) -> None:
+    client = _Client()
+    client.sasl.believed = 60_000
+    await client.logs_in()
+    client.now, client.sasl.user = 130.0, user
+    answer = await client.handshake(mechanism)
+    if offered is not None:
+        assert (answer.error_code, list(answer.mechanisms)) == (33, offered)
+    else:
+        await client.says(b"a")
+        answer = await client.says(b"b")
+        assert (answer.error_code, bytes(answer.auth_bytes), answer.session_lifetime_ms) == (58, b"", 0)
+        assert answer.error_message == why
+    assert (client.login.failed, client.login.open, client.let_in) == (why, False, ["User:alice"])
+    assert await client.ask(ApiKey.METADATA, 1, topics=[]) is None, "nothing is answered any more"
+
+
+async def test_why_a_login_failed_is_told_and_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_login, "LINGER_S", 0.0)
+    client = _Client()
+    await client.handshake("TWO")
+    answer = await client.says(b"no")
+    assert (answer.error_code, bytes(answer.auth_bytes), answer.session_lifetime_ms) == (58, b"", 0)
+    assert answer.error_message == client.login.failed == "authentication by TWO failed: NO"
+    assert (client.login.open, client.let_in) == (False, [])
+    assert await client.handshake() is None
+    with pytest.raises(ProtocolError) as caught:
+        await client.login.end()
+    assert str(caught.value) == "authentication by TWO failed: NO"
+
+
+async def test_an_unknown_mechanism_and_a_second_handshake_are_told_why() -> None:
+    client = _Client()
+    answer = await client.handshake("three")
+    assert (answer.error_code, list(answer.mechanisms)) == (33, ["ONE", "TWO"])
+    assert client.login.failed == ("it asked for a SASL mechanism that is not offered here (ONE, TWO are)")
+    client = _Client()
+    await client.handshake("ONE")
+    answer = await client.handshake("TWO")
+    assert (answer.error_code, list(answer.mechanisms)) == (34, [])
+    assert client.login.failed == "another handshake in the middle of its authentication"
+
+
+@pytest.mark.parametrize("key", [ApiKey.METADATA, ApiKey.SASL_AUTHENTICATE, ApiKey.HEARTBEAT])
+async def test_what_comes_before_a_login_ends_the_connection_with_its_number(key: ApiKey) -> None:
+    client = _Client()
+    assert isinstance(await client.ask(ApiKey.API_VERSIONS, 0), Pass)
+    fields: dict[str, Any] = {"topics": []} if key is ApiKey.METADATA else {}
+    with pytest.raises(ProtocolError) as caught:
+        await client.ask(key, 1, **fields)
+    assert str(caught.value) == f"API number {int(key)} before it said who it is (ILLEGAL_SASL_STATE)"

@@ -180,3 +180,13 @@ def test_a_store_that_cannot_be_read_says_why(tmp_path: Path, before: str, after
     path.write_text(path.read_text().replace(before, after))
     with pytest.raises(StateFileError, match=why):
         opened(tmp_path)
+
+
+def test_a_secret_that_was_kept_once_is_kept_for_good(tmp_path: Path) -> None:
+    users = opened(tmp_path)
+    users.add_missing("alice=x")
+    (path,) = tmp_path.iterdir()
+    before = path.stat().st_ino
+    users.add_missing("")
+    opened(tmp_path).add_missing("alice=y")
+    assert path.stat().st_ino == before, "it was not written again"

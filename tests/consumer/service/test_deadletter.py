@@ -126,21 +126,21 @@ async def test_it_is_sent_again_after_an_error_that_passes(letters: Letters) -> 
 
 
 @pytest.mark.parametrize(
-    "cluster",
+    "made",
     [
-        FakeCluster(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        FakeCluster(topic_error=ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        FakeCluster(topic_error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        lambda: FakeCluster(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        lambda: FakeCluster(topic_error=ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        lambda: FakeCluster(topic_error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
 async def test_one_that_cannot_be_written_is_an_error_that_names_record_and_topic(
-    cluster: FakeCluster, letters: Letters, monkeypatch: pytest.MonkeyPatch
+    made: Callable[[], FakeCluster], letters: Letters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_deadletter, "SEND_TIMEOUT_MS", 20)
     with pytest.raises(
         DeadLetterError, match=r"orders-7 at offset 42 .* 'orders.dlt'.* topic exists"
     ) as caught:
-        await letters(cluster).send("orders.dlt", RECORD, ValueError("poison"), 1)
+        await letters(made()).send("orders.dlt", RECORD, ValueError("poison"), 1)
     assert isinstance(caught.value.__cause__, KafkaError)
 
 

@@ -119,6 +119,29 @@ async def test_a_stop_while_no_broker_answers_ends_the_service_at_once(
     assert FakeConsumer.made.log == [], "it has never joined, so there is nothing to leave"
 
 
+async def test_a_stop_that_comes_after_the_end_is_none_of_the_next_run() -> None:
+    service = make_service()
+    handled: list[int] = []
+
+    @service.handler("orders")
+    async def bill(record: Record) -> None:
+        handled.append(record.offset)
+
+    async with serving(service):
+        """It is stopped at the end."""
+    service.stop()
+    async with serving(service) as consumer:
+        consumer.give(1)
+        await until(lambda: handled == [1])
+
+
+async def test_a_stop_before_the_first_run_ends_it_at_once() -> None:
+    service = make_service()
+    service.handler("orders")(lambda _: None)
+    service.stop()
+    await asyncio.wait_for(service.serve(), 30)
+
+
 async def test_a_stop_ends_a_lifespan_that_waits_for_its_database() -> None:
     service = make_service()
     opening = asyncio.Event()

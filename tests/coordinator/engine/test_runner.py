@@ -214,3 +214,35 @@ async def test_a_listener_that_fails_does_not_stop_the_coordinator() -> None:
     await c.stop()
     assert failures
     assert "on_note failed" in failures[0]["message"]
+
+
+@pytest.mark.parametrize("linger_ms", [-1, 10_000])
+async def test_what_goes_with_a_deleted_topic_is_on_the_disk_before_anybody_can_forget_it(
+    linger_ms: int,
+) -> None:
+    log = MemoryLog(partition_count=1)
+    c = coordinator(log)
+    await c.start()
+    await commit(c, "g", 7)
+    c._runners[0].linger_ms = linger_ms
+    c.topics_deleted(["nothing"])
+    assert log.flushed == 0
+    c.topics_deleted(["t"])
+    assert log.flushed == 1
+    assert [value for *_, value in log.batches[0][-1].records] == [None]
+    await c.stop()
+
+
+async def test_so_it_is_when_the_deletion_is_finished_after_a_restart() -> None:
+    log = MemoryLog(partition_count=1)
+    before = coordinator(log)
+    await before.start()
+    await commit(before, "g", 7)
+    await before.stop()
+    c = coordinator(log)
+    c.open()
+    c.topics_deleted(["t"])
+    await c.load_all()
+    assert log.flushed == 1
+    assert [value for *_, value in log.batches[0][-1].records] == [None]
+    await c.stop()
