@@ -15,8 +15,8 @@ from .requests import Requests, leader_or_raise, partition_name
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
 
-#: From version 10 on topics go by id. Only commits need that: for the topic that was read, and for no other of
-#: its name.
+#: From version 10 on topics go by id. Only commits need that: for the topic that was read, and for no other
+#: of its name.
 _BY_NAME = 9
 
 
@@ -142,8 +142,8 @@ async def commit_once(
 ) -> dict[TopicPartition, int]:
     """Send one OffsetCommit; returns the error code of each partition (0 for none).
 
-    If the coordinator takes topic ids, and ``topic_id`` knows those of all partitions, the commit is for these
-    topics and for no others of their names.
+    If the coordinator takes topic ids, and ``topic_id`` knows those of all partitions, the commit is for
+    these topics and for no others of their names.
     """
     make = request_class(ApiKey.OFFSET_COMMIT)
     ids = {partition: topic_id(partition) for partition in offsets}
