@@ -53,7 +53,8 @@ class Coordinator:
         self.topic_ids: list[uuid.UUID | None] = []
         self.max_versions: list[int | None] = []
 
-    def forget_coordinator(self, _group: str) -> None:
+    def forget_coordinator(self, group: str) -> None:
+        assert group == "billing"
         self.forgotten += 1
 
     async def metadata(self, topics: set[str]) -> None:
