@@ -174,3 +174,47 @@ async def test_commits_go_one_at_a_time() -> None:
     bench.coordinator.request_coordinator = counted  # type: ignore[method-assign]
     await asyncio.gather(bench.commit(), bench.committer.commit({B: 1}, 2_000), bench.commit())
     assert most == 1
+
+
+@pytest.mark.parametrize(("given", "sent"), [(-1, 5), (0, 0), (3, 3)])
+async def test_an_offset_goes_with_the_epoch_that_it_was_given_or_read_in(given: int, sent: int) -> None:
+    bench = Bench()
+    bench.tracker.begin(A, 0, leader_epoch=5).delivered_all([0, 1, 2])
+    await bench.committer.commit({A: CommittedOffset(2, leader_epoch=given)}, 2_000)
+    assert bench.coordinator.leader_epochs == [sent]
+
+
+async def test_an_offset_of_the_users_own_waits_for_a_topic_that_is_new_as_all_commits_do() -> None:
+    bench = Bench(*[{0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}] * 3)
+    await bench.committer.commit({A: 2}, 2_000)
+    assert bench.coordinator.sent == [(3, {0: 2})] * 4
+    bench = Bench(*[{0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}] * 4)
+    with pytest.raises(CommitFailedError) as caught:
+        await bench.committer.commit({A: 2}, 2_000)
+    assert list(caught.value.failed) == [A]
+    assert len(bench.coordinator.sent) == 4
+
+
+@pytest.mark.parametrize(
+    ("lost", "failed", "text"),
+    [
+        (True, False, "no longer owned: orders-0 (whoever has them now redoes what was not committed)"),
+        (False, True, "orders-1: [Error 28] "),
+    ],
+)
+async def test_what_became_of_a_commit_is_told_by_partition(lost: bool, failed: bool, text: str) -> None:
+    bench = Bench({1: ErrorCode.INVALID_COMMIT_OFFSET_SIZE} if failed else {})
+    bench.done(A, 0)
+    bench.done(B, 0)
+    if lost:
+        bench.coordinator.meanwhile = nothing
+        bench.membership.owned = frozenset({B})
+        bench.tracker.end(A)
+        offsets = {A: CommittedOffset(1), B: CommittedOffset(1)}
+    else:
+        offsets = {B: CommittedOffset(1)}
+    with pytest.raises(CommitFailedError) as caught:
+        await bench.committer.commit(offsets, 2_000)
+    assert str(caught.value).startswith(text[: text.index("[")] if "[" in text else text)
+    assert caught.value.lost == ((A,) if lost else ())
+    assert list(caught.value.failed) == ([B] if failed else [])
