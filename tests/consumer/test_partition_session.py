@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -251,3 +253,28 @@ def test_a_cut_before_what_was_delivered_takes_nothing_of_that_back() -> None:
     session.cut(2)
     assert (session.position, session.undone, session.committable) == (10, 6, 0)
     assert session.closed_beyond(0) == [(4, 8)]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "left"),
+    [
+        ([0, 1, 2], [3, 4, 5]),
+        (range(1, 4), [0, 4, 5]),
+        ([0, 0, 2], [1, 3, 4, 5]),
+        ([0, 2, 2], [1, 3, 4, 5]),
+        ([2, 0, 1], [3, 4, 5]),
+        ([3, 1, 5], [0, 2, 4]),
+        ([5], [0, 1, 2, 3, 4]),
+        ([4, 4], [0, 1, 2, 3, 5]),
+        ([9, 5], [0, 1, 2, 3, 4]),
+    ],
+)
+def test_many_are_done_as_each_is_whatever_their_order_and_however_often(
+    offsets: Sequence[int], left: list[int]
+) -> None:
+    session = PartitionSession(ORDERS, 1, 0)
+    session.delivered_all(range(6))
+    session.done_all(offsets)
+    assert (session.undone, session.first_undone) == (len(left), left[0])
+    again = Tracker().begin(ORDERS, left[0], committed=session.to_commit())
+    assert [offset for offset in again.fresh(range(6)) if offset >= left[0]] == left

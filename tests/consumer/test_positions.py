@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -257,7 +258,8 @@ def test_an_offset_that_nobody_was_asked_about_is_asked_about_when_the_log_does_
     assert position.phase is Phase.VALIDATING, "it is not read now"
     position.failures, position.error = 2, OSError("refused")
     positions.valid(position)
-    assert (position.phase, position.failures, position.error) == (Phase.READING, 0, None)
+    valid: Any = position
+    assert (valid.phase, valid.failures, valid.error) == (Phase.READING, 0, None)
     positions.out_of_range(position, "gone")
     assert (position.phase, position.reset, position.reset_to) == (
         Phase.RESETTING,
