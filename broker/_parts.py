@@ -93,8 +93,10 @@ class Parts:
             QuotaWindows(settings.controller_quota_window_num, settings.controller_quota_window_size_seconds),
         )
         self.node = Node(
+            node_id=settings.node_id,
             settings=settings,
             topics=topics,
+            logs=topics.logs,
             coordinator=self.coordinator,
             scram_users=users,
             producer_ids=ProducerIds(metadata),

@@ -1,7 +1,7 @@
-"""One connection to a broker: frames, correlation ids, the versions both sides speak (KIP-35, KIP-511).
+"""One connection to a broker: frames, correlation ids, version negotiation (KIP-35, KIP-511).
 
-A broker answers the requests of a connection in order, and holds back the ones behind a long poll. Whoever
-wants to be answered meanwhile takes another connection (see ``pool``).
+A broker answers the requests of a connection in order, so requests behind a long poll wait for it. What must
+not wait goes over another connection (see ``pool``).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
 
-#: While a connection is set up the caller's timeout is the limit; this one only has to be longer.
+#: Timeout of requests during set-up, which the caller's own timeout bounds; it only has to be longer.
 _LONG_MS = 3_600_000
 
-#: Share of an authenticated session's lifetime after which another connection takes over (KIP-368).
+#: Share of an authenticated session's lifetime after which a new connection replaces this one (KIP-368).
 _LIFETIME_USED = 0.85
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Use :meth:`open`. Requests may be sent without waiting for earlier answers.
+    """Use :meth:`open`. Requests may be sent without waiting for earlier responses.
 
-    Errors: BrokerConnectionError when the connection breaks (every request under way gets it),
-    BrokerTimeoutError, UnsupportedVersionError when the two sides have no version in common.
+    Raises BrokerConnectionError when the connection breaks (in every pending request), BrokerTimeoutError,
+    and UnsupportedVersionError when client and broker have no version in common.
     """
 
     def __init__(self, address: Address, client_id: str, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -72,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         sasl: Sasl | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> Connection:
-        """Connect, agree on versions and authenticate, within ``timeout_ms`` in all."""
+        """Connect, negotiate versions and authenticate, within ``timeout_ms`` in total."""
         connection = cls(address, client_id, max_frame_bytes)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -94,16 +94,16 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def retired(self) -> bool:
-        """Whether its authentication ends soon: requests under way may end, new ones go elsewhere."""
+        """Return whether the authentication ends soon: pending requests may finish, new ones go elsewhere."""
         return self._retire_at is not None and asyncio.get_running_loop().time() >= self._retire_at
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Return whether no request is pending."""
         return not self._waiting
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
-        """The highest version that both sides speak, not above ``max_version``."""
+        """The highest version that client and broker support, not above ``max_version``."""
         ours = api_for(api_key)
         theirs = self.versions.get(api_key)
         if theirs is None:
@@ -218,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close(f"connection lost: {error}" if error else "the broker closed the connection")
 
     def close(self, because: str = "closed by this client") -> None:
-        """Close at once; requests under way fail with BrokerConnectionError. Safe to call again."""
+        """Close at once; pending requests fail with BrokerConnectionError. Safe to call again."""
         if self._closed_because is None:
             self._closed_because = because
         if self._transport is not None:
@@ -227,5 +227,5 @@ class Connection(asyncio.BufferedProtocol):
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
-                # whoever asked may have gone; its exception must not be reported as forgotten
+                # the caller may be gone: asyncio must not report the exception as never retrieved
                 answer.exception()

@@ -1,4 +1,4 @@
-"""OffsetFetch, OffsetCommit and ListOffsets through a cluster."""
+"""Requests about offsets: OffsetFetch, OffsetCommit, ListOffsets and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .requests import Requests, leader_or_raise, partition_name
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
 
-#: v10 names topics by their ids. Only a commit of what was read in a topic needs that: so that it never is
-#: one for another topic of the same name.
+#: From version 10 on topics go by id. Only commits need that: for the topic that was read, and for no other
+#: of its name.
 _BY_NAME = 9
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset to read, as a group committed it. ``leader_epoch`` is -1 where it was not given."""
+    """The next offset to read, as committed by a group. ``leader_epoch`` is -1 if it was not given."""
 
     offset: int
     leader_epoch: int = -1
@@ -48,7 +48,10 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """Answer of ListOffsets. ``offset``: -1 if no record is that late; ``timestamp_ms``: -1 for both ends."""
+    """Result of ListOffsets.
+
+    ``offset`` is -1 if no record is that late, ``timestamp_ms`` -1 for EARLIEST, LATEST.
+    """
 
     offset: int
     timestamp_ms: int
@@ -57,13 +60,16 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Answer of OffsetForLeaderEpoch: the largest epoch not above the one asked for, and its end; or -1."""
+    """Result of OffsetForLeaderEpoch: the largest epoch up to the requested one, and its end offset.
+
+    Or -1.
+    """
 
     leader_epoch: int
     offset: int
 
 
-#: Instead of raising what is wrong with some partitions, a call puts it here and answers for the others.
+#: Collects the errors of partitions, instead of raising them, so that the call returns the others.
 Errors = dict[TopicPartition, KohortError]
 
 
@@ -149,10 +155,10 @@ async def commit_once(
     instance_id: str | None,
     topic_id: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
 ) -> dict[TopicPartition, int]:
-    """One OffsetCommit; the error number of each partition (0 for none).
+    """Send one OffsetCommit; returns the error code of each partition (0 for none).
 
-    Where the coordinator knows topic ids, and ``topic_id`` those of all partitions, the commit is for these
-    topics and for no others of their names.
+    If the coordinator takes topic ids, and ``topic_id`` knows those of all partitions, the commit is for
+    these topics and for no others of their names.
     """
     ids = {partition: topic_id(partition) for partition in offsets}
     by_id = None not in ids.values()
@@ -218,7 +224,7 @@ async def _ask_leaders(
     doing: str,
     errors: Errors | None,
 ) -> dict[TopicPartition, Any]:
-    """A row of an answer for each partition: for all, after some tries; or for some, with ``errors``."""
+    """The response row of each partition: of all, after retries; with ``errors``, of those without one."""
     found: dict[TopicPartition, Any] = {}
     stale = False
 
@@ -248,7 +254,7 @@ async def _ask_once(
     doing: str,
     found: dict[TopicPartition, Any],
 ) -> Errors:
-    """Adds to ``found``; what is wrong with the others."""
+    """Add response rows to ``found``; returns the errors of the other partitions."""
     errors: Errors = {}
     by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     for partition, what in wanted.items():

@@ -17,7 +17,7 @@ from .effects import Send
 CONSUMER = "consumer"
 #: Brokers keep this much of a reason.
 _MAX_REASON = 255
-#: The coordinator holds JoinGroup and SyncGroup back up to the rebalance timeout: wait that and this longer.
+#: JoinGroup and SyncGroup may wait for the rebalance timeout at the coordinator; this is added to it.
 _REBALANCE_SLACK_MS = 5_000
 
 
@@ -37,14 +37,17 @@ class MembershipSettings:
 
     @property
     def round_timeout_ms(self) -> int:
-        """How long JoinGroup and SyncGroup may take."""
+        """Request timeout of JoinGroup and SyncGroup."""
         return max(self.request_timeout_ms, self.rebalance_timeout_ms + _REBALANCE_SLACK_MS)
 
 
 def join_group(
     settings: MembershipSettings, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str
 ) -> Send:
-    """``protocols``: name and subscription of each assignor, in the order of preference."""
+    """A JoinGroup request.
+
+    ``protocols``: name and subscription of each assignor, in the order of preference.
+    """
     body = JoinGroupRequest(
         settings.group,
         settings.session_timeout_ms,
@@ -65,7 +68,7 @@ def sync_group(
     protocol: str,
     assignments: Mapping[str, bytes],
 ) -> Send:
-    """``assignments`` is empty but for the leader."""
+    """A SyncGroup request. Only the leader's has ``assignments``."""
     rows = [SyncGroupRequestAssignment(member, data) for member, data in assignments.items()]
     body = SyncGroupRequest(
         settings.group, generation, member_id, settings.instance_id, CONSUMER, protocol, rows
@@ -74,14 +77,14 @@ def sync_group(
 
 
 def heartbeat(settings: MembershipSettings, generation: int, member_id: str) -> Send:
-    """Goes by its own connection: an unanswered JoinGroup or SyncGroup must not hold it back."""
+    """A heartbeat, on a connection of its own: it must not wait for a pending JoinGroup or SyncGroup."""
     body = HeartbeatRequest(settings.group, generation, member_id, settings.instance_id)
     timeout_ms = min(settings.request_timeout_ms, settings.session_timeout_ms)
     return Send(ApiKey.HEARTBEAT, body, Channel.HEARTBEAT, timeout_ms)
 
 
 def leave_group(settings: MembershipSettings, member_id: str, reason: str) -> Send:
-    """Goes by the heartbeats' connection: it may have to pass a JoinGroup that is parked."""
+    """A LeaveGroup request, on the heartbeats' connection: it may have to overtake a waiting JoinGroup."""
     body = LeaveGroupRequest(
         settings.group, member_id, [MemberIdentity(member_id, None, reason[:_MAX_REASON])]
     )

@@ -1,4 +1,4 @@
-"""A seat in the group for a driver (``group_mode="exclusive"``): nobody else may join while it is taken.
+"""Membership of a driver in its group (``group_mode="exclusive"``): nobody else may join while it lasts.
 
 The driver joins under an assignor's name of its own, so that any other consumer, another driver included, is
 told INCONSISTENT_GROUP_PROTOCOL (23). Tools show it as a member; its commits carry a generation, and those of
@@ -146,7 +146,7 @@ class ExclusiveSeat:
         return ErrorCode(synced.error_code)
 
     async def _beat(self, cluster: Cluster) -> None:
-        """Until cancelled, or until the coordinator has given us up: then ``lost`` says why."""
+        """Send heartbeats until cancelled or removed by the coordinator: then ``lost`` says why."""
         while self.lost is None:
             await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
             body = HeartbeatRequest(

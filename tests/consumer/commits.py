@@ -54,7 +54,8 @@ class Coordinator:
         self.topic_ids: list[uuid.UUID | None] = []
         self.max_versions: list[int | None] = []
 
-    def forget_coordinator(self, _group: str) -> None:
+    def forget_coordinator(self, group: str) -> None:
+        assert group == "billing"
         self.forgotten += 1
 
     async def metadata(self, topics: set[str]) -> None:
@@ -86,9 +87,9 @@ class Coordinator:
 class Bench:
     """A committer of a member of two partitions, three records of each delivered."""
 
-    def __init__(self, *script: Step, backoff: Backoff | None = None, by_hand: bool = False) -> None:
+    def __init__(self, *script: Step, backoff: Backoff | None = None, manual: bool = False) -> None:
         self.coordinator = Coordinator(*script)
-        kind = ManualAssignment if by_hand else Membership
+        kind = ManualAssignment if manual else Membership
         self.membership = kind(MembershipSettings("billing"), [CooperativeStickyAssignor()], random.Random(1))
         self.membership.state = MemberState.STABLE
         self.membership.generation = 3
@@ -105,7 +106,7 @@ class Bench:
             self.membership,
             self.tracker,
             backoff=backoff or Backoff(1, 1),
-            by_hand=by_hand,
+            manual=manual,
             settled=self.settled,
             carry_out=self._carry_out,
             report=self.events.append,

@@ -77,6 +77,12 @@ class TestDescribe:
         assert [group.error_code for group in asked] == [0] * 11 + [ErrorCode.INVALID_REQUEST] * 2
         assert (asked[-1].group_id, asked[-1].members) == ("g", [])
 
+    def test_many_groups_may_be_asked_about_once_each(self) -> None:
+        body = SimpleNamespace(groups=[f"g{n}" for n in range(40)], include_authorized_operations=True)
+        asked = split_describe(body)
+        assert [request.group_id for request in asked] == body.groups
+        assert {(request.with_operations, request.error) for request in asked} == {(True, 0)}
+
     def test_no_name_is_the_empty_name(self) -> None:
         body = SimpleNamespace(groups=[None], groups_names=[None], include_authorized_operations=False)
         assert [request.group_id for request in split_describe(body)] == [""]

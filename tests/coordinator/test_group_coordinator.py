@@ -174,6 +174,19 @@ async def test_many_groups_in_one_request_are_answered_in_its_order() -> None:
     await c.stop()
 
 
+async def test_a_group_without_a_name_is_that_of_the_first_partition() -> None:
+    """The hash of the empty text is 0."""
+    c = coordinator(MemoryLog(partition_count=50))
+    await c.start()
+    for partition in range(1, 50):
+        c.unload(partition)
+    nameless = SimpleNamespace(group_id=None, generation_id=1, member_id="m", group_instance_id=None)
+    other = SimpleNamespace(group_id="XXXX", generation_id=1, member_id="m", group_instance_id=None)
+    beats = [await c.handle(ApiKey.HEARTBEAT, 4, body, CONTEXT) for body in (nameless, other)]
+    assert [beat.error_code for beat in beats] == [ErrorCode.INVALID_GROUP_ID, ErrorCode.NOT_COORDINATOR]
+    await c.stop()
+
+
 async def test_offsets_of_a_deleted_topic_go() -> None:
     c = coordinator(MemoryLog())
     await c.start()
