@@ -1,10 +1,9 @@
-"""The table of rights in docs/acls.md."""
+"""The tables of rights and of APIs in docs/acls.md and docs/broker.md."""
 
 from __future__ import annotations
 
-from kohort.broker.authorizer import ACCESS
-from kohort.broker.authorizer._docs import access_table
-from kohort.protocol import APIS
+from kohort.broker.apis import served_apis
+from kohort.broker.apis._docs import access_table, apis_table
 
 
 def test_every_right_of_every_api_has_a_line() -> None:
@@ -12,10 +11,17 @@ def test_every_right_of_every_api_has_a_line() -> None:
     assert head == "| API | operation | resource | which | error without it |"
     assert rule == "| --- | --- | --- | --- | --- |"
     assert [line.split(" | ")[0] for line in lines] == [
-        f"| {APIS[key].name}" for key in sorted(ACCESS) for _ in ACCESS[key]
+        f"| {api.name}" for _, api in sorted(served_apis().items()) for _ in api.access
     ]
     assert (
         "| Fetch | ClusterAction | cluster | every topic, if the request names a replica | "
         "TOPIC_AUTHORIZATION_FAILED (29) |"
     ) in lines
     assert "| ListGroups | Describe | cluster | all groups | none: left out |" in lines
+
+
+def test_the_offer_is_what_clients_are_told() -> None:
+    offered = dict(line.strip("| ").split(" | ")[1:] for line in apis_table().splitlines()[2:])
+    assert offered["Produce"] == "0-13"
+    assert offered["ApiVersions"] == "0-4"
+    assert "DescribeQuorum" not in offered
