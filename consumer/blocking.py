@@ -230,7 +230,7 @@ class GroupConsumer:
         self._consumer.parts.tracker.session_of(record)
 
     def _mark_soon(self) -> None:
-        """Have the loop take in what is done a little later: a wake-up for each record would cost too much."""
+        """Have the loop take in what is done a little later: a wake-up for each record would be costly."""
         self._scheduled = True
         try:
             self._loop.call_soon_threadsafe(self._loop.call_later, DONE_AFTER_S, self._mark_done)
