@@ -143,11 +143,10 @@ class RunningBroker:
     # inside
 
     def _join_again(self, group: str, seat: Any) -> None:
-        from ..protocol import request_class
+        from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
-        make = request_class(ApiKey.JOIN_GROUP)
-        protocols = [make.JoinGroupRequestProtocol(name=n, metadata=m) for n, m in seat.protocols]
-        body = make(
+        protocols = [JoinGroupRequestProtocol(name=n, metadata=m) for n, m in seat.protocols]
+        body = JoinGroupRequest(
             group_id=group,
             session_timeout_ms=seat.session_timeout_ms,
             rebalance_timeout_ms=seat.rebalance_timeout_ms,

@@ -1,4 +1,4 @@
-"""DescribeGroupHistory (20001), v0: the events of a group. kohort's own, see ``protocol._group_history``.
+"""DescribeGroupHistory (20001), v0: the events of a group. kohort's own, which no other broker offers.
 
 As for DescribeGroups, who asks must be allowed to DESCRIBE the group.
 """

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from ...offsets_topic import NONE, OffsetCommitted
-from ...protocol import CommitBodyPartition, ErrorCode
+from ...protocol import ErrorCode
+from ...protocol.messages.offset_commit import OffsetCommitRequestPartition
 from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..events import CommitRefused, append_refused
@@ -43,7 +44,7 @@ class CommitTopic(NamedTuple):
 
     name: str
     topic_id: uuid.UUID
-    partitions: list[CommitBodyPartition]
+    partitions: Sequence[OffsetCommitRequestPartition]
     errors: list[int]
 
 
@@ -72,7 +73,7 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
     for topic in body.topics:
         if not topic.partitions:
             continue
-        partitions = _partitions(topic.partitions)
+        partitions = topic.partitions
         total += len(partitions)
         if version >= _TOPIC_ID_VERSION:
             name, topic_id = directory.topic_of_id(topic.topic_id), topic.topic_id
@@ -174,23 +175,9 @@ class AfterCommit:
         shard.reply(self.request, refusal(self.request, append_error(error)))
 
 
-def _partitions(partitions: Sequence[Any]) -> list[CommitBodyPartition]:
-    if isinstance(partitions[0], CommitBodyPartition):
-        return list(partitions)
-    return [
-        CommitBodyPartition(
-            part.partition_index,
-            part.committed_offset,
-            part.committed_leader_epoch,
-            part.committed_metadata,
-        )
-        for part in partitions
-    ]
-
-
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
     """Kafka's order of an answer in which something does not exist: that first, each topic once."""
-    merged: dict[tuple[str, uuid.UUID], list[tuple[CommitBodyPartition, int]]] = {}
+    merged: dict[tuple[str, uuid.UUID], list[tuple[OffsetCommitRequestPartition, int]]] = {}
     for wanted in (True, False):
         for topic in topics:
             pairs = zip(topic.partitions, topic.errors, strict=True)

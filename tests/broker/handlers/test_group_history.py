@@ -26,9 +26,9 @@ from kohort.protocol import (
     decode_response,
     encode_assignment,
     encode_request,
-    request_class,
 )
 from tests.broker.wire import Wire, part
+from tests.messages import request_of
 
 KEY = ApiKey.DESCRIBE_GROUP_HISTORY
 
@@ -136,7 +136,7 @@ async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
         authorizer=Authorizer(), metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())
     )
     router = Router(cast(Node, node), lambda: HANDLERS)
-    body = request_class(KEY)(version=0, group_id="g", limit=-1, after=-1)
+    body = request_of(KEY)(version=0, group_id="g", limit=-1, after=-1)
     frame = bytes(encode_request(0, 7, "c", body)[4:])
     response = await router.answer(frame, Peer("127.0.0.1", ("127.0.0.1", 1)))
     assert isinstance(response, (bytes, bytearray))
