@@ -74,9 +74,7 @@ def test_a_marker_that_is_not_written_ends_nothing() -> None:
     assert not shard.is_busy("g")
 
 
-async def test_each_producer_has_batches_of_its_own_in_the_order_of_writes_and_they_load_alike() -> (
-    None
-):
+async def test_each_producer_has_batches_of_its_own_in_the_order_of_writes_and_they_load_alike() -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log, clock_ms=lambda: START_MS)
     await c.start()
