@@ -80,6 +80,7 @@ def test_every_event_is_told_with_its_cause_and_its_fields(wire: Wire, name: str
     details = json.loads(note.details)
     assert details.pop("duration_ms") == details.pop("join_ms") + details.pop("sync_ms")
     assert details == {
+        "cause_kind": "join",
         "instance_id": None,
         "leader": member,
         "members": 1,
