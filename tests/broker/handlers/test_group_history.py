@@ -81,6 +81,7 @@ def test_every_event_is_told_with_its_cause_and_its_fields(wire: Wire, name: str
     assert details.pop("duration_ms") == details.pop("join_ms") + details.pop("sync_ms")
     assert details == {
         "instance_id": None,
+        "cause_kind": "join",
         "leader": member,
         "members": 1,
         "members_before": 0,
