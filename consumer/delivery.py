@@ -26,6 +26,10 @@ T = TypeVar("T")
 #: A batch that cannot be decoded is fetched so often (it may be the network's doing), then it is an error.
 DECODE_TRIES = 3
 
+#: What a poll gives at most, but for what was taken apart together with its last record: others have to have
+#: their turn, and heartbeats.
+POLL_BYTES = 16 * 1024 * 1024
+
 #: Records of a run at most: mostly all that were taken apart together.
 RUN = 10_000
 
@@ -181,13 +185,13 @@ class Delivery:
 
     # what the user takes
 
-    def take(self, limit: int, max_bytes: int | None = None) -> list[Record]:
+    def take(self, limit: int, max_bytes: int = POLL_BYTES) -> list[Record]:
         """Up to so many records, from as many partitions as it takes; empty when there is nothing now.
 
-        With ``max_bytes``, no further batch once their values have so many.
+        Nothing further is taken apart once what they are made of has ``max_bytes``.
         """
         self.recall()
-        taken_bytes = 0
+        taken_bytes = 0.0
         taken: list[Record] = []
         parts: list[tuple[PartitionSession, int, int]] = []
         for _ in range(len(self._turn)):
@@ -195,13 +199,13 @@ class Delivery:
                 break
             buffer = self._turn[0]
             while len(taken) < limit and self._ready(buffer):
+                mean = buffer.batch.size / len(buffer.batch)
                 records = self._take_from(buffer, limit - len(taken))
                 taken += records
                 parts.append((buffer.session, records[0].offset, records[-1].offset + 1))
-                if max_bytes is not None:
-                    taken_bytes += sum(len(record.value or b"") for record in records)
-                    if taken_bytes >= max_bytes:
-                        limit = len(taken)
+                taken_bytes += mean * len(records)
+                if taken_bytes >= max_bytes:
+                    limit = len(taken)
             if len(buffer.batch) and len(taken) >= limit:
                 break
             # at the end of a batch, or of what it has, the next buffer has its turn
