@@ -189,7 +189,7 @@ class Positions:
         return reset
 
     def is_of(self, partition: TopicPartition, topic_id: uuid.UUID) -> None:
-        """What it goes on at is an offset of this topic, of no other of its name. KeyError if not assigned."""
+        """Where it goes on is an offset of this topic, of no other of its name. KeyError if not assigned."""
         self._all[partition].topic_id = topic_id
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
