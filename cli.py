@@ -134,7 +134,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         description="Look at the metrics of a broker that was started with --metrics-port.",
     )
     if "top" in words:
-        from .admin import top_commands
+        from .admin import top as top_commands
 
         top_commands.add_arguments(top)
     if "groups" in words:
@@ -283,7 +283,7 @@ def _spark(options: argparse.Namespace) -> int:
 
 
 def _top(options: argparse.Namespace) -> int:
-    from .admin.top_commands import run
+    from .admin.top import run
 
     return run(options)
 

@@ -1,4 +1,4 @@
-"""What each command of ``kohort groups`` asks and shows; each returns its exit code."""
+"""Commands of ``kohort groups``: each asks the cluster, shows the answer and returns its exit code."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Final
 from ..protocol import ErrorCode
 from . import _words, tables
 from ._errors import advised
-from ._plain import plain
-from ._screen import Screen
+from ._screen import OK, REFUSED, Screen, plain
 from ._watch import watch
-from .commands import OK, REFUSED
 from .group_admin import GroupAdmin
 from .reset import ResetTo
 from .results import Outcome

@@ -1,4 +1,4 @@
-"""What each command of ``kohort assignors`` asks and shows; each returns its exit code."""
+"""Commands of ``kohort assignors``: each asks, shows the answer and returns its exit code."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from typing import Final
 
 from ..assignors import Measure, MeasuringAssignor, available_assignors, load_assignor
 from ..client import Cluster
-from . import _assignor_tables as tables
+from . import _assignor_report as tables
 from ._errors import with_advice
-from ._plain import plain
-from ._screen import Screen
-from .commands import OK, REFUSED
+from ._screen import OK, REFUSED, Screen, plain
 from .group_file import read_group
 from .group_snapshot import read_topics, take_snapshot, weights_of
 from .workbench import GroupSnapshot, Trial, Weights, WhatIf, WorkbenchError, named_limits, try_assignor
@@ -83,7 +81,7 @@ async def _compare(options: argparse.Namespace, screen: Screen) -> int:
     scene = await _scene(options, options.assignors)
     trials = scene.try_all(options.assignors)
     if options.html is not None:
-        from ._assignor_page import page
+        from ._assignor_report import page
 
         try:
             Path(options.html).write_text(page(scene.now, scene.then, trials), encoding="utf-8")

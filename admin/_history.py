@@ -1,24 +1,36 @@
-"""Past generations: from the coordinator's own events, and from records where there are no events."""
+"""Past generations: from the coordinator's own events, and from records where there are no events.
+
+Every finished generation leaves one record in ``__consumer_offsets`` with its members and their assignments,
+until compaction takes all but the last. The log is read as a plain topic from its end, in windows that grow,
+until enough generations have been seen; a group's records are found by their keys, so that others are not
+decoded.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
-from ..client import Cluster
-from ..offsets_topic import GroupDeleted, GroupStored
+from ..client import EARLIEST, LATEST, Cluster
+from ..consumer.decode import ChunkReader
+from ..offsets_topic import (
+    CorruptRecordError,
+    GroupDeleted,
+    GroupStored,
+    decode,
+    group_key,
+    partition_for,
+)
 from ..protocol import (
-    ApiKey,
     KafkaError,
     MalformedMessageError,
     TopicPartition,
     decode_assignment,
-    request_class,
 )
+from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
 from ._requests import CONSUMER
-from ._stored import StoredGeneration, StoredPast
 from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
 
 #: Owners and what they hold; the value is None where it cannot be read.
@@ -37,7 +49,7 @@ UNKNOWABLE: Final = (
 
 async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
     """The coordinator's events. UnsupportedVersionError where the broker keeps none."""
-    body = request_class(ApiKey.DESCRIBE_GROUP_HISTORY)(group_id=group, limit=limit, after=after)
+    body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
 
     async def attempt() -> Any:
         response = await cluster.request_coordinator(group, body)
@@ -51,7 +63,7 @@ async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> l
 
 
 def whole(told: GroupHistory, limit: int) -> bool:
-    """Whether no generation is missing: as many as were asked for, or all since the group's first."""
+    """Return whether no generation is missing: as many as were asked for, or all since the group's first."""
     generations = told.generations
     return len(generations) >= limit or (bool(generations) and generations[0].generation <= 1)
 
@@ -69,7 +81,7 @@ def with_records(told: GroupHistory, recorded: GroupHistory, limit: int) -> Grou
 
 
 def _before(row: Generation, told: Generation) -> bool:
-    """Whether a record is of an earlier generation: that of the same one is written just before the event."""
+    """Return whether a record is of an earlier generation; its own is written just before the event."""
     began_ms = told.timestamp_ms - (told.duration_ms or 0)
     return row.timestamp_ms <= began_ms and row.generation != told.generation
 
@@ -203,7 +215,7 @@ def _partitions(assignment: bytes) -> frozenset[TopicPartition] | None:
 
 
 def moved(before: Owned, after: Owned) -> tuple[PartitionMove, ...] | None:
-    """What changed hands between two generations; None when some assignment cannot be read."""
+    """Partitions that moved between two generations; None when an assignment cannot be read."""
     old, new = _owners(before), _owners(after)
     if old is None or new is None:
         return None
@@ -221,3 +233,101 @@ def _owners(owned: Owned) -> dict[TopicPartition, str] | None:
             return None
         owners.update(dict.fromkeys(partitions, owner))
     return owners
+
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+#: Most offsets that are read for one answer, unless the caller says otherwise.
+MAX_OFFSETS: Final = 500_000
+
+_FIRST_WINDOW, _LARGEST_WINDOW = 2_000, 100_000
+_FETCH_BYTES: Final = 4 * 1024 * 1024
+
+#: Told how many offsets have been read, and how many there are at most.
+Progress = Callable[[int, int], None]
+
+
+class StoredGeneration(NamedTuple):
+    """A group's record with the time at which it was written; GroupDeleted is the group's end."""
+
+    timestamp_ms: int
+    record: GroupStored | GroupDeleted
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPast:
+    """Oldest first. ``complete`` is False when reading stopped at its limit, not at the log's start."""
+
+    partition: TopicPartition
+    generations: tuple[StoredGeneration, ...]
+    complete: bool
+
+
+async def read_past(
+    cluster: Cluster,
+    group: str,
+    wanted: int,
+    max_offsets: int = MAX_OFFSETS,
+    progress: Progress | None = None,
+) -> StoredPast:
+    """The last ``wanted`` records of a group, fewer if the log or ``max_offsets`` end before.
+
+    KafkaError when the topic may not be read, or is not there (3).
+    """
+    known = await cluster.metadata([OFFSETS_TOPIC])
+    count = len(known.partitions(OFFSETS_TOPIC))
+    if not count:
+        raise KafkaError(known.errors.get(OFFSETS_TOPIC, 3), f"topic {OFFSETS_TOPIC!r}")
+    partition = TopicPartition(OFFSETS_TOPIC, partition_for(group, count))
+    first = (await cluster.list_offsets({partition: EARLIEST}))[partition].offset
+    end = (await cluster.list_offsets({partition: LATEST}))[partition].offset
+    stop = max(first, end - max_offsets)
+    found: list[StoredGeneration] = []
+    window, high = _FIRST_WINDOW, end
+    while high > stop and len(found) < wanted:
+        low = max(stop, high - window)
+        found = [row async for row in _rows(cluster, partition, group, low, high)] + found
+        high, window = low, min(window * 4, _LARGEST_WINDOW)
+        if progress is not None:
+            progress(end - high, end - stop)
+    return StoredPast(partition, tuple(found[-wanted:]), complete=high <= first or len(found) >= wanted)
+
+
+async def _rows(
+    cluster: Cluster, partition: TopicPartition, group: str, low: int, high: int
+) -> AsyncIterator[StoredGeneration]:
+    key, offset = group_key(group), low
+    while offset < high:
+        reader = await _fetched(cluster, partition, offset)
+        while records := reader.read():
+            for record in records:
+                if record.key == key and low <= record.offset < high:
+                    row = _decoded(record.key, record.value)
+                    if row is not None:
+                        yield StoredGeneration(record.timestamp_ms, row)
+        if reader.next_offset <= offset:
+            return
+        offset = reader.next_offset
+
+
+async def _fetched(cluster: Cluster, partition: TopicPartition, offset: int) -> ChunkReader:
+    async def attempt() -> ChunkReader:
+        answer = await cluster.fetch(
+            {partition: offset}, max_bytes=_FETCH_BYTES, partition_max_bytes=_FETCH_BYTES, max_wait_ms=0
+        )
+        if partition not in answer:
+            raise KafkaError(7, f"no answer about {partition.topic}-{partition.partition}")
+        row = answer[partition]
+        if row.error_code:
+            raise KafkaError(row.error_code, f"reading {partition.topic}-{partition.partition}")
+        return ChunkReader(partition, row.records, offset)
+
+    return await cluster.retrying(attempt)
+
+
+def _decoded(key: bytes, value: bytes | None) -> GroupStored | GroupDeleted | None:
+    try:
+        record = decode(key, value)
+    except CorruptRecordError:
+        return None
+    return record if isinstance(record, (GroupStored, GroupDeleted)) else None

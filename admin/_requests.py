@@ -7,10 +7,11 @@ coordinates. Errors 14, 15, 16 and lost connections are tried again until the cl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from ..client import Cluster
+from ..client import LATEST, BrokerConnectionError, Cluster, CommittedOffset
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -18,10 +19,17 @@ from ..protocol import (
     MalformedMessageError,
     TopicPartition,
     decode_assignment,
-    request_class,
+)
+from ..protocol.messages.delete_groups import DeleteGroupsRequest
+from ..protocol.messages.describe_groups import DescribeGroupsRequest
+from ..protocol.messages.list_groups import ListGroupsRequest
+from ..protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
 )
 from ._errors import advised
-from .results import Coordinator, GroupDescription, ListedGroup, MemberDescription, Outcome
+from .results import Coordinator, GroupDescription, ListedGroup, MemberDescription, Outcome, PartitionOffsets
 
 #: The only protocol type whose assignments are read (KIP-62).
 CONSUMER: Final = "consumer"
@@ -43,7 +51,7 @@ async def list_groups(
 
 
 async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[str]) -> list[ListedGroup]:
-    body = request_class(ApiKey.LIST_GROUPS)(states_filter=states, types_filter=types)
+    body = ListGroupsRequest(states_filter=states, types_filter=types)
 
     async def attempt() -> Any:
         response = await cluster.request(node, ApiKey.LIST_GROUPS, body)
@@ -60,7 +68,7 @@ async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[s
 
 async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
     """State and members; no offsets. A group the broker does not know is "Dead" (KIP-1043)."""
-    body = request_class(ApiKey.DESCRIBE_GROUPS)(groups=[group], include_authorized_operations=False)
+    body = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
 
     async def attempt() -> GroupDescription:
         node = await cluster.coordinator(group)
@@ -135,7 +143,7 @@ def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
 
 async def delete_group(cluster: Cluster, group: str) -> Outcome:
     """Delete one group with its offsets."""
-    body = request_class(ApiKey.DELETE_GROUPS)(groups_names=[group])
+    body = DeleteGroupsRequest(groups_names=[group])
 
     async def attempt() -> None:
         response = await cluster.request_coordinator(group, body)
@@ -154,14 +162,12 @@ async def delete_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Outcome]:
     """Delete committed offsets (KIP-496). KafkaError when the whole request is refused."""
-    make = request_class(ApiKey.OFFSET_DELETE)
-    topic_class = make.OffsetDeleteRequestTopic
-    by_topic: dict[str, list[Any]] = {}
+    by_topic: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for topic, number in sorted(set(partitions)):
-        row = topic_class.OffsetDeleteRequestPartition(partition_index=number)
+        row = OffsetDeleteRequestPartition(partition_index=number)
         by_topic.setdefault(topic, []).append(row)
-    rows = [topic_class(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
-    body = make(group_id=group, topics=rows)
+    rows = [OffsetDeleteRequestTopic(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
+    body = OffsetDeleteRequest(group_id=group, topics=rows)
 
     async def attempt() -> Any:
         response = await cluster.request_coordinator(group, body)
@@ -180,3 +186,69 @@ async def delete_offsets(
 def outcome(code: int, message: str = "") -> Outcome:
     """The outcome for an error number; 0 is none."""
     return Outcome(int(code), str(advised(code, message)) if code else None)
+
+
+async def log_offsets(
+    cluster: Cluster, partitions: Iterable[TopicPartition], at: int
+) -> dict[TopicPartition, int]:
+    """Offsets at EARLIEST, LATEST or a time in ms (then the end where no record is that late).
+
+    Partitions that do not exist, have no leader or may not be seen are left out: whoever looks at a group
+    wants to see the rest of it.
+    """
+    wanted = set(partitions)
+    if not wanted:
+        return {}
+    known = await cluster.metadata({partition.topic for partition in wanted})
+    there = [partition for partition in sorted(wanted) if known.leader(partition) is not None]
+    try:
+        return await _asked(cluster, there, at)
+    except (KafkaError, BrokerConnectionError):
+        by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
+        for partition in there:
+            by_topic[partition.topic].append(partition)
+        answers = await asyncio.gather(
+            *(_asked(cluster, part, at) for part in by_topic.values()), return_exceptions=True
+        )
+    found: dict[TopicPartition, int] = {}
+    for answer in answers:
+        if isinstance(answer, dict):
+            found.update(answer)
+        elif not isinstance(answer, (KafkaError, BrokerConnectionError)):
+            raise answer
+    return found
+
+
+async def _asked(cluster: Cluster, partitions: list[TopicPartition], at: int) -> dict[TopicPartition, int]:
+    answers = await cluster.list_offsets(dict.fromkeys(partitions, at))
+    found = {partition: answer.offset for partition, answer in answers.items()}
+    late = [partition for partition, offset in found.items() if offset < 0]
+    if late and at != LATEST:
+        found.update(await _asked(cluster, late, LATEST))
+    return found
+
+
+async def lag_rows(
+    cluster: Cluster, description: GroupDescription, committed: Mapping[TopicPartition, CommittedOffset]
+) -> tuple[PartitionOffsets, ...]:
+    """A row for each partition that has an offset or an owner, by topic and number."""
+    owners = {
+        partition: member.member_id for member in description.members for partition in member.assignment or ()
+    }
+    partitions = sorted({*committed, *owners})
+    ends = await log_offsets(cluster, partitions, LATEST)
+    rows = []
+    for partition in partitions:
+        offset, end = committed.get(partition), ends.get(partition)
+        rows.append(
+            PartitionOffsets(
+                partition.topic,
+                partition.partition,
+                offset.offset if offset else None,
+                end,
+                end - offset.offset if offset and end is not None else None,
+                owners.get(partition),
+                offset.metadata if offset else "",
+            )
+        )
+    return tuple(rows)

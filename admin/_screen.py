@@ -1,15 +1,20 @@
-"""Where commands put what they show: results on standard output, remarks on standard error."""
+"""Output of commands: results on standard output, remarks on standard error; JSON, and exit codes."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
-
-from ._plain import document
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+#: Exit codes. REFUSED: the broker said no, or there is no such group. UNREACHABLE: nobody answered.
+OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 #: A pipe has no width: rows stay on one line, so that they can be searched and cut.
 _PIPE_WIDTH = 100_000
@@ -27,7 +32,7 @@ class Screen:
 
     @property
     def live(self) -> bool:
-        """Whether a picture can be redrawn in place."""
+        """Return whether a picture can be redrawn in place."""
         return not self.as_json and sys.stdout.isatty()
 
     def console(self) -> Console:
@@ -65,7 +70,7 @@ class Screen:
         print(f"({words})", file=sys.stderr)
 
     def progress(self, done: int, total: int) -> None:
-        """How far a long read has come."""
+        """Show the progress of a long read."""
         if sys.stderr.isatty():
             self._progressing = True
             sys.stderr.write(f"\rread {done:,} of at most {total:,} offsets of __consumer_offsets ")
@@ -76,3 +81,21 @@ class Screen:
             self._progressing = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def plain(value: Any) -> Any:
+    """The value in lists, dicts, strings and numbers."""
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: plain(item) for name, item in zip(value._fields, value, strict=True)}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def document(value: Any, *, indent: int | None = 2) -> str:
+    """One JSON document."""
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False)

@@ -21,8 +21,7 @@ from ..protocol import ErrorCode, KafkaError, TopicPartition
 from . import _words, tables
 from ._errors import advised
 from ._history import REBALANCE
-from ._plain import plain
-from ._screen import Screen
+from ._screen import Screen, plain
 from .group_admin import GroupAdmin
 from .results import GroupDescription, HistoryEntry
 
@@ -39,7 +38,7 @@ class News:
 
 @dataclass(slots=True)
 class Watcher:
-    """What has been seen so far. ``sequence`` is the last event told."""
+    """State of a watch. ``sequence`` is the last event shown."""
 
     group: str
     before: GroupDescription | None = None
@@ -83,7 +82,7 @@ def told(entry: HistoryEntry) -> str:
 
 
 def differences(before: GroupDescription | None, now: GroupDescription) -> Iterator[str]:
-    """What changed between two looks, in words."""
+    """Changes between two looks, in words."""
     if before is None:
         return
     if before.state != now.state:

@@ -1,4 +1,4 @@
-"""What people type: times, durations, topics with partitions. Each reader raises ValueError."""
+"""Times, durations and topics with partitions as people type them. Each reader raises ValueError."""
 
 from __future__ import annotations
 

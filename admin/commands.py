@@ -9,9 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from . import _words
-
-#: Exit codes. REFUSED: the broker said no, or there is no such group. UNREACHABLE: nobody answered.
-OK, REFUSED, WRONG_USE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
+from ._screen import INTERRUPTED, OK, REFUSED, UNREACHABLE, WRONG_USE
 
 TIMEOUT_S: Final = 15.0
 
@@ -56,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common(parser: argparse.ArgumentParser, bootstrap: Any, timeout: Any, as_json: Any) -> None:
-    """What every command takes. ``argparse.SUPPRESS`` leaves a setting to what was said before."""
+    """Arguments of every command. ``argparse.SUPPRESS`` leaves a setting to what was said before."""
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",

@@ -10,9 +10,9 @@ from typing import Final, Self, TypeVar
 
 from ..client import Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition, UnsupportedVersionError
-from . import _history, _requests, _stored, reset
+from . import _history, _requests, reset
 from ._errors import advised, with_advice
-from ._offsets import lag_rows
+from ._requests import lag_rows
 from .results import GroupDescription, GroupHistory, HistoryEntry, ListedGroup, Outcome, ResetPlan
 
 T = TypeVar("T")
@@ -118,14 +118,14 @@ class GroupAdmin:
 
     @with_advice
     async def offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed; empty for a group that does not exist."""
+        """Committed offsets of a group; empty for a group that does not exist."""
         return await self._cluster.committed(group, require_stable=False)
 
     @with_advice
     async def plan_reset(
         self, group: str, to: reset.ResetTo, topics: Mapping[str, Collection[int]] | None = None
     ) -> ResetPlan:
-        """What a reset would do; nothing is changed.
+        """Plan a reset; nothing is changed.
 
         ``topics`` are topics with partition numbers, none meaning all; without it, every partition that the
         group has an offset for. A group that does not exist would be made. The plan says in ``refusal`` when
@@ -189,8 +189,8 @@ class GroupAdmin:
         group: str,
         limit: int = 20,
         *,
-        max_offsets: int = _stored.MAX_OFFSETS,
-        progress: _stored.Progress | None = None,
+        max_offsets: int = _history.MAX_OFFSETS,
+        progress: _history.Progress | None = None,
     ) -> GroupHistory:
         """The group's last generations and, on a kohort broker, all its events with their causes.
 
@@ -201,7 +201,7 @@ class GroupAdmin:
         told = None if entries is None else _history.from_events(group, entries, limit)
         if told is not None and _history.whole(told, limit):
             return told
-        past = await _stored.read_past(self._cluster, group, limit + 1, max_offsets, progress)
+        past = await _history.read_past(self._cluster, group, limit + 1, max_offsets, progress)
         recorded = _history.from_records(group, past, limit)
         return recorded if told is None else _history.with_records(told, recorded, limit)
 

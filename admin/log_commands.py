@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from ._plain import document
+from ._screen import document
 
 if TYPE_CHECKING:
     from ..log.tools.dump import Dumped

@@ -14,8 +14,7 @@ from typing import Self
 
 from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, TopicPartition
-from ._offsets import log_offsets
-from ._requests import describe_group
+from ._requests import describe_group, log_offsets
 from .results import GroupDescription, OffsetChange, ResetPlan
 
 #: States in which nobody but the tool may commit.
@@ -35,7 +34,7 @@ class ResetKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResetTo:
-    """Where to. ``value`` is a time in ms, an offset or a number of records, as ``kind`` says."""
+    """Target of a reset. ``value`` is a time in ms, an offset or a number of records, as ``kind`` says."""
 
     kind: ResetKind
     value: int = 0
@@ -57,7 +56,7 @@ class ResetTo:
 
     @classmethod
     def offset(cls, offset: int) -> Self:
-        """The same offset for every partition."""
+        """Reset every partition to the same offset."""
         return cls(ResetKind.OFFSET, offset)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What :class:`~kohort.admin.GroupAdmin` answers with; the command line's JSON has the same names.
+"""Results of :class:`~kohort.admin.GroupAdmin`; the command line's JSON has the same names.
 
 Offsets are the next offset to read; None stands for "there is none" or "cannot be known". Times are in
 milliseconds since 1970.
@@ -93,7 +93,7 @@ class GroupDescription:
 
     @property
     def members_known(self) -> bool:
-        """Whether ``members`` are all there are: only classic groups tell theirs."""
+        """Return whether ``members`` are all there are: only classic groups tell theirs."""
         return self.group_type in (None, "classic")
 
     @property
@@ -120,7 +120,7 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """What a reset does, or has done (``executed``). ``refusal`` says why it cannot be done now."""
+    """Effect of a reset, planned or done (``executed``). ``refusal`` says why it cannot be done now."""
 
     group: str
     state: str
@@ -130,7 +130,7 @@ class ResetPlan:
 
 
 class Outcome(NamedTuple):
-    """What became of one group or partition: ``error_code`` 0 and no ``error``, or both."""
+    """Result for one group or partition: ``error_code`` 0 and no ``error``, or both."""
 
     error_code: int
     error: str | None

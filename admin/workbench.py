@@ -111,7 +111,7 @@ class MemberLoad:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What an assignor would do. With ``error`` or ``problems`` its answer could not be used.
+    """Answer of an assignor. With ``error`` or ``problems`` its answer could not be used.
 
     ``moved`` counts partitions taken from one present member and given to another, ``placed`` those that had
     no owner or whose owner leaves. ``rounds`` are JoinGroups until all is settled, ``duration_ms`` the time
@@ -206,7 +206,7 @@ def named_limits(group: GroupSnapshot) -> list[BalanceLimit]:
 
 
 def balance(group: GroupSnapshot, owned: Assignment) -> Balance:
-    """How even the members' loads are."""
+    """Spread of the members' loads."""
     counts = [len(owned.get(m, ())) for m in group.members]
     if not counts:
         return Balance(0, 0, 0, 0, 0.0, 0.0)

@@ -22,7 +22,7 @@ from ._settings import BrokerSettings
 
 log = logging.getLogger("kohort.broker")
 
-#: How long the thread lets go of the interpreter at a time, in seconds: then the event loop gets its turn.
+#: Seconds for which the thread gives up the interpreter at a time, so that the event loop gets its turn.
 _REST_S = 0.0001
 
 #: Most seconds that a stop spends on compacting ``__consumer_offsets``, which the next start reads whole.

@@ -71,18 +71,14 @@ class LocalLogs:
         for topic in self.topics():
             yield from list(topic.partitions)
 
-    def on_disk(self, topic: str, index: int) -> bool:
-        """Whether the last run has left files of a partition."""
-        return TopicPartition(topic, index) in self._found
-
     @property
     def clean(self) -> bool:
-        """Whether the last stop was clean: what is on the disk can be trusted unread."""
+        """Return whether the last stop was clean: what is on the disk can be trusted unread."""
         return self._folder.clean_start
 
     @property
     def damaged(self) -> bool:
-        """Whether a partition was left as it was found: the next start must look at the files again."""
+        """Return whether a partition was left as it was found: the next start must read the files again."""
         logs = (partition.log for partition in self.partitions() if partition.topic.name != OFFSETS_TOPIC)
         return any(partition.damage for partition in self.partitions()) or any(
             found.is_damaged for found in logs if found is not None
@@ -125,19 +121,22 @@ class LocalLogs:
             self._rename(key)
         return unknown
 
-    def add(self, name: str, topic_id: UUID, config: TopicConfig, count: int) -> None:
-        """Have a new topic's partitions here."""
-        topic = LocalTopic(name, topic_id, config, name in INTERNAL, flush_times=self._flush_times)
-        self._topics[name] = topic
-        self.grow(name, count)
+    def add(self, name: str, topic_id: UUID, config: TopicConfig, count: int) -> list[Partition]:
+        """Have a new topic's partitions here; returns them."""
+        self._topics[name] = LocalTopic(
+            name, topic_id, config, name in INTERNAL, flush_times=self._flush_times
+        )
+        return self.grow(name, count)
 
-    def grow(self, name: str, count: int) -> None:
-        """Have so many partitions of a topic here."""
+    def grow(self, name: str, count: int) -> list[Partition]:
+        """Have so many partitions of a topic here; returns the new ones."""
         topic = self._topics[name]
-        topic.partitions += [
-            Partition(topic, index, self, on_disk=self.on_disk(name, index))
+        made = [
+            Partition(topic, index, self, on_disk=TopicPartition(name, index) in self._found)
             for index in range(len(topic.partitions), count)
         ]
+        topic.partitions += made
+        return made
 
     def reconfigure(self, name: str, config: TopicConfig) -> None:
         """Let a topic's partitions go by another config."""

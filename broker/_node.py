@@ -29,8 +29,10 @@ class Node:
     where there are no access rules. ``now_ms`` is the wall clock that timestamps are compared with.
     """
 
+    node_id: int
     settings: BrokerSettings
     topics: Topics
+    logs: LocalLogs
     coordinator: GroupCoordinator
     producer_ids: ProducerIds
     scram_users: ScramUsers
@@ -44,15 +46,6 @@ class Node:
     long_work: LongWork = field(default_factory=LongWork)
 
     @property
-    def node_id(self) -> int:
-        return self.settings.node_id
-
-    @property
     def image(self) -> ClusterImage:
         """The cluster as it is now."""
         return self.topics.image
-
-    @property
-    def logs(self) -> LocalLogs:
-        """The partitions whose logs are here."""
-        return self.topics.logs

@@ -74,7 +74,7 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class LocalTopic:
-    """What the partitions of a topic that are on this broker have in common."""
+    """The partitions of a topic on this broker, and what they share."""
 
     name: str
     id: UUID
@@ -89,7 +89,7 @@ class LocalTopic:
 
 
 class Files(Protocol):
-    """Where the files of partitions come from."""
+    """The source of partitions' files."""
 
     def open(self, partition: Partition, /) -> PartitionLog:
         """Open them, or make them. Raises CorruptLogError, DataFolderError, KafkaError."""
@@ -149,7 +149,7 @@ class Partition:
 
     @property
     def damage(self) -> str | None:
-        """What is wrong with the files."""
+        """The reason why the files are not served; None if they are."""
         return self._damage
 
     @damage.setter
@@ -160,6 +160,11 @@ class Partition:
     @property
     def size_bytes(self) -> int:
         return 0 if self._log is None else self._log.size_bytes
+
+    @property
+    def epoch_is_known(self) -> bool:
+        """Return whether ``leader_epoch`` takes no look at the files."""
+        return self._leader_epoch is not None
 
     @property
     def leader_epoch(self) -> int:
@@ -285,7 +290,7 @@ class Partition:
         return log
 
     def flush_before_answer(self, end_offset: int, *, all_replicas: bool) -> Awaitable[None] | None:
-        """What the answer to an append that ended at ``end_offset`` has to wait for; None: for nothing.
+        """Return what the answer to an append that ended at ``end_offset`` waits for; None: for nothing.
 
         ``all_replicas`` says that it was asked for with acks=all. The wait raises KafkaError
         (KAFKA_STORAGE_ERROR and others).
@@ -322,7 +327,7 @@ class Partition:
             self._plan_flush(self._log)
 
     def _flush_failed(self, error: KafkaError) -> None:
-        """What the disk holds is not known: nothing is served until a start has looked at it."""
+        """Take the partition offline: nothing is served until a start has looked at what the disk holds."""
         logger.error("%s-%d is offline, its disk failed: %s", self.topic.name, self.index, error)
         self.damage = str(error)
         self.wake()

@@ -7,7 +7,7 @@ another one, and the logs of this broker follow.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,7 +206,7 @@ class Topics:
         return made
 
     def refusals(self, plans: Sequence[TopicPlan]) -> dict[str, KafkaError]:
-        """What speaks against carrying plans out together now, by name: others may have come meanwhile."""
+        """Return why plans cannot be carried out together now, by name: other topics may exist by now."""
         refused: dict[str, KafkaError] = {}
         seen: dict[str, str] = {}
         for plan in plans:
@@ -246,14 +246,12 @@ class Topics:
         none is added then.
         """
         await self._change(self._puts({each: {"partitions": count} for each, count in counts.items()}))
+        grown = []
         for each, count in counts.items():
-            self.logs.grow(each.name, count)
-        self.image = self.image.changed(
-            [
-                self._now(each).having(partitions=self._states(each.name, count, self._now(each).partitions))
-                for each, count in counts.items()
-            ]
-        )
+            more = self._states(self.logs.grow(each.name, count))
+            now = self._now(each)
+            grown.append(now.having(partitions=[*now.partitions, *more]))
+        self.image = self.image.changed(grown)
 
     async def delete(self, topics: Collection[TopicImage]) -> None:
         """Delete topics; waiting Fetch requests are woken and find them gone. ``clear`` removes the files.
@@ -310,7 +308,10 @@ class Topics:
     def _record(self, name: str) -> TopicRecord:
         entry = self._store.get(topic_path(name))
         assert entry is not None, "it is among the children"
-        return TopicRecord.parse(entry.value)
+        try:
+            return TopicRecord.parse(entry.value)
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._store.unreadable(topic_path(name), error) from error
 
     def _deleted(self) -> dict[uuid.UUID, str | None]:
         found = {}
@@ -321,7 +322,9 @@ class Topics:
         return found
 
     def _first_configs(self, name: str) -> dict[str, Any]:
-        """What is set for a topic that came without settings: offsets are compacted, not deleted by age."""
+        """Return the first configs of a topic that came without any: offsets are compacted, not deleted by
+        age.
+        """
         if name != OFFSETS_TOPIC:
             return {}
         return {"cleanup_policy": "compact", "segment_bytes": self._settings.offsets_topic_segment_bytes}
@@ -332,19 +335,20 @@ class Topics:
     def _add(self, records: Mapping[str, TopicRecord]) -> None:
         """Let there be topics that are in the store."""
         made = []
+        defaults = topic_defaults(self._settings)
         for name, record in records.items():
-            self.logs.add(name, record.id, self._config(record.configs), record.partitions)
-            states = self._states(name, record.partitions)
+            config = TopicConfig(**{**defaults, **record.configs})
+            local = self.logs.add(name, record.id, config, record.partitions)
+            states = self._states(local)
             made.append(TopicImage(name, record.id, record.configs, states, internal=name in INTERNAL))
             self._folded[folded(name)] = name
         self.image = self.image.changed(made)
 
-    def _states(self, name: str, count: int, before: Sequence[PartitionState] = ()) -> list[PartitionState]:
-        """States of ``count`` partitions, led from here, the first ones as they are."""
+    def _states(self, partitions: Iterable[Partition]) -> list[PartitionState]:
+        """The states of partitions that are new here, led by this broker."""
         new = PartitionState(self.image.controller_id, 0, self._here, self._here)
-        unopened = new._replace(leader_epoch=UNKNOWN_EPOCH)
-        more = range(len(before), count)
-        return [*before, *(unopened if self.logs.on_disk(name, index) else new for index in more)]
+        unread = new._replace(leader_epoch=UNKNOWN_EPOCH)
+        return [new if each.epoch_is_known else unread for each in partitions]
 
     def _now(self, topic: TopicImage) -> TopicImage:
         """A topic as it is now."""

@@ -1,7 +1,8 @@
-"""A cluster as a client sees it: metadata, connections, coordinators, and requests that are tried again.
+"""A Kafka cluster as its client sees it: metadata, connections, coordinators, retries.
 
-Everything that consumers and Spark ask of brokers goes through :class:`Cluster`; requests about offsets,
-records and topics lead to ``offsets``, ``fetch`` and ``requests``.
+Consumers, Spark and tools send every request through :class:`Cluster`. It implements what each request needs;
+the requests themselves are in ``offsets`` (offsets), ``fetch`` (records) and ``requests`` (coordinators,
+topics).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch as fetch_requests
 from . import offsets as offset_requests
 from . import requests
@@ -32,16 +34,16 @@ _E = ErrorCode
 _MOVED = (_E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR, _E.REQUEST_TIMED_OUT)
 _COORDINATOR_CODES = frozenset((_E.COORDINATOR_LOAD_IN_PROGRESS, *_MOVED))
 
-#: So many leaders at most are connected to before there is anything to fetch.
+#: With more leaders than this, connections for fetching are not opened in advance.
 _MOST_PREPARED = 8
 
 
 class Cluster:
     """An asyncio client for one cluster. ``async with Cluster("localhost:9092") as cluster: ...``
 
-    ``request_timeout_ms`` bounds one request, ``default_api_timeout_ms`` a call with all its tries. Calls
-    raise BrokerConnectionError when no broker could be reached in that time, AuthenticationError when it does
-    not take this client, and KafkaError for an answer that trying again does not change.
+    ``request_timeout_ms`` bounds one request, ``default_api_timeout_ms`` a call with all its retries. Calls
+    raise BrokerConnectionError when no broker could be reached in that time, AuthenticationError when a
+    broker refuses this client, and KafkaError for an error that is not retriable.
     """
 
     def __init__(
@@ -84,9 +86,9 @@ class Cluster:
             open_connection, Backoff(reconnect_backoff_ms, reconnect_backoff_max_ms, rng=self._rng)
         )
         self._closed = False
-        #: Told of each connection that is refused for who this client is: trying again cannot help.
+        #: Called with each AuthenticationError: trying again cannot help.
         self.refused: Callable[[AuthenticationError], None] = lambda _: None
-        #: Why a request was last tried again.
+        #: The error for which a request was last retried.
         self.last_failure: Exception | None = None
 
     def __repr__(self) -> str:
@@ -101,23 +103,26 @@ class Cluster:
         await self.close()
 
     async def connect(self, timeout_ms: float | None = None) -> None:
-        """Reach any bootstrap broker and learn the cluster's nodes. Raises BrokerConnectionError in time."""
+        """Reach any bootstrap broker and learn the cluster's nodes.
+
+        Raises BrokerConnectionError after the timeout.
+        """
         await self.retrying(lambda: self._refresh([]), timeout_ms=timeout_ms)
 
     async def close(self) -> None:
-        """Close every connection; requests under way fail. Safe to call again."""
+        """Close every connection; pending requests fail. Safe to call again."""
         self._closed = True
         self._pool.close()
 
     def break_connections(self) -> None:
-        """Close every connection as if the network had."""
+        """Close every connection, as if the network had failed."""
         self._pool.close()
 
-    # what is known
+    # metadata
 
     @property
     def known(self) -> ClusterMetadata:
-        """The cache as it stands; no request is made."""
+        """The cached metadata; sends no request."""
         return self._state
 
     def leader(self, partition: TopicPartition) -> int | None:
@@ -129,18 +134,17 @@ class Cluster:
         return self._state.topics.get(name)
 
     async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> ClusterMetadata:
-        """Ask for these topics (None: all) and give the renewed cache.
+        """Request the metadata of these topics (None: of all) and return the updated cache.
 
-        A topic that does not exist is no exception: it is in ``errors`` of the result. ``create`` lets the
-        broker make missing topics if it is set to do so.
+        A topic that does not exist raises nothing: it is in ``errors`` of the result. ``create`` allows the
+        broker to create missing topics, if it is configured to.
         """
         names = None if topics is None else sorted(set(topics))
         return await self.retrying(lambda: self._refresh(names, create=create))
 
     async def _refresh(self, topics: Sequence[str] | None, *, create: bool = False) -> ClusterMetadata:
-        make = request_class(ApiKey.METADATA)
-        rows = None if topics is None else [make.MetadataRequestTopic(name=name) for name in topics]
-        body = make(topics=rows, allow_auto_topic_creation=create)
+        rows = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        body = MetadataRequest(topics=rows, allow_auto_topic_creation=create)
         response = await self.request(None, ApiKey.METADATA, body)
         if response.error_code:
             raise KafkaError(response.error_code, "the broker refused Metadata")
@@ -161,11 +165,10 @@ class Cluster:
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """One request to a node (None: any that can be reached) at the highest common version; its answer.
+        """Send one request to a node (None: any reachable one) at the highest common version; its response.
 
-        ``body`` is an instance of ``request_class(api_key)``. Error codes in the response are the caller's to
-        read. One attempt only, but for a node of None, where each known broker is tried once: see
-        ``retrying``.
+        ``body`` is a request of ``protocol.messages``. The caller checks the error codes in the
+        response. Makes one attempt, or one at each known broker where the node is None: see ``retrying``.
         """
         assert api_key == body.API_KEY, "the body is of another API"
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -191,7 +194,7 @@ class Cluster:
         timeout_ms: float | None = None,
         max_version: int | None = None,
     ) -> Any:
-        """One request to the group's coordinator, which is looked up first if unknown."""
+        """Send one request to the group's coordinator, which is looked up first if it is unknown."""
         node = await self.coordinator(group)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
@@ -202,9 +205,9 @@ class Cluster:
             raise
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T:
-        """Run ``call`` again after connection failures and retriable KafkaErrors, with back-off.
+        """Run ``call``, and again with back-off after connection failures and retriable KafkaErrors.
 
-        When the time is up, the last error is raised.
+        Raises the last error when the time is up.
         """
         timeout_ms = self.default_api_timeout_ms if timeout_ms is None else timeout_ms
         loop = asyncio.get_running_loop()
@@ -224,9 +227,9 @@ class Cluster:
             await asyncio.sleep(delay)
 
     async def prepare_fetches(self, topics: Iterable[str]) -> None:
-        """Connect to the leaders of these topics as ``fetch`` does, as far as that is possible now.
+        """Open the connections that ``fetch`` will use for these topics, to the leaders that are known.
 
-        With many leaders most of the connections might never be used: none is opened.
+        Opens none when there are many leaders, most of which might never be fetched from.
         """
         known = [topic for name in topics if (topic := self.topic(name))]
         leaders = {row.leader for topic in known for row in topic.partitions.values()}
@@ -260,7 +263,7 @@ class Cluster:
             raise ConsumerClosedError("this cluster client has been closed")
 
     def _candidates(self) -> list[Address]:
-        """Known brokers, connected ones first, failing ones last; then the bootstrap ones (KIP-899)."""
+        """Known brokers, connected ones first and failing ones last, then the bootstrap ones (KIP-899)."""
         known = [node.address for node in self._state.nodes.values()]
         self._rng.shuffle(known)
         known.sort(key=lambda a: (self._pool.failing(a), not self._pool.connected(a)))
@@ -269,7 +272,7 @@ class Cluster:
     # coordinators
 
     async def coordinator(self, group: str) -> Node:
-        """The group's coordinator, from the cache or looked up, with retries. Raises as ``retrying`` does."""
+        """The group's coordinator, cached or looked up with retries. Raises what ``retrying`` raises."""
         node = self._coordinators.get(group)
         if node is None:
             node = await self.retrying(lambda: requests.find_coordinator(self, group))
@@ -277,11 +280,14 @@ class Cluster:
         return node
 
     def forget_coordinator(self, group: str) -> None:
-        """Look the coordinator up anew at the next need (after errors 14 to 16 or a lost connection)."""
+        """Look the coordinator up again before the next request: it has moved, or its connection broke."""
         self._coordinators.pop(group, None)
 
     async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T:
-        """``retrying``, forgetting the coordinator at each error that tells of its move."""
+        """As ``retrying``.
+
+        Forgets the coordinator after each error that says it has moved or is not ready.
+        """
 
         async def attempt() -> T:
             try:
@@ -303,9 +309,9 @@ class Cluster:
         require_stable: bool = True,
         errors: Errors | None = None,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, for these partitions or all; those without an offset are left out.
+        """The group's committed offsets, of these partitions or all; partitions without one are left out.
 
-        With ``errors``, what is wrong with a partition is put there, and the others are answered.
+        With ``errors``, the error of a partition goes there instead of being raised.
         """
         return await offset_requests.committed(self, group, partitions, require_stable, errors)
 
@@ -317,7 +323,10 @@ class Cluster:
         member_id: str = "",
         instance_id: str | None = None,
     ) -> None:
-        """Commit; without a member the group must be empty. KafkaError of the first partition refused."""
+        """Commit offsets; without a member id the group must be empty.
+
+        Raises the first partition's KafkaError.
+        """
         await offset_requests.commit(self, group, offsets, generation, member_id, instance_id)
 
     async def list_offsets(
@@ -327,17 +336,17 @@ class Cluster:
         read_committed: bool = False,
         errors: Errors | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """First offset (-2), end offset (-1) or the first offset at or after a time in ms, per partition.
+        """Offsets by partition: earliest (-2), latest (-1), or the first one at or after a time in ms.
 
-        A time after the last record gives offset -1. With ``read_committed`` the end is the last stable
-        offset. With ``errors`` leaders are asked once; what is wrong with a partition is put there.
+        A time after the last record gives offset -1. With ``read_committed`` the latest offset is the last
+        stable one. With ``errors`` each leader is asked once, and the error of a partition goes there.
         """
         return await offset_requests.list_offsets(self, at, read_committed, errors)
 
     async def epoch_ends(
         self, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
     ) -> dict[TopicPartition, EpochEnd]:
-        """Where leader epochs end in the logs of now (KIP-320): before what was read, if a log was cut.
+        """End offsets of leader epochs (KIP-320); one before the position shows that the log was truncated.
 
         ``errors`` as for ``list_offsets``.
         """
@@ -356,11 +365,11 @@ class Cluster:
         rack: str = "",
         session: FetchSession | None = None,
     ) -> dict[TopicPartition, FetchedPartition]:
-        """Record bytes from these offsets, in one request to each leader (or all to ``node_id``).
+        """Fetch record batches from these offsets, in one request to each leader (or one to ``node_id``).
 
-        Partitions that the broker did not answer are left out; errors are in the result, not raised. One
-        attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that node, only
-        partitions with something new are in the answer.
+        Partitions that are not in the response are left out; partition errors are in the result, not raised.
+        Makes one attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that
+        node, the result has only the partitions with news.
         """
         limits = fetch_requests.FetchLimits(max_bytes, partition_max_bytes, min_bytes, max_wait_ms)
         return await fetch_requests.fetch(self, start, node_id, limits, read_committed, rack, session)
@@ -373,15 +382,15 @@ class Cluster:
         configs: Mapping[str, str] | None = None,
         if_not_exists: bool = True,
     ) -> dict[str, uuid.UUID | None]:
-        """Create topics with so many partitions each (-1: the broker's default); their ids.
+        """Create topics with these numbers of partitions (-1: the broker's default); returns their ids.
 
-        Returns when every partition has a leader. KafkaError 36 for one that exists, unless
+        Returns when every partition has a leader. Raises KafkaError 36 for a topic that exists, unless
         ``if_not_exists``.
         """
         return await requests.create_topics(self, topics, replication_factor, configs or {}, if_not_exists)
 
     async def delete_topics(self, names: Iterable[str]) -> None:
-        """Delete topics; one that does not exist is no error."""
+        """Delete topics; a topic that does not exist is no error."""
         await requests.delete_topics(self, names)
 
 

@@ -1,7 +1,7 @@
-"""One connection to a broker: frames, correlation ids, the versions both sides speak (KIP-35, KIP-511).
+"""One connection to a broker: frames, correlation ids, version negotiation (KIP-35, KIP-511).
 
-A broker answers the requests of a connection in order, and holds back the ones behind a long poll. Whoever
-wants to be answered meanwhile takes another connection (see ``pool``).
+A broker answers the requests of a connection in order, so requests behind a long poll wait for it. What must
+not wait goes over another connection (see ``pool``).
 """
 
 from __future__ import annotations
@@ -24,27 +24,26 @@ from ..protocol import (
     api_for,
     decode_response,
     encode_request,
-    request_class,
 )
+from ..protocol.messages.api_versions import ApiVersionsRequest
 from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
-from .fetch_answers import read_fetch_answer
 from .metadata import Address
 from .sasl import Sasl, authenticate
 
 _SOFTWARE_NAME = "kohort"
 
-#: While a connection is set up the caller's timeout is the limit; this one only has to be longer.
+#: Timeout of requests during set-up, which the caller's own timeout bounds; it only has to be longer.
 _LONG_MS = 3_600_000
 
-#: Share of an authenticated session's lifetime after which another connection takes over (KIP-368).
+#: Share of an authenticated session's lifetime after which a new connection replaces this one (KIP-368).
 _LIFETIME_USED = 0.85
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Use :meth:`open`. Requests may be sent without waiting for earlier answers.
+    """Use :meth:`open`. Requests may be sent without waiting for earlier responses.
 
-    Errors: BrokerConnectionError when the connection breaks (every request under way gets it),
-    BrokerTimeoutError, UnsupportedVersionError when the two sides have no version in common.
+    Raises BrokerConnectionError when the connection breaks (in every pending request), BrokerTimeoutError,
+    and UnsupportedVersionError when client and broker have no version in common.
     """
 
     def __init__(self, address: Address, client_id: str, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -73,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         sasl: Sasl | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
     ) -> Connection:
-        """Connect, agree on versions and authenticate, within ``timeout_ms`` in all."""
+        """Connect, negotiate versions and authenticate, within ``timeout_ms`` in total."""
         connection = cls(address, client_id, max_frame_bytes)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -95,16 +94,16 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def retired(self) -> bool:
-        """Whether its authentication ends soon: requests under way may end, new ones go elsewhere."""
+        """Return whether the authentication ends soon: pending requests may finish, new ones go elsewhere."""
         return self._retire_at is not None and asyncio.get_running_loop().time() >= self._retire_at
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Return whether no request is pending."""
         return not self._waiting
 
     def version_for(self, api_key: int, max_version: int | None = None) -> int:
-        """The highest version that both sides speak, not above ``max_version``."""
+        """The highest version that client and broker support, not above ``max_version``."""
         ours = api_for(api_key)
         theirs = self.versions.get(api_key)
         if theirs is None:
@@ -121,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; the response's body (kafka-python's class, of Fetch a FetchAnswer).
+        """Send a request; the response's body , whose records are a part of what was received.
 
         Error codes in it are not looked at.
         """
@@ -147,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
                 str(self.address), f"{name} was not answered within {timeout_ms:.0f} ms"
             ) from None
         if body.API_KEY == ApiKey.FETCH:
-            return read_fetch_answer(version, data)
+            data = memoryview(data)
         return decode_response(body.API_KEY, version, data)[1]
 
     async def _connect(self, ssl_context: ssl.SSLContext | None) -> None:
@@ -191,9 +190,7 @@ class Connection(asyncio.BufferedProtocol):
     async def _ask_versions(self, version: int) -> Any:
         from .. import __version__
 
-        body = request_class(ApiKey.API_VERSIONS)(
-            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
-        )
+        body = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=__version__)
         return await self._send(body, version, _LONG_MS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -221,7 +218,7 @@ class Connection(asyncio.BufferedProtocol):
         self.close(f"connection lost: {error}" if error else "the broker closed the connection")
 
     def close(self, because: str = "closed by this client") -> None:
-        """Close at once; requests under way fail with BrokerConnectionError. Safe to call again."""
+        """Close at once; pending requests fail with BrokerConnectionError. Safe to call again."""
         if self._closed_because is None:
             self._closed_because = because
         if self._transport is not None:
@@ -230,5 +227,5 @@ class Connection(asyncio.BufferedProtocol):
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(BrokerConnectionError(str(self.address), self._closed_because))
-                # whoever asked may have gone; its exception must not be reported as forgotten
+                # the caller may be gone: asyncio must not report the exception as never retrieved
                 answer.exception()

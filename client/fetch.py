@@ -1,8 +1,8 @@
-"""Fetch through a cluster: raw record bytes, whatever the isolation level leaves to the reader.
+"""Fetch requests, whose responses are raw record batches, and fetch sessions (KIP-227).
 
-In a fetch session (KIP-227) a broker remembers what is read, and is told only what changed. A broker that
-answers session 0 keeps none (kohort's own, or one whose cache is full): it is asked again each time, which
-costs nothing, and gets the whole list meanwhile.
+In a fetch session the broker remembers which partitions are read from where, and a request names only what
+has changed. A broker that answers with session id 0 keeps no session (kohort's own, or one whose cache is
+full). Each request then asks for a session again, which costs nothing, and names all partitions.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
-from .fetch_answers import FetchAnswer, FetchedPartition
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from .fetch_answers import FetchedPartition, fetched_rows
 from .pool import Channel
 from .requests import Requests, leader_or_raise
 
@@ -27,7 +28,7 @@ _NO_SESSION = 0
 _FIRST_EPOCH = 0
 _LAST_EPOCH = 2_147_483_647
 
-#: The session is gone or out of step: begin another with the whole list.
+#: The session is gone or out of step: start another one and name all partitions.
 SESSION_ERRORS = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -37,7 +38,7 @@ SESSION_ERRORS = frozenset(
 )
 
 
-#: Errors that renewed metadata may heal.
+#: Errors after which fresh metadata may help.
 STALE_METADATA = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -62,7 +63,7 @@ class FetchLimits(NamedTuple):
 
 
 class FetchFrom(NamedTuple):
-    """Where to read on. The epochs (KIP-320) are -1 when unknown, which skips the check."""
+    """The offset to fetch from. The epochs (KIP-320) are -1 when unknown, which skips the check."""
 
     offset: int
     leader_epoch: int = -1
@@ -70,7 +71,7 @@ class FetchFrom(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What one request says: ``named`` are the partitions it names, ``forgotten`` those it takes back."""
+    """One request of a session: the partitions that it names, and those it removes from the session."""
 
     session_id: int
     epoch: int
@@ -80,7 +81,7 @@ class Plan(NamedTuple):
 
 @dataclass(slots=True)
 class FetchSession:
-    """One for each broker; one request under way at a time."""
+    """The session with one broker, which has one request pending at a time."""
 
     session_id: int = _NO_SESSION
     epoch: int = _FIRST_EPOCH
@@ -88,12 +89,12 @@ class FetchSession:
     _ids: dict[str, uuid.UUID] = field(default_factory=dict)
 
     def plan(self, wanted: Mapping[TopicPartition, FetchFrom], ids: Mapping[str, uuid.UUID]) -> Plan:
-        """The next request, for these partitions; ``ids`` are the topics' where they go by id.
+        """The next request, for these partitions; ``ids`` are the ids of topics that are identified by them.
 
-        Afterwards call ``answered``, or ``lost`` when there was no answer.
+        Call ``answered`` with the response, or ``lost`` when there was none.
         """
         if ids != {topic: known for topic, known in self._ids.items() if topic in ids}:
-            # a topic was made anew (or is no longer asked for by id): nothing known of it holds
+            # a topic was recreated (or is no longer identified by id): nothing known of it is valid
             self._ids |= ids
             self.epoch = _FIRST_EPOCH
         if self.epoch == _FIRST_EPOCH:
@@ -111,7 +112,7 @@ class FetchSession:
         )
 
     def answered(self, error: ErrorCode, session_id: int) -> None:
-        """The broker's answer to the last plan."""
+        """The broker has answered the last plan."""
         if error is not ErrorCode.NONE or session_id == _NO_SESSION:
             self.session_id, self.epoch = _NO_SESSION, _FIRST_EPOCH
             return
@@ -119,7 +120,7 @@ class FetchSession:
         self.session_id = session_id
 
     def lost(self) -> None:
-        """No answer: whether the broker took the request in is not known, so the session is begun anew."""
+        """No answer came. The broker may have processed the request or not, so the session starts again."""
         self.epoch = _FIRST_EPOCH
 
     def _learn(self, named: Mapping[TopicPartition, FetchFrom]) -> Mapping[TopicPartition, FetchFrom]:
@@ -165,7 +166,7 @@ async def _fetch_from(
     by_id = len(ids) == len(names)
     plan = Plan(0, -1, at) if session is None else session.plan(at, ids if by_id else {})
     try:
-        response: FetchAnswer = await cluster.request(
+        response: FetchResponse = await cluster.request(
             node,
             ApiKey.FETCH,
             _request(plan, ids, limits, read_committed, rack),
@@ -187,7 +188,7 @@ async def _fetch_from(
     names_of = {name: name for name in names} | {topic_id: name for name, topic_id in ids.items()}
     return {
         TopicPartition(names_of[topic], partition): fetched
-        for topic, partition, fetched in response.rows
+        for topic, partition, fetched in fetched_rows(response)
         if topic in names_of
     }
 
@@ -198,12 +199,11 @@ def _request(
     limits: FetchLimits,
     read_committed: bool,
     rack: str,
-) -> Any:
-    make = request_class(ApiKey.FETCH)
-    topics = defaultdict(list)
+) -> FetchRequest:
+    topics: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, where in plan.named.items():
         topics[partition.topic].append(
-            make.FetchTopic.FetchPartition(
+            FetchPartition(
                 partition=partition.partition,
                 current_leader_epoch=where.leader_epoch,
                 fetch_offset=where.offset,
@@ -212,7 +212,7 @@ def _request(
                 partition_max_bytes=limits.partition_max_bytes,
             )
         )
-    return make(
+    return FetchRequest(
         replica_id=-1,
         max_wait_ms=limits.max_wait_ms,
         min_bytes=limits.min_bytes,
@@ -220,9 +220,9 @@ def _request(
         isolation_level=1 if read_committed else 0,
         session_id=plan.session_id,
         session_epoch=plan.epoch,
-        topics=[make.FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
+        topics=[FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
         forgotten_topics_data=[
-            make.ForgottenTopic(topic=t, topic_id=ids.get(t), partitions=numbers)
+            ForgottenTopic(topic=t, topic_id=ids.get(t), partitions=numbers)
             for t, numbers in _numbers(plan.forgotten).items()
         ],
         rack_id=rack,

@@ -1,4 +1,4 @@
-"""What a client knows of a cluster: addresses, brokers, topics, partitions and who leads them."""
+"""Cluster metadata: broker addresses, topics, partitions and their leaders."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """``leader`` is -1 while there is none; ``leader_epoch`` is -1 where the broker does not say."""
+    """``leader`` is -1 while there is none; ``leader_epoch`` is -1 if the broker does not send it."""
 
     partition: int
     leader: int
@@ -73,7 +73,7 @@ class PartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TopicMetadata:
-    """``topic_id`` is None where the broker has no topic ids (before Kafka 2.8)."""
+    """``topic_id`` is None if the broker has no topic ids (before Kafka 2.8)."""
 
     name: str
     topic_id: uuid.UUID | None
@@ -83,7 +83,10 @@ class TopicMetadata:
 
 @dataclass(slots=True)
 class ClusterMetadata:
-    """One state of the cache. ``errors`` holds the wire number for topics asked for and not given."""
+    """One state of the cache.
+
+    ``errors`` has the error codes of topics that were requested and not returned.
+    """
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -98,13 +101,13 @@ class ClusterMetadata:
         return found.leader if found is not None and found.leader in self.nodes else None
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The leader epoch last heard of; -1 while unknown."""
+        """The last known leader epoch; -1 while unknown."""
         topic = self.topics.get(partition.topic)
         found = topic.partitions.get(partition.partition) if topic else None
         return found.leader_epoch if found is not None else -1
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
-        """None while unknown, and where topics have no ids."""
+        """The topic's id; None while unknown, and if topics have no ids."""
         found = self.topics.get(topic)
         return found.topic_id if found is not None else None
 
@@ -114,9 +117,9 @@ class ClusterMetadata:
         return [TopicPartition(topic, number) for number in sorted(known.partitions)] if known else []
 
     def updated(self, response: Any, asked: frozenset[str] | None) -> ClusterMetadata:
-        """This state with a Metadata response taken in. ``asked`` is None when all topics were asked for.
+        """This state updated by a Metadata response. ``asked`` is None when all topics were requested.
 
-        A broker that lags may tell of a leader that is none any more: the newest leader epoch holds.
+        A broker that lags behind may name a former leader: the highest leader epoch wins.
         """
         topics = {} if asked is None else {k: v for k, v in self.topics.items() if k not in asked}
         errors = {} if asked is None else {k: v for k, v in self.errors.items() if k not in asked}

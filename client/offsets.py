@@ -1,4 +1,4 @@
-"""OffsetFetch, OffsetCommit and ListOffsets through a cluster."""
+"""Requests about offsets: OffsetFetch, OffsetCommit, ListOffsets and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
@@ -9,20 +9,37 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from ..protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ..protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ..protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from ..protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from .requests import Requests, leader_or_raise, partition_name
 
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
 
-#: v10 names topics by their ids. Only a commit of what was read in a topic needs that: so that it never is
-#: one for another topic of the same name.
+#: From version 10 on topics go by id. Only commits need that: for the topic that was read, and for no other
+#: of its name.
 _BY_NAME = 9
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset to read, as a group committed it. ``leader_epoch`` is -1 where it was not given."""
+    """The next offset to read, as committed by a group. ``leader_epoch`` is -1 if it was not given."""
 
     offset: int
     leader_epoch: int = -1
@@ -31,7 +48,10 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """Answer of ListOffsets. ``offset``: -1 if no record is that late; ``timestamp_ms``: -1 for both ends."""
+    """Result of ListOffsets.
+
+    ``offset`` is -1 if no record is that late, ``timestamp_ms`` -1 for EARLIEST, LATEST.
+    """
 
     offset: int
     timestamp_ms: int
@@ -40,13 +60,16 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Answer of OffsetForLeaderEpoch: the largest epoch not above the one asked for, and its end; or -1."""
+    """Result of OffsetForLeaderEpoch: the largest epoch up to the requested one, and its end offset.
+
+    Or -1.
+    """
 
     leader_epoch: int
     offset: int
 
 
-#: Instead of raising what is wrong with some partitions, a call puts it here and answers for the others.
+#: Collects the errors of partitions, instead of raising them, so that the call returns the others.
 Errors = dict[TopicPartition, KohortError]
 
 
@@ -94,15 +117,13 @@ async def _committed_once(
 
 
 def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
-    make = request_class(ApiKey.OFFSET_FETCH)
     old = new = None
     if partitions is not None:
         numbers = _numbers_by_topic(partitions)
-        old = [make.OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
-        inner = make.OffsetFetchRequestGroup.OffsetFetchRequestTopics
-        new = [inner(name=t, partition_indexes=n) for t, n in numbers.items()]
-    groups = [make.OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
-    return make(group_id=group, topics=old, groups=groups, require_stable=require_stable)
+        old = [OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
+        new = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in numbers.items()]
+    groups = [OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
+    return OffsetFetchRequest(group_id=group, topics=old, groups=groups, require_stable=require_stable)
 
 
 async def commit(
@@ -134,33 +155,32 @@ async def commit_once(
     instance_id: str | None,
     topic_id: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
 ) -> dict[TopicPartition, int]:
-    """One OffsetCommit; the error number of each partition (0 for none).
+    """Send one OffsetCommit; returns the error code of each partition (0 for none).
 
-    Where the coordinator knows topic ids, and ``topic_id`` those of all partitions, the commit is for these
-    topics and for no others of their names.
+    If the coordinator takes topic ids, and ``topic_id`` knows those of all partitions, the commit is for
+    these topics and for no others of their names.
     """
-    make = request_class(ApiKey.OFFSET_COMMIT)
     ids = {partition: topic_id(partition) for partition in offsets}
     by_id = None not in ids.values()
     topics = defaultdict(list)
     for partition, value in sorted(offsets.items()):
         offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
         topics[partition.topic, ids[partition] if by_id else None].append(
-            make.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+            OffsetCommitRequestPartition(
                 partition_index=partition.partition,
                 committed_offset=offset.offset,
                 committed_leader_epoch=offset.leader_epoch,
                 committed_metadata=offset.metadata,
             )
         )
-    body = make(
+    body = OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=generation,
         member_id=member_id,
         group_instance_id=instance_id,
         retention_time_ms=-1,
         topics=[
-            make.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=rows)
+            OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=rows)
             for (name, topic_id), rows in topics.items()
         ],
     )
@@ -204,7 +224,7 @@ async def _ask_leaders(
     doing: str,
     errors: Errors | None,
 ) -> dict[TopicPartition, Any]:
-    """A row of an answer for each partition: for all, after some tries; or for some, with ``errors``."""
+    """The response row of each partition: of all, after retries; with ``errors``, of those without one."""
     found: dict[TopicPartition, Any] = {}
     stale = False
 
@@ -234,7 +254,7 @@ async def _ask_once(
     doing: str,
     found: dict[TopicPartition, Any],
 ) -> Errors:
-    """Adds to ``found``; what is wrong with the others."""
+    """Add response rows to ``found``; returns the errors of the other partitions."""
     errors: Errors = {}
     by_node: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
     for partition, what in wanted.items():
@@ -267,19 +287,18 @@ async def _ask_once(
 async def _epoch_ends_of(
     cluster: Requests, node: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Any]:
-    make = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     topics = defaultdict(list)
     for partition, epoch in epochs.items():
         topics[partition.topic].append(
-            make.OffsetForLeaderTopic.OffsetForLeaderPartition(
+            OffsetForLeaderPartition(
                 partition=partition.partition,
                 current_leader_epoch=cluster.known.leader_epoch(partition),
                 leader_epoch=epoch,
             )
         )
-    body = make(
+    body = OffsetForLeaderEpochRequest(
         replica_id=-1,
-        topics=[make.OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
+        topics=[OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
     )
     response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
     return {
@@ -292,18 +311,15 @@ async def _epoch_ends_of(
 async def _list_offsets_of(
     cluster: Requests, node: int, at: Mapping[TopicPartition, int], read_committed: bool
 ) -> dict[TopicPartition, Any]:
-    make = request_class(ApiKey.LIST_OFFSETS)
     topics = defaultdict(list)
     for partition, when in at.items():
         topics[partition.topic].append(
-            make.ListOffsetsTopic.ListOffsetsPartition(
-                partition_index=partition.partition, current_leader_epoch=-1, timestamp=when
-            )
+            ListOffsetsPartition(partition_index=partition.partition, current_leader_epoch=-1, timestamp=when)
         )
-    body = make(
+    body = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=1 if read_committed else 0,
-        topics=[make.ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
+        topics=[ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
         timeout_ms=cluster.request_timeout_ms,
     )
     response = await cluster.request(node, ApiKey.LIST_OFFSETS, body)

@@ -1,4 +1,4 @@
-"""Connections to brokers by address and purpose; an address that failed is left alone for a while."""
+"""Connections to brokers by address and purpose, with back-off after an address has failed."""
 
 from __future__ import annotations
 
@@ -43,11 +43,14 @@ Opener = Callable[[Address], Awaitable[Connection]]
 
 
 class Channel(StrEnum):
-    """What a connection is for. A request waits behind the ones before it, so slow kinds have their own."""
+    """Purpose of a connection.
 
-    CONTROL = "control"  # metadata, offsets, commits: all answered soon
-    GROUP = "group"  # JoinGroup may be parked for the whole rebalance timeout
-    HEARTBEAT = "heartbeat"  # must pass a parked JoinGroup
+    A request waits for those before it, so slow requests get connections of their own.
+    """
+
+    CONTROL = "control"  # metadata, offsets, commits: answered soon
+    GROUP = "group"  # JoinGroup may wait for the whole rebalance timeout
+    HEARTBEAT = "heartbeat"  # must overtake a waiting JoinGroup
     DATA = "data"  # long polls
 
 
@@ -73,17 +76,17 @@ class ConnectionPool:
         return f"ConnectionPool({alive} open, {len(self._failures)} addresses failing)"
 
     def connected(self, address: Address) -> bool:
-        """Whether some connection to the address is open."""
+        """Return whether some connection to the address is open."""
         return any(key[0] == address and not open_.closed for key, open_ in self._open.items())
 
     def failing(self, address: Address) -> bool:
-        """Whether the last attempt to connect to the address failed."""
+        """Return whether the last attempt to connect to the address failed."""
         return address in self._failures
 
     async def get(self, address: Address, channel: Channel) -> Connection:
         """The open connection, or a new one. Raises BrokerConnectionError after one failed attempt.
 
-        After a failure the next attempt at that address waits its back-off, whoever makes it.
+        After a failure the next attempt at that address, by any caller, waits for the back-off.
         """
         key = address, channel
         connection = self._open.get(key)
@@ -100,7 +103,7 @@ class ConnectionPool:
             return connection
 
     def _close_idle(self) -> None:
-        """Of the connections that have been replaced, those that nobody waits at."""
+        """Close replaced connections that have no pending requests."""
         for connection in self._leaving:
             if connection.idle:
                 connection.close("its authentication ends")

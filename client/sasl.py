@@ -1,4 +1,4 @@
-"""SASL on a connection (KIP-43, KIP-152): PLAIN, SCRAM and OAUTHBEARER, by kafka-python's mechanisms."""
+"""SASL on a connection (KIP-43, KIP-152): PLAIN, SCRAM and OAUTHBEARER, with kafka-python's mechanisms."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, kafka_module, request_class
+from ..protocol import ErrorCode, KafkaError, kafka_module
+from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from ..protocol.messages.sasl_handshake import SaslHandshakeRequest
 from .errors import AuthenticationError, BrokerConnectionError
 
-#: Gives a token for OAUTHBEARER; called at each connection, in a thread, so it may take its time.
+#: Returns a token for OAUTHBEARER. Called for each connection, in a thread, so it may block.
 TokenProvider = Callable[[], str]
 
-#: Sends a request and gives the response.
+#: Sends a request and returns the response.
 Ask = Callable[[Any], Awaitable[Any]]
 
 OAUTH = "OAUTHBEARER"
@@ -22,7 +24,7 @@ OAUTH = "OAUTHBEARER"
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """Who this client is. ``mechanism`` by its Kafka name; a password or a token provider as that needs."""
+    """Credentials. ``mechanism`` is Kafka's name for it; it needs a password or a token provider."""
 
     mechanism: str
     username: str = ""
@@ -31,11 +33,11 @@ class Sasl:
 
 
 async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
-    """Say who we are; for how many milliseconds the broker believes it (KIP-368), None for ever.
+    """Authenticate; returns the lifetime of the session in milliseconds (KIP-368), None if it does not end.
 
-    Raises AuthenticationError when it does not, BrokerConnectionError for what may pass.
+    Raises AuthenticationError when the broker refuses, BrokerConnectionError for errors that may pass.
     """
-    handshake = await ask(request_class(ApiKey.SASL_HANDSHAKE)(mechanism=sasl.mechanism))
+    handshake = await ask(SaslHandshakeRequest(mechanism=sasl.mechanism))
     if handshake.error_code:
         offered = ", ".join(sorted(handshake.mechanisms)) or "none"
         raise AuthenticationError(
@@ -44,7 +46,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
     mechanism = _mechanism(sasl)
     while True:
         data = await _step(sasl, address, mechanism.auth_bytes)
-        answer = await ask(request_class(ApiKey.SASL_AUTHENTICATE)(auth_bytes=data))
+        answer = await ask(SaslAuthenticateRequest(auth_bytes=data))
         if answer.error_code:
             code = KafkaError(answer.error_code).code
             if code is not ErrorCode.SASL_AUTHENTICATION_FAILED and code.retriable:
@@ -60,7 +62,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
 
 
 async def _step(sasl: Sasl, address: str, step: Callable[..., Any], *arguments: Any) -> Any:
-    """Off the loop: SCRAM computes for long, and a token may come from far away."""
+    """Run a step in a thread: SCRAM hashes take long, and a token provider may block."""
     try:
         return await asyncio.to_thread(step, *arguments)
     except Exception as error:
@@ -85,7 +87,7 @@ def _mechanism(sasl: Sasl) -> Any:
 @cache
 def _provider_class() -> Any:
     class Provider(kafka_module("kafka.net.sasl.oauth").AbstractTokenProvider):  # type: ignore[misc]  # kafka-python is not typed
-        """A function as kafka-python's mechanism takes it; one that has extensions keeps them."""
+        """Adapts a function, or an object with extensions, to kafka-python's interface."""
 
         def __init__(self, source: Any) -> None:
             self._source = source

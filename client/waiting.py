@@ -1,4 +1,4 @@
-"""Waiting: for the next try of something that failed, and for the next change of something."""
+"""Waiting: before the next attempt at something that failed, and for the next change of something."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 class Backoff:
     """Exponential back-off with jitter (Kafka's ``retry.backoff.ms`` and ``retry.backoff.max.ms``).
 
-    The jitter spreads members that failed in the same moment; give ``rng`` for runs that repeat.
+    The jitter spreads clients that failed at the same moment; pass ``rng`` for reproducible runs.
     """
 
     initial_ms: float = 100.0
@@ -20,18 +20,18 @@ class Backoff:
     rng: random.Random = field(default_factory=random.Random)
 
     def delay_ms(self, attempt: int) -> float:
-        """Milliseconds to wait before try ``attempt`` (0 is the first try after a failure)."""
+        """Milliseconds to wait before retry ``attempt`` (0 is the first retry)."""
         base = min(self.initial_ms * 2.0 ** min(attempt, 30), self.max_ms)
         return base * (1 + self.jitter * (2 * self.rng.random() - 1))
 
 
 class Signal:
-    """``fire`` wakes everyone who waits at that moment; nothing is remembered for later."""
+    """``fire`` wakes all current waiters; later waiters wait for the next one."""
 
     __slots__ = ("waiters",)
 
     def __init__(self) -> None:
-        # in the order in which they came
+        # in the order of their arrival
         self.waiters: dict[asyncio.Future[None], None] = {}
 
     def fire(self) -> None:
@@ -41,7 +41,7 @@ class Signal:
                 waiter.set_result(None)
 
     async def wait(self, timeout_ms: float | None = None) -> bool:
-        """Whether it fired before the time was up (None: no limit)."""
+        """Wait for ``fire``; return whether it came before the timeout (None: no limit)."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiters[waiter] = None
         try:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from ._files import StateFile
-from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS, TopicRecord
+from ._layout import DELETED_TOPICS, DOCUMENTS, PRODUCER_IDS, TOPICS
 from ._store import Change, Create, Entry, Put, SessionState, Value
 from ._tree import Step, Tree
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: The file of the topics: the only one whose name is not that of a kind.
 TOPICS_FILE: Final = "kohort.json"
 
-#: What is lost by who removes a file that cannot be read.
+#: What is lost with each file: the end of the error for one that cannot be read.
 _WITHOUT: Final = {
     "settings": "settings are those of the start",
     "acls": "there are no access rules, and only super users may do anything",
@@ -204,7 +204,7 @@ class Document:
         return f"Document({self._path})"
 
     def load(self, parse: Callable[[dict[str, Any]], T]) -> T | None:
-        """What ``parse`` makes of the document; None if there is none.
+        """Return what ``parse`` makes of the document; None if there is none.
 
         Raises StateFileError for one that cannot be read, or that ``parse`` raises ValueError, KeyError,
         TypeError or AttributeError for.
@@ -237,5 +237,7 @@ def _topics(content: dict[str, Any]) -> dict[str, Value]:
     found: dict[str, Value] = {PRODUCER_IDS: int(content["next_producer_id"])}
     found |= {f"{DELETED_TOPICS}/{UUID(topic_id)}": name for topic_id, name in names.items()}
     for name, stored in content["topics"].items():
-        found[f"{TOPICS}/{name}"] = TopicRecord.parse(stored).stored()
+        if not (isinstance(stored["id"], str) and isinstance(stored["configs"], dict)):
+            raise ValueError(f"the topic {name} has no id or no configs")
+        found[f"{TOPICS}/{name}"] = stored
     return found

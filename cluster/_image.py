@@ -1,4 +1,4 @@
-"""What a broker knows of the cluster at one moment: brokers, topics and the states of their partitions.
+"""The image of the cluster that a broker works by: brokers, topics and the states of their partitions.
 
 An image never changes; a change makes another one, which shares what stayed as it was: it costs the same
 however many topics there are.
@@ -6,12 +6,12 @@ however many topics there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-from ..protocol import MetadataPartitions
+from ..protocol import PreparedArray
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -26,8 +26,8 @@ _SHARDS: Final = 256
 
 
 class PartitionState(NamedTuple):
-    """Who has a partition: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
-    those of the replicas that cannot be used.
+    """Where a partition is: node ids of the leader, the in-sync replicas and all replicas. ``offline`` are
+    the replicas that cannot be used.
     """
 
     leader: int
@@ -70,7 +70,7 @@ class TopicImage:
         self.partitions = tuple(partitions)
         self.internal = internal
         self.order = -1
-        self.described: MetadataPartitions | None = None
+        self.described: PreparedArray | None = None
 
     def __repr__(self) -> str:
         return f"TopicImage({self.name}, {len(self.partitions)} partitions)"
@@ -91,45 +91,30 @@ class TopicImage:
         )
 
 
-class _Map(Generic[K, V]):
-    """A mapping that is never changed: ``changed`` gives another, which shares what stayed."""
+#: A mapping that is never changed: the shard that holds a key is found by its hash.
+_Shards: TypeAlias = tuple[dict[K, V], ...]
 
-    __slots__ = ("_shards", "_size")
+_EMPTY: Final[tuple[dict[Any, Any], ...]] = ({},) * _SHARDS
 
-    def __init__(self, shards: tuple[dict[K, V], ...] = ({},) * _SHARDS, size: int = 0) -> None:
-        self._shards = shards
-        self._size = size
 
-    def __len__(self) -> int:
-        return self._size
+def _changed(shards: _Shards[K, V], there: Iterable[tuple[K, V]], gone: Iterable[K]) -> _Shards[K, V]:
+    """Another mapping, which shares the shards that stay as they are."""
+    copies: dict[int, dict[K, V]] = {}
 
-    def get(self, key: K) -> V | None:
-        return self._shards[hash(key) % _SHARDS].get(key)
+    def shard_of(key: K) -> dict[K, V]:
+        number = hash(key) % _SHARDS
+        if number not in copies:
+            copies[number] = dict(shards[number])
+        return copies[number]
 
-    def values(self) -> Iterator[V]:
-        for shard in self._shards:
-            yield from shard.values()
-
-    def changed(self, there: Iterable[tuple[K, V]], gone: Iterable[K]) -> _Map[K, V]:
-        copies: dict[int, dict[K, V]] = {}
-        size = self._size
-
-        def shard_of(key: K) -> dict[K, V]:
-            number = hash(key) % _SHARDS
-            if number not in copies:
-                copies[number] = dict(self._shards[number])
-            return copies[number]
-
-        for key in gone:
-            size -= shard_of(key).pop(key, None) is not None
-        for key, value in there:
-            shard = shard_of(key)
-            size += key not in shard
-            shard[key] = value
-        shards = list(self._shards)
-        for number, copy in copies.items():
-            shards[number] = copy
-        return _Map(tuple(shards), size)
+    for key in gone:
+        shard_of(key).pop(key, None)
+    for key, value in there:
+        shard_of(key)[key] = value
+    made = list(shards)
+    for number, copy in copies.items():
+        made[number] = copy
+    return tuple(made)
 
 
 class ClusterImage:
@@ -143,25 +128,27 @@ class ClusterImage:
         self.cluster_id = cluster_id
         self.controller_id = controller_id
         self.brokers = brokers
-        self._by_name: _Map[str, TopicImage] = _Map()
+        self._by_name: _Shards[str, TopicImage] = _EMPTY
         # by the number of the id: the hash of a UUID is slow
-        self._by_id: _Map[int, TopicImage] = _Map()
+        self._by_id: _Shards[int, TopicImage] = _EMPTY
         self._created = 0
         self._all: list[TopicImage] | None = None
 
     def __repr__(self) -> str:
-        return f"ClusterImage({self.cluster_id}, {len(self.brokers)} brokers, {len(self._by_name)} topics)"
+        return f"ClusterImage({self.cluster_id}, {len(self.brokers)} brokers, {len(self.topics())} topics)"
 
     def topic(self, name: str) -> TopicImage | None:
-        return self._by_name.get(name)
+        return self._by_name[hash(name) % _SHARDS].get(name)
 
     def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
-        return self._by_id.get(topic_id.int)
+        number = topic_id.int
+        return self._by_id[hash(number) % _SHARDS].get(number)
 
     def topics(self) -> Sequence[TopicImage]:
         """Every topic, the oldest first."""
         if self._all is None:
-            self._all = sorted(self._by_name.values(), key=attrgetter("order"))
+            every = (topic for shard in self._by_name for topic in shard.values())
+            self._all = sorted(every, key=attrgetter("order"))
         return self._all
 
     def changed(
@@ -174,16 +161,16 @@ class ClusterImage:
         image._created = self._created
         topics, deleted = list(topics), list(deleted)
         for each in topics:
-            before = self._by_name.get(each.name)
+            before = self.topic(each.name)
             if before is not None:
                 each.order = before.order
             else:
                 each.order = image._created
                 image._created += 1
-        image._by_name = self._by_name.changed(
-            [(each.name, each) for each in topics], [each.name for each in deleted]
+        image._by_name = _changed(
+            self._by_name, [(each.name, each) for each in topics], [each.name for each in deleted]
         )
-        image._by_id = self._by_id.changed(
-            [(each.id.int, each) for each in topics], [each.id.int for each in deleted]
+        image._by_id = _changed(
+            self._by_id, [(each.id.int, each) for each in topics], [each.id.int for each in deleted]
         )
         return image

@@ -1,4 +1,4 @@
-"""Where things stand in a metadata store, and what their entries hold.
+"""The layout of a metadata store: paths, and the values of their entries.
 
 Paths are those of Apache Kafka's own ZooKeeper layout where it has one for the thing.
 

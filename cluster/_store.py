@@ -17,8 +17,8 @@ from ..protocol import KohortError
 #: Take an entry whatever its version is.
 ANY_VERSION: Final = -1
 
-#: What an entry holds: anything that JSON can say. It is not changed once it was given to a store or taken
-#: from one.
+#: The value of an entry: anything that JSON can express. It is not changed once it was given to a store or
+#: taken from one.
 Value: TypeAlias = Any
 
 
@@ -82,7 +82,7 @@ class ConflictError(KohortError):
 
 
 class SessionState(Enum):
-    """How a store stands with its home."""
+    """The state of a store's session with its home."""
 
     #: Entries are as they are read here, writes are taken.
     CONNECTED = "connected"

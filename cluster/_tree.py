@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from ._store import ANY_VERSION, Change, Check, ConflictError, Create, Delete, Entry, Put
 
-#: What a step makes of entries, by path; None: gone.
+#: The entries that a step leaves, by path; None: removed.
 Step: TypeAlias = Mapping[str, Entry | None]
 
 _Watchers: TypeAlias = dict[str, list[Callable[[str], None]]]

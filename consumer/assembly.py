@@ -1,4 +1,4 @@
-"""Puts a group consumer's parts together."""
+"""Builds the parts of a consumer from its settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .watchdogs import LoopWatch, PollWatch
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One consumer's; none of them is shared with another."""
+    """The parts of one consumer; consumers share none."""
 
     cluster: Cluster
     membership: Membership
@@ -49,12 +49,12 @@ def assemble(
     config: ConsumerConfig,
     callbacks: Callbacks,
     *,
-    by_hand: bool = False,
+    manual: bool = False,
     wake: Callable[[], None],
     report: Callable[[Event], None],
     failed: Callable[[Exception], None],
 ) -> Parts:
-    """Build the parts; nothing connects. Raises ConfigError for assignors that cannot be used."""
+    """Build the parts, without connecting. Raises ConfigError for assignors that cannot be used."""
     rng = SURROUNDINGS.get().make_random()
     backoff = Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms, rng=rng)
     settled = Signal()
@@ -70,7 +70,7 @@ def assemble(
         ssl_context=config.ssl_context(),
         sasl=config.sasl(),
     )
-    kind = ManualAssignment if by_hand else Membership
+    kind = ManualAssignment if manual else Membership
     membership = kind(_membership_settings(config), _assignors(config.assignor), rng)
     positions = Positions(config.auto_offset_reset)
     tracker = Tracker(commits=config.commits)
@@ -111,7 +111,7 @@ def assemble(
         settled=settled,
         carry_out=driver.carry_out,
         report=report,
-        by_hand=by_hand,
+        manual=manual,
         limit_ms=config.request_timeout_ms,
         read_in=positions.topic_id,
     )

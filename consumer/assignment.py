@@ -1,8 +1,8 @@
-"""What a group's leader does between JoinGroup and SyncGroup: run the assignor, check what it says.
+"""A member's assignors: what it offers in JoinGroup, and the assignment that it makes as the leader.
 
-An assignor that raises or breaks the rules does not stop the group: one of ours takes its place for this
-generation, chosen so that nobody is given what another still reads. For the next one the leader withdraws it,
-and the group takes another that all its members offer (see :mod:`.strategies`).
+An assignor that raises or breaks the rules does not stop the group: a built-in one replaces it for this
+generation, chosen so that no member is assigned a partition that another one still reads. For the next
+generation the leader withdraws the faulty one, and the group takes another that all its members offer.
 """
 
 from __future__ import annotations
@@ -36,27 +36,30 @@ from ..protocol import (
 )
 from .events import AssignmentRefused, AssignorFailed, Event
 
-#: User data of every member's share while partitions wait for their owners to give them up (KIP-429): another
-#: round begins as soon as they have, and those who know of it ask more often. Others do not read it.
+#: User data of all assignments while partitions wait for their owners to revoke them (KIP-429): another
+#: rebalance follows as soon as they have, and members that know of it send heartbeats more often. Other
+#: clients ignore it.
 ANOTHER_ROUND = b"another round follows"
-#: ... and at other times, under COOPERATIVE: this leader understands members that are about to leave.
+#: User data of all other assignments under COOPERATIVE: this leader understands members that announce their
+#: leave.
 LISTENING = b"leaving members are heard"
 
-#: Ends the user data of a member that is about to leave, after a byte that says whether there was any else.
+#: Suffix of the user data of a member that is about to leave, after a byte: 1 if there is other user data.
 _LEAVING = b"about to leave"
 
-#: Problems of an assignment that its error names.
+#: At most so many problems of an assignment are named in its error.
 _SHOWN_PROBLEMS = 5
 
 
 @dataclass(slots=True)
 class LedGroup:
-    """The members of a generation as their leader was told of them, by id."""
+    """The members of a generation by id, as the leader got them with JoinGroup."""
 
     members: dict[str, Member] = field(default_factory=dict)
-    #: Members whose subscription could not be read; they get nothing.
+    #: Members whose subscription could not be decoded, and why; they are assigned nothing.
     unreadable: dict[str, str] = field(default_factory=dict)
-    #: Of the members, those that are about to leave; they get nothing, and what they still read nobody else.
+    #: Members that are about to leave. They are assigned nothing; the partitions they still read stay
+    #: unassigned.
     leaving: set[str] = field(default_factory=set)
 
     @classmethod
@@ -77,16 +80,16 @@ class LedGroup:
 
     @property
     def topics(self) -> frozenset[str]:
-        """Every topic that some member wants."""
+        """All topics that members subscribe to."""
         return frozenset(topic for member in self.members.values() for topic in member.topics)
 
     @property
     def staying(self) -> dict[str, Member]:
-        """Those that an assignor is told of."""
+        """The members that assignors see: all but those about to leave."""
         return {name: member for name, member in self.members.items() if name not in self.leaving}
 
     def still_read(self) -> dict[TopicPartition, int]:
-        """What those who are about to leave own, and of which generation they have it."""
+        """The partitions that leaving members own, and the generation in which they got them."""
         claims = [cooperative_claim(self.members[name].subscription) for name in self.leaving]
         owned: dict[TopicPartition, int] = {}
         for claim in claims:
@@ -96,18 +99,18 @@ class LedGroup:
 
 
 def with_leaving(user_data: bytes | None) -> bytes:
-    """The user data of a member that is about to leave. Other leaders than ours do not read that far."""
+    """User data that announces a leave. Leaders of other clients ignore the suffix."""
     return (user_data or b"") + bytes([user_data is not None]) + _LEAVING
 
 
 def without_leaving(user_data: bytes) -> bytes | None:
-    """What it would be otherwise."""
+    """The user data without the announcement."""
     rest = user_data.removesuffix(_LEAVING)
     return rest[:-1] if rest[-1:] == b"\1" else None
 
 
 class WrongAssignmentError(KohortError):
-    """An assignor's answer that breaks the rules; ``problems`` has all that is wrong with it."""
+    """An assignment that breaks the rules; ``problems`` lists how."""
 
     def __init__(self, assignor: str, problems: Sequence[Problem]) -> None:
         shown = "; ".join(str(problem) for problem in problems[:_SHOWN_PROBLEMS])
@@ -117,13 +120,16 @@ class WrongAssignmentError(KohortError):
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions that it is about, sorted."""
+        """The partitions concerned, sorted."""
         return tuple(sorted({problem.partition for problem in self.problems if problem.partition}))
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """``failure`` is set when the assignor's own answer could not be used; ``used`` names whose was."""
+    """An encoded assignment.
+
+    ``used`` names the assignor that made it, ``failure`` why another one's was not used.
+    """
 
     assignments: dict[str, bytes]
     used: str
@@ -133,7 +139,7 @@ class Assigned:
 def assign(
     assignor: Assignor, protocol: RebalanceProtocol, led: LedGroup, topics: Mapping[str, TopicInfo]
 ) -> Assigned:
-    """Every member's share as bytes. ``protocol`` is the one the group runs under."""
+    """The assignment of each member, encoded. ``protocol`` is the group's rebalance protocol."""
     try:
         return _assigned(assignor, protocol, led, topics)
     except Exception as error:  # an assignor is anyone's code
@@ -165,9 +171,9 @@ def _assigned(
 def _withheld(
     given: Mapping[str, Sequence[TopicPartition]], led: LedGroup
 ) -> dict[str, list[TopicPartition]]:
-    """Without what members read that are about to leave: it is given when they are gone (KIP-429).
+    """The assignment without the partitions that leaving members still read, until they are gone (KIP-429).
 
-    Whoever has it from a later generation keeps it.
+    A member that owns such a partition from a later generation keeps it.
     """
     still_read = led.still_read()
     shares = {}
@@ -181,7 +187,7 @@ def _withheld(
 
 
 def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """The highest protocol that all of a consumer's assignors have (KIP-429). ValueError if there is none."""
+    """The highest rebalance protocol that all assignors support (KIP-429). ValueError if there is none."""
     common = frozenset.intersection(*(assignor.rebalance_protocols for assignor in assignors))
     if not common:
         names = ", ".join(assignor.name for assignor in assignors)
@@ -190,7 +196,10 @@ def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
 
 
 class MemberAssignors:
-    """``assignors`` in the order of preference. What they do wrong is reported, and gone around."""
+    """Assignors in the order of preference.
+
+    Their errors are reported and worked around: they are user code.
+    """
 
     def __init__(self, assignors: Sequence[Assignor], report: Callable[[Event], None]) -> None:
         self._assignors = {assignor.name: assignor for assignor in assignors}
@@ -201,7 +210,7 @@ class MemberAssignors:
         except ValueError as error:
             raise ConfigError(str(error)) from error
         self._broken: set[str] = set()
-        #: Whether the broken ones are offered all the same, behind the others.
+        #: Whether the broken ones are offered nevertheless, after the others.
         self._needed = False
         self._report = report
 
@@ -217,7 +226,7 @@ class MemberAssignors:
         *,
         leaving: bool = False,
     ) -> list[tuple[str, bytes]]:
-        """Name and subscription for JoinGroup; without the assignors that failed, if others are left."""
+        """Names and subscriptions for JoinGroup, without the assignors that failed if others are left."""
         names = sorted(self._assignors, key=lambda name: name in self._broken)
         whole = [name for name in names if name not in self._broken]
         claims = tuple(sorted(owned))
@@ -231,24 +240,24 @@ class MemberAssignors:
         return offered
 
     def take_back(self) -> bool:
-        """Offer also what failed: the other members have nothing else in common with this one.
+        """Offer the failed assignors again: the other members have no other one in common with this one.
 
-        False if that has been tried, or nothing was withdrawn: then there is no way to go on.
+        Returns False if that was tried already, or none was withdrawn: then the member cannot go on.
         """
         was_needed, self._needed = self._needed, bool(self._broken)
         return self._needed and not was_needed
 
     def worth_another_round(self, name: str) -> bool:
-        """Whether the group's assignor failed here and there is another to agree on."""
+        """Return whether the group's assignor failed here and there is another one to agree on."""
         return name in self._broken and not self._needed and len(self._broken) < len(self._assignors)
 
     def measuring(self, name: str) -> MeasuringAssignor | None:
-        """The assignor of this name, if it wants to be told weights."""
+        """The assignor of this name, if it asks for measured weights."""
         assignor = self._assignors[name]
         return assignor if isinstance(assignor, MeasuringAssignor) else None
 
     def assign(self, name: str, led: LedGroup, topics: Mapping[str, TopicInfo]) -> dict[str, bytes]:
-        """As leader: everyone's share."""
+        """Make the assignment, as the leader; encoded, by member id."""
         done = assign(self._assignors[name], self.protocol, led, topics)
         if done.failure is not None:
             self._failed(name, done.failure, done.used)
@@ -257,7 +266,7 @@ class MemberAssignors:
         return done.assignments
 
     def adopted(self, name: str, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """Tell the group's assignor what this member got."""
+        """Tell the group's assignor what this member was assigned."""
         try:
             self._assignors[name].on_assignment(sorted(partitions), generation)
         except Exception as error:

@@ -233,7 +233,7 @@ def headers(data: Bytes, at: Ints) -> tuple[Ints, Spans, Spans]:
 
 
 def is_abort_marker(records: memoryview) -> bool:
-    """Whether the records of a control batch are an abort marker (else they are a commit marker)."""
+    """Return whether the records of a control batch are an abort marker (else they are a commit marker)."""
     raw = bytes(records)
     key = fields(np.frombuffer(raw, np.uint8), walk(raw, 0, len(raw), 1)).keys
     _, kind = _MARKER.unpack_from(raw, int(key.starts[0]))
@@ -287,7 +287,7 @@ def _bodies(batches: Sequence[tuple[BatchHeader, bytes | memoryview]], data: byt
 
 
 def _filled(bodies: Ints, found: Fields, size: int) -> bool:
-    """Whether each record ends where its fields do: behind a count of headers of one byte."""
+    """Return whether each record ends where its fields do: behind a count of headers of one byte."""
     behind = found.headers_at + 1
     gaps = bodies[1:] - behind[:-1]  # the length of the next one lies there
     return bool(behind[-1] == size and (gaps > 0).all() and (gaps <= _LONGEST_LENGTH).all())

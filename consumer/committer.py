@@ -1,8 +1,9 @@
-"""Commits: what is done, at intervals and when asked; never older over newer, never for what is not ours.
+"""Commits of what is done, at intervals and on request.
 
-One request is under way at a time, and what it says is looked up when its turn has come: a try that failed
-is not repeated as it was. Tries that fail are followed by growing pauses, which all commits share. A commit
-that meets a rebalance waits it out and then commits what is still owned; what is not is named.
+An older offset never replaces a newer one, and nothing is committed for partitions that are no longer owned.
+One request is pending at a time, and its offsets are looked up when it is sent: a retry does not repeat the
+old ones. Failed attempts are followed by growing back-offs, which all commits share. A commit that meets a
+rebalance waits for its end, commits what is still owned and names the rest.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from .tracker import Tracker
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
 
-#: Offsets of somebody who is no member expire offsets.retention.minutes after their commit: in 1 at least.
+#: Offsets of a group without members expire offsets.retention.minutes (1 or more) after their commit, so that
+#: manually assigned partitions repeat theirs this often.
 REPEAT_MS = 30_000
 
-#: A topic may be too new for the coordinator to know. Only the user's own commits wait for that, for so
-#: many tries: what is given up, and the end of a consumer, must not wait for a topic that was deleted.
+#: A topic may be too new for the coordinator to know. Only the user's own commits wait for it, for this many
+#: attempts: revocations and the end of a consumer must not wait for a topic that was deleted.
 UNKNOWN_TOPIC_TRIES = 4
 
-#: Not for the group but for one partition: trying again cannot help.
+#: Final errors, of one partition.
 _PARTITION_ERRORS = frozenset(
     {
         ErrorCode.OFFSET_METADATA_TOO_LARGE,
@@ -47,10 +49,10 @@ _PARTITION_ERRORS = frozenset(
     }
 )
 
-#: By name, and by id.
+#: An unknown topic, by name and by id.
 _UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
-#: What somebody who is no member is told while a group has members: it would not change.
+#: Errors of a commit from outside a group that has members: final, too.
 _GROUP_IN_USE = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -62,7 +64,10 @@ _GROUP_IN_USE = frozenset(
 
 
 class _Sent(NamedTuple):
-    """A partition's newest commit: its number in the order of calls, and whether the user gave its offset."""
+    """A partition's newest commit: its number in the order of calls.
+
+    ``given`` if the user gave its offset.
+    """
 
     number: int
     offset: int
@@ -71,9 +76,9 @@ class _Sent(NamedTuple):
 
 @dataclass(slots=True)
 class _Job:
-    """A commit on its way: the partitions that are ``left``, and what became of the others.
+    """A commit in progress: the partitions that are ``left``, and what became of the others.
 
-    ``given`` are the user's offsets; None to commit what is done. ``sessions`` are those at its beginning.
+    ``given`` are the user's offsets; None to commit what is done. ``sessions`` are those at its start.
     """
 
     left: set[TopicPartition]
@@ -101,11 +106,11 @@ class _Job:
 
 
 class Committer:
-    """``settled`` fires whenever membership may have moved; ``carry_out`` runs membership's effects.
+    """``settled`` fires when the membership may have changed; ``carry_out`` carries out its effects.
 
     A commit at intervals is tried for ``limit_ms``, however short the interval is. ``read_in`` is the id of
-    the topic that a partition was read in, if that is known: another of its name is not committed for, as far
-    as the coordinator takes ids (OffsetCommit v10), or the metadata tell.
+    the topic that a partition was read in, if that is known. Nothing is committed for another topic of the
+    name, if the coordinator takes ids (OffsetCommit v10) or the metadata show the difference.
     """
 
     def __init__(
@@ -120,7 +125,7 @@ class Committer:
         settled: Signal,
         carry_out: Callable[[], None],
         report: Callable[[Event], None],
-        by_hand: bool = False,
+        manual: bool = False,
         limit_ms: float = 30_000,
         read_in: Callable[[TopicPartition], uuid.UUID | None] = lambda _: None,
     ) -> None:
@@ -133,14 +138,14 @@ class Committer:
         self._settled = settled
         self._carry_out = carry_out
         self._report = report
-        self._by_hand = by_hand
+        self._manual = manual
         self._limit_ms = limit_ms
         self._read_in = read_in
-        #: Topics that the coordinator did not know: when it does, they may be others of the same name.
+        #: Topics that the coordinator did not know. Later they may be recreated topics of the same name.
         self._unknown: set[str] = set()
-        self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if by_hand else frozenset())
+        self._final = _PARTITION_ERRORS | (_GROUP_IN_USE if manual else frozenset())
         self._one_at_a_time = asyncio.Lock()
-        #: Fires when a try has succeeded: the pause of the others is over.
+        #: Fires when an attempt has succeeded, which ends the others' back-off.
         self._succeeded = Signal()
         self._failures = 0
         self._retry_at = 0.0
@@ -168,7 +173,7 @@ class Committer:
     ) -> bool:
         """Commit what is done of these partitions (None: all); failures are reported, not raised.
 
-        With ``again``, also what was committed already.
+        With ``again``, also offsets that are committed already. Returns whether everything was committed.
         """
         job = self._job(self._tracker.committable(partitions, again=again), 1)
         job.again = again
@@ -182,13 +187,13 @@ class Committer:
         return True
 
     async def run(self, interval_ms: float) -> None:
-        """Commit what is done at intervals, until cancelled. A rebalance is left to commit by itself."""
+        """Commit what is done at intervals, until cancelled; revocations commit by themselves."""
         repeat_at = self._now() + REPEAT_MS
         while True:
             await asyncio.sleep(interval_ms / 1000)
             if not self._membership.can_commit():
                 continue
-            again = self._by_hand and self._now() >= repeat_at
+            again = self._manual and self._now() >= repeat_at
             if again:
                 repeat_at = self._now() + REPEAT_MS
             await self.commit_done(None, self._limit_ms, again=again)
@@ -218,7 +223,7 @@ class Committer:
             elif (pause_ms := self._retry_at - self._now()) > 0:
                 await self._succeeded.wait(min(pause_ms, left_ms))
             else:
-                # a coordinator that cannot be found is looked for longer than this call may take
+                # finding the coordinator may take longer than this call has
                 with suppress(TimeoutError):
                     async with asyncio.timeout(left_ms / 1000), self._one_at_a_time:
                         await self._attempt(job)
@@ -232,7 +237,7 @@ class Committer:
             elif session is not None and session.assignment == began.assignment:
                 continue
             else:
-                # it was given up; what is done may have been committed with that
+                # it was revoked; what is done may have been committed with that
                 lost = job.given is not None or self._tracker.news(began) is not None
                 job.left.discard(partition)
             if lost:
@@ -240,7 +245,7 @@ class Committer:
                 job.lost.append(partition)
 
     async def _attempt(self, job: _Job) -> None:
-        """One request for what is left, unless that has changed while others had their turn."""
+        """Send one request for what is left, unless that changed while this call waited for its turn."""
         await self._leave_out_others(job)
         self._set_aside_lost(job)
         offsets = self._to_send(job)
@@ -284,7 +289,7 @@ class Committer:
             self._succeeded.fire()
 
     async def _leave_out_others(self, job: _Job) -> None:
-        """What is done in a topic that is gone says nothing of another one of its name."""
+        """Fail the partitions of deleted topics, so that nothing is committed for recreated ones."""
         doubted = self._unknown.intersection(p.topic for p in job.left)
         if job.given is None and doubted:
             with suppress(KohortError):
@@ -295,7 +300,7 @@ class Committer:
             )
 
     def _is_another(self, partition: TopicPartition) -> bool:
-        """Whether the topic is not the one that was read, or there is none."""
+        """Return whether the topic is not the one that was read, or there is none."""
         read_in = self._read_in(partition)
         return read_in is not None and read_in != self._cluster.known.topic_id(partition.topic)
 
@@ -303,7 +308,7 @@ class Committer:
         return self._read_in(partition) or self._cluster.known.topic_id(partition.topic)
 
     def _to_send(self, job: _Job) -> dict[TopicPartition, CommittedOffset]:
-        """What is to be committed now of what is left."""
+        """The offsets to commit now, of the partitions left."""
         if job.given is None:
             offsets = self._tracker.committable(job.left, again=job.again)
         else:
@@ -314,7 +319,7 @@ class Committer:
         return offsets
 
     def _is_outdated(self, partition: TopicPartition, offset: CommittedOffset, number: int) -> bool:
-        """Whether a newer commit was first: one whose offset the user gave as well, or that went further."""
+        """Return whether a newer commit was faster: with an offset of the user's, or a higher one."""
         newest = self._newest.get(partition)
         return (
             newest is not None and newest.number > number and (newest.given or newest.offset >= offset.offset)
@@ -326,7 +331,7 @@ class Committer:
         offsets: Mapping[TopicPartition, CommittedOffset],
         answers: Mapping[TopicPartition, int],
     ) -> tuple[dict[TopicPartition, CommittedOffset], ErrorCode | None]:
-        """What is committed, and an error of those that are to be tried again."""
+        """The offsets committed, and an error of those to be tried again."""
         committed = {}
         refused: ErrorCode | None = None
         unknown = []
@@ -369,7 +374,7 @@ class Committer:
             self._pause()
 
     def _pause(self) -> None:
-        """After a try that failed."""
+        """Start the back-off after a failed attempt."""
         self._retry_at = self._now() + self._backoff.delay_ms(self._failures)
         self._failures += 1
 

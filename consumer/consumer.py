@@ -96,7 +96,7 @@ class AsyncGroupConsumer:
     ) -> None:
         self._selection = Selection.of(topics, pattern, partitions)
         self.config: ConsumerConfig = consumer_config(**config)
-        if not self.config.group and not self._selection.by_hand:
+        if not self.config.group and not self._selection.manual:
             raise ConfigError("'group' is missing: name one, or give partitions to read without a group")
         #: What happens, as typed events: iterate it, or give it a listener.
         self.events = EventLog()
@@ -120,7 +120,7 @@ class AsyncGroupConsumer:
         self._built = assemble(
             self.config,
             self._callbacks,
-            by_hand=self._selection.by_hand,
+            manual=self._selection.manual,
             wake=self._more.fire,
             report=self._publish,
             failed=self._fail,

@@ -23,20 +23,20 @@ from .tracker import Tracker
 
 T = TypeVar("T")
 
-#: A batch that cannot be decoded is fetched so often (it may be the network's doing), then it is an error.
+#: A batch that cannot be decoded is fetched this often, in case the network damaged it.
 DECODE_TRIES = 3
 
-#: What a poll gives at most, but for what was taken apart together with its last record: others have to have
-#: their turn, and heartbeats.
+#: Bytes that one poll gives, unless asked otherwise; what was decoded with its last record comes on top. More
+#: would keep the event loop, and so heartbeats, waiting.
 POLL_BYTES = 16 * 1024 * 1024
 
-#: Records of a run at most: mostly all that were taken apart together.
+#: Records of a run at most: usually all that were decoded together.
 RUN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A partition's next data: ``reader`` is at its beginning, or ``records`` were decoded before."""
+    """A partition's next data: ``reader`` is at its start, or ``records`` were already decoded."""
 
     session: PartitionSession
     reader: ChunkReader | None
@@ -44,14 +44,17 @@ class Chunk:
 
 
 class Taken(NamedTuple):
-    """Records that were taken together, and whose they are: of which session, from and up to which offset."""
+    """Records that were taken together, and their ranges: session, first offset, end offset."""
 
     records: list[Record]
     parts: list[tuple[PartitionSession, int, int]]
 
 
 class Delivery:
-    """``take`` gives records; ``wake`` when there may be some, ``hungry`` when there is room again."""
+    """``take`` returns records.
+
+    Calls ``wake`` when there may be some, ``hungry`` when there is room again.
+    """
 
     def __init__(
         self,
@@ -65,9 +68,9 @@ class Delivery:
         hungry: Callable[[], None] = lambda: None,
     ) -> None:
         self.halted = False
-        #: What is buffered, and what it keeps in memory.
+        #: The buffered bytes, and the memory that they hold.
         self.held = HeldBytes(held_limit_bytes)
-        #: What ``take`` gave last.
+        #: What ``take`` returned last.
         self.last_taken: Taken = Taken([], [])
         self._positions = positions
         self._tracker = tracker
@@ -84,13 +87,13 @@ class Delivery:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes fetched and not taken apart."""
+        """Bytes fetched and not decoded."""
         return self.held.unread
 
     def __repr__(self) -> str:
         return f"Delivery({len(self._buffers)} buffers, {self.held!r})"
 
-    # what the fetcher brings
+    # from the fetcher
 
     def start(self, position: Position, *, moved_by_reset: bool = False) -> None:
         """Read on from a position that was set, in a new session unless a reset only went forward."""
@@ -111,11 +114,11 @@ class Delivery:
         self._turn.append(buffer)
 
     def has(self, partition: TopicPartition) -> bool:
-        """Whether the partition was started."""
+        """Return whether the partition was started."""
         return partition in self._buffers
 
     def session(self, partition: TopicPartition) -> PartitionSession | None:
-        """The one in which the partition is delivered; None before ``start``."""
+        """The partition's session; None before ``start``."""
         buffer = self._buffers.get(partition)
         return buffer.session if buffer is not None else None
 
@@ -126,9 +129,9 @@ class Delivery:
         return buffer.session.position if buffer is not None else None
 
     def cut(self, position: Position) -> None:
-        """The log was cut at the position: what is buffered is gone.
+        """The log was truncated at the position: drop what is buffered.
 
-        The session goes on when nothing was delivered from behind the cut; else its records are void.
+        The session goes on if no record behind the cut was delivered; otherwise it is over.
         """
         self.recall()
         buffer = self._buffers.get(position.partition)
@@ -138,7 +141,7 @@ class Delivery:
             self.drop([position.partition])
 
     def known_to(self, partition: TopicPartition, offset: int) -> None:
-        """The log is known to be the same up to this offset, which is not before the next one to deliver."""
+        """The log is known to be unchanged up to this offset, which is not before the next one to deliver."""
         buffer = self._buffers.get(partition)
         if buffer is not None:
             buffer.session.cut(offset)
@@ -159,10 +162,10 @@ class Delivery:
         self.held.add(reader)
         self._wake()
 
-    # what stops it
+    # stopping
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget what is buffered: it will not be delivered from here."""
+        """Drop what is buffered; it will not be delivered from here."""
         self.recall()
         for partition in partitions:
             buffer = self._buffers.pop(partition, None)
@@ -172,7 +175,7 @@ class Delivery:
                 self._turn.remove(buffer)
 
     def end(self, partition: TopicPartition) -> None:
-        """``drop``; and what was delivered of it can no longer be marked done, nor be committed."""
+        """``drop``, and end the session: its records can no longer be marked done, nor be committed."""
         self.drop([partition])
         self._tracker.end(partition)
 
@@ -183,12 +186,12 @@ class Delivery:
         if not halted:
             self._wake()
 
-    # what the user takes
+    # to the user
 
     def take(self, limit: int, max_bytes: int = POLL_BYTES) -> list[Record]:
-        """Up to so many records, from as many partitions as it takes; empty when there is nothing now.
+        """Up to ``limit`` records, of as many partitions as needed; empty when there are none now.
 
-        Nothing further is taken apart once what they are made of has ``max_bytes``.
+        Takes no further batch once those taken have ``max_bytes``, decompressed.
         """
         self.recall()
         taken_bytes = 0.0
@@ -208,7 +211,7 @@ class Delivery:
                     limit = len(taken)
             if len(buffer.batch) and len(taken) >= limit:
                 break
-            # at the end of a batch, or of what it has, the next buffer has its turn
+            # after a batch, or all that it has, it is the next buffer's turn
             self._turn.rotate(-1)
             if len(taken) >= limit:
                 break
@@ -254,10 +257,10 @@ class Delivery:
         return made
 
     def run(self) -> Run | None:
-        """Records of the next buffer, to be made as they are taken; None when there is nothing now.
+        """Records of the next buffer, made one by one as they are taken; None when there are none now.
 
-        All of them count as delivered, until ``recall`` takes back what was not taken: whatever comes between
-        does so, another taker included.
+        All count as delivered until ``recall`` takes back those that were not taken. Every other call that
+        changes anything recalls them first.
         """
         self.recall()
         buffer = self._next_buffer()
@@ -273,7 +276,7 @@ class Delivery:
         return run
 
     def recall(self) -> None:
-        """What was not taken of the last run is as if it had not been given out."""
+        """Take back the records of the last run that were not taken: they do not count as delivered."""
         under_way, self._run = self._run, None
         if under_way is None:
             return
@@ -289,7 +292,7 @@ class Delivery:
 
     @property
     def not_taken(self) -> int:
-        """Records of the run under way that count as delivered and were not taken yet."""
+        """Records of the current run that count as delivered and are not taken yet."""
         if self._run is None:
             return 0
         run, _ = self._run
@@ -305,11 +308,11 @@ class Delivery:
 
     @property
     def taken_one_by_one(self) -> int:
-        """Records that were taken of runs, so far."""
+        """Number of records taken from runs so far."""
         return self._given + (self._run[0].given if self._run is not None else 0)
 
     def _next_buffer(self) -> FetchBuffer | None:
-        """The next one that has a record to give now; it has the turn then."""
+        """The next buffer with a record to deliver now; it gets the turn."""
         for _ in range(0 if self.halted else len(self._turn)):
             if self._ready(self._turn[0]):
                 return self._turn[0]
@@ -327,7 +330,7 @@ class Delivery:
         return some
 
     def _ready(self, buffer: FetchBuffer) -> bool:
-        """Whether the buffer has a record to give now; decodes the next batch if need be."""
+        """Return whether the buffer has a record to deliver now; decodes the next batch if necessary."""
         if not buffer.position.readable or self._window_full(buffer):
             return False
         while buffer.index >= len(buffer.batch):
@@ -369,7 +372,7 @@ class Delivery:
         self._hungry()
 
     def _end_batch(self, buffer: FetchBuffer) -> None:
-        """All records of a batch are delivered, so what follows it up to the next one is passed."""
+        """A batch is delivered: pass the offsets up to the next one, and drop a finished reader."""
         self._set_batch(buffer, NOTHING)
         if buffer.readers:
             buffer.session.passed(buffer.readers[0].next_offset)
@@ -381,7 +384,7 @@ class Delivery:
         buffer.batch, buffer.index = batch, 0
 
     def _corrupt(self, buffer: FetchBuffer, error: CorruptBatchError) -> None:
-        """Read the same place again; give up after some times."""
+        """Fetch the same offset again; after DECODE_TRIES times the partition fails."""
         position = buffer.position
         self._forget_buffered(buffer)
         position.fetch_offset = buffer.session.position
@@ -399,9 +402,9 @@ class Delivery:
         buffer.readers.clear()
         self._set_batch(buffer, NOTHING)
 
-    # windows
+    # max_undone
 
     def made_room(self) -> None:
-        """Some records are done."""
+        """Records are done: a full partition may go on."""
         if any(buffer.full and buffer.session.undone < self._max_undone for buffer in self._turn):
             self._wake()

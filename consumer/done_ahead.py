@@ -1,9 +1,10 @@
-"""What is done beyond the first gap, as the metadata of a commit: whoever goes on does not redo it.
+"""Records done beyond the committed offset, as ranges in the commit's metadata.
 
-A commit says one offset: everything before it is done. Records done behind it, in any order, are written
-beside it as ranges, in the string that Kafka keeps with each offset and that every other client ignores.
-They are read back only next to the very offset they were written for, and only in the version known here;
-what does not fit, or cannot be read, is done again. Losing them is harmless, inventing them is not.
+A committed offset means that everything before it is done. Records done behind it, out of order, are written
+as ranges into the metadata string that Kafka keeps with each offset and that other clients ignore, so that
+the next owner does not handle them again. Ranges count only with the exact offset that they were written for,
+and only in the version known here; what does not fit, or cannot be read, is handled again. To lose them is
+harmless, to invent them is not.
 
 Layout: ``kohort-done-1:`` and, in base64url without padding, varints: the committed offset, then for each
 range the gap since the end of the one before (the first: since the committed offset) and its length.
@@ -19,14 +20,14 @@ from collections.abc import Iterable
 Range = tuple[int, int]
 
 PREFIX = "kohort-done-1:"
-#: Kafka's ``offset.metadata.max.bytes``. A broker that takes less is told nothing after its first refusal.
+#: Kafka's ``offset.metadata.max.bytes``. A broker with a lower limit gets no ranges after its first refusal.
 MAX_CHARS = 4096
 _MAX_BYTES = (MAX_CHARS - len(PREFIX)) * 3 // 4
 _MAX_VARINT_BYTES = 9
 
 
 def is_ours(metadata: str) -> bool:
-    """Whether a commit may replace this metadata: it is of this kind, or there is none."""
+    """Return whether a commit may replace this metadata: it is empty or of this kind."""
     return not metadata or metadata.startswith(PREFIX)
 
 
@@ -49,7 +50,7 @@ def encode(offset: int, ranges: Iterable[Range]) -> str:
 
 
 def decode(offset: int, metadata: str) -> list[Range]:
-    """The ranges done beyond a committed ``offset``; none for metadata that is somebody else's or damaged."""
+    """The ranges done beyond a committed ``offset``; none for metadata of other kinds, or damaged."""
     if not metadata.startswith(PREFIX):
         return []
     try:

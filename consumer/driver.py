@@ -1,4 +1,4 @@
-"""Runs a membership: its requests, its clock, its effects. The only place where the two know asyncio."""
+"""Drives a membership on asyncio: sends its requests, keeps its deadlines, carries out its effects."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .selection import ManualAssignment, Selection
 from .watchdogs import PollWatch
 from .weights import tell_weights
 
-#: Missing topics are looked for at this interval, the others at ``metadata_max_age_ms``.
+#: Interval of metadata requests while a topic is missing; otherwise ``metadata_max_age_ms``.
 MISSING_TOPIC_MS = 1_000
 _IDLE_LOOKS = 3
 _NOT_FOR_US = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
 class Driver:
-    """``settled`` fires after every step; ``polled`` is called when a poll that waits has something to say.
+    """``settled`` fires after every step; ``polled`` is called when a waiting poll has something to raise.
 
     ``handover`` is set by whoever builds both, before ``run``.
     """
@@ -73,7 +73,7 @@ class Driver:
         self._led_group: frozenset[str] = frozenset()
         self._missing: frozenset[str] = frozenset()
         self._unknown: frozenset[str] = frozenset()
-        #: What is wrong with a topic that this client may not see; polls raise it while that is so.
+        #: The error of a topic that this client may not read; polls raise it while it lasts.
         self.topic_error: KafkaError | None = None
         self._look_again = Signal()
         self._look_now = False
@@ -81,13 +81,13 @@ class Driver:
         self._hurried = False
 
     def now(self) -> float:
-        """The clock of membership: milliseconds of the loop."""
+        """The membership's clock: the event loop's, in milliseconds."""
         return asyncio.get_running_loop().time() * 1000
 
-    # what others tell it
+    # from the consumer
 
     def select(self, selection: Selection) -> None:
-        """Take part for these topics, or for those that match; or read these partitions."""
+        """Subscribe to these topics or to those that match; or read these partitions."""
         self._selection = selection
         membership = self._membership
         if isinstance(membership, ManualAssignment):
@@ -105,14 +105,14 @@ class Driver:
         self.carry_out()
 
     def polled_again(self) -> None:
-        """The user is back after ``max_poll_interval_ms``."""
+        """The user polls again after ``max_poll_interval_ms``."""
         self._membership.resume(self.now())
         self.carry_out()
 
     async def announce_leave(self, reason: str, timeout_ms: float, idle_ms: float = math.inf) -> None:
-        """Tell the group that this member is about to leave, and wait until the others are ready for it.
+        """Announce to the group that this member is about to leave, and wait until the others are ready.
 
-        Not longer than ``timeout_ms``, not when nobody reads for ``idle_ms``, and not after ``leave_now``.
+        Waits at most ``timeout_ms``, and neither when nobody polls for ``idle_ms`` nor after ``leave_now``.
         """
         deadline = self.now() + timeout_ms
         if timeout_ms <= 0 or not self._membership.announce_leave(reason, self.now()):
@@ -120,19 +120,19 @@ class Driver:
         self.carry_out()
         looks = 0
         while not (self._membership.may_leave or self._hurried) and (now := self.now()) < deadline:
-            # more than once: who reads may just not have had its turn
+            # more than once: the reader may just not have been scheduled
             looks = looks + 1 if self._watch.idle(now, idle_ms) else 0
             if looks == _IDLE_LOOKS:
                 return
             await self._settled.wait(min(deadline - now, idle_ms / _IDLE_LOOKS))
 
     def leave_now(self) -> None:
-        """Wait for nobody any more."""
+        """End the wait of ``announce_leave``."""
         self._hurried = True
         self._settled.fire()
 
     async def leave(self, reason: str, timeout_ms: float) -> None:
-        """Leave the group, as far as that is possible in time."""
+        """Leave the group; gives up after ``timeout_ms``."""
         self._membership.leave(reason)
         effects = self._membership.take_effects()
         for effect in effects:
@@ -182,7 +182,7 @@ class Driver:
         self._membership.pause(f"no poll for {age:.0f} ms, max_poll_interval_ms is over")
 
     def carry_out(self) -> None:
-        """Run membership's effects, in their order."""
+        """Carry out the membership's effects, in their order."""
         while effects := self._membership.take_effects():
             for effect in effects:
                 self._carry_out(effect)
@@ -236,7 +236,7 @@ class Driver:
     # topics
 
     async def watch_topics(self) -> None:
-        """Keep metadata fresh and tell membership; until cancelled."""
+        """Keep topic metadata fresh and report it to the membership; until cancelled."""
         failures = 0
         while True:
             self._look_now = False
@@ -252,13 +252,13 @@ class Driver:
                 continue
             failures = 0
             if self._look_now:
-                # asked for while this answer was under way: it may lack what is wanted now
+                # asked for while this response was on its way: it may lack what is needed now
                 continue
             if self._selection.pattern is not None:
                 self._match(known)
             self._tell_missing(known)
             if not self._prepared and self._wanted & known.topics.keys():
-                # while the group has its round: what it gives to this member waits for nothing then
+                # during the rebalance, so that what is assigned then can be fetched at once
                 self._prepared = True
                 self._start(self._cluster.prepare_fetches(self._wanted), "kohort connections")
             await tell_weights(
@@ -272,7 +272,7 @@ class Driver:
                 await self._look_again.wait(MISSING_TOPIC_MS if soon else self._metadata_max_age_ms)
 
     def _match(self, known: ClusterMetadata) -> None:
-        """Subscribe to what matches the pattern now."""
+        """Subscribe to the topics that match the pattern now."""
         topics = self._selection.matching((topic.name, topic.internal) for topic in known.topics.values())
         if topics != self._wanted:
             self._report(PatternMatched(tuple(sorted(topics))))
@@ -300,7 +300,7 @@ class Driver:
             self._polled()
 
     def _gone(self, known: ClusterMetadata) -> tuple[frozenset[str], bool]:
-        """Topics that do not exist, by two answers (a broker may lag); and whether others do not by one."""
+        """Topics missing in two responses (a broker may lag), and whether others are missing in one."""
         unknown = frozenset(
             name
             for name in self._wanted | self._led_group

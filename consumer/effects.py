@@ -1,4 +1,4 @@
-"""What membership wants done: data, for whoever drives it."""
+"""Effects: what membership asks its driver to do, as data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from .events import Event
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Base of all effects. They are to be carried out in the order given."""
+    """Base of all effects. The driver carries them out in their order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Send(Effect):
-    """Send ``body`` to the coordinator; tell the outcome by ``answered`` or ``failed``, with this object."""
+    """Send ``body`` to the coordinator.
+
+    Report the outcome with ``answered`` or ``failed``, and this object.
+    """
 
     api_key: ApiKey
     body: Any
@@ -27,19 +30,22 @@ class Send(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ForgetCoordinator(Effect):
-    """Look the coordinator up anew before the next request."""
+    """Look the coordinator up again before the next request."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeedTopics(Effect):
-    """This member leads: learn these topics from fresh metadata, then call ``topics``."""
+    """This member is the leader: get fresh metadata of these topics, then call ``topics``."""
 
     names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Assign(Effect):
-    """A generation is agreed: ``added`` are new to this member, ``kept`` it had and has."""
+    """Start to read ``added`` in a new generation.
+
+    ``kept`` are the partitions that this member already had.
+    """
 
     generation: int
     added: tuple[TopicPartition, ...]
@@ -50,8 +56,8 @@ class Assign(Effect):
 class Revoke(Effect):
     """Give these partitions up, then call ``revocation_done``.
 
-    In order: stop delivery, wait for what is delivered, commit, tell the user, forget. When ``lost``, others
-    may have them already: nothing to wait for and nothing to commit.
+    In order: stop delivery, wait until delivered records are done, call the user, commit, forget. When
+    ``lost``, other members may already own them: there is nothing to wait for and nothing to commit.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -61,20 +67,20 @@ class Revoke(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SessionAtRisk(Effect):
-    """Stop delivery of everything (or go on): whether this member is still one is not known (or is again)."""
+    """Stop all delivery while the session may have expired; go on when a heartbeat was answered again."""
 
     at_risk: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Report(Effect):
-    """Something to tell whoever listens."""
+    """Publish an event."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class Fail(Effect):
-    """The group does not take this member; nothing more will be tried."""
+    """The group refuses this member for good; nothing more will be tried."""
 
     error: Exception

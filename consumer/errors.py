@@ -1,4 +1,4 @@
-"""What can go wrong in a consumer, by who has to act. All derive from KohortError."""
+"""Errors of consumers, by who has to act, and texts of anybody's errors. All derive from KohortError."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..client.errors import ClientError, ConsumerClosedError
 from ..protocol import KohortError, TopicPartition
 
-#: Root of this room's errors: also of those of the cluster client that it reads with.
+#: Root of all errors that a consumer raises, those of its cluster client included.
 ConsumerError = ClientError
 
 
@@ -20,10 +20,10 @@ class NoOffsetError(ConsumerError):
 
 
 class LogTruncatedError(NoOffsetError):
-    """Records that were read have left the log, and ``auto_offset_reset`` is ``fail``.
+    """The log was truncated below the position, and ``auto_offset_reset`` is ``fail``.
 
-    That comes of a leader election that was not clean. ``offset`` was to be read next; the log now ends, as
-    far as it is the same, at ``end_offset`` (-1: nothing of it is).
+    The cause is an unclean leader election. ``offset`` was to be read next; the part of the log that is still
+    the same ends at ``end_offset`` (-1: no part is).
     """
 
     def __init__(self, partition: TopicPartition, offset: int, leader_epoch: int, end_offset: int) -> None:
@@ -37,7 +37,7 @@ class LogTruncatedError(NoOffsetError):
 
 
 class StaleRecordError(ConsumerError):
-    """``done`` was called for a record of a partition that this consumer has given up since."""
+    """``done`` was called for a record whose partition this consumer has given up since."""
 
 
 class CommitFailedError(ConsumerError):
@@ -60,11 +60,11 @@ class CommitFailedError(ConsumerError):
 
 
 class FatalGroupError(ConsumerError):
-    """The group does not take this member and trying again cannot help; the text says what to change."""
+    """The group refuses this member for good; the text says what to change."""
 
 
 class ForkedError(ConsumerClosedError):
-    """The consumer is of the process that this one was forked from, with its connections and its loop."""
+    """The consumer belongs to the parent process, with its connections and its event loop."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ class ForkedError(ConsumerClosedError):
         )
 
 
-#: Most characters of an error in a log line.
+#: Characters of an error in a log line at most.
 SHORT = 500
 
 
@@ -84,13 +84,13 @@ def short(error: BaseException) -> str:
 
 
 def told(error: BaseException) -> str:
-    """As ``short``, without the class where it is an error of kohort: those speak for themselves."""
+    """As ``short``, without the class for kohort's own errors, whose texts are complete."""
     text = short(error)
     return text.removeprefix(f"{type(error).__name__}: ") if isinstance(error, KohortError) else text
 
 
 def message(error: BaseException) -> str:
-    """The error's own text."""
+    """The error's own text, even if its ``__str__`` raises."""
     try:
         return str(error)
     except Exception:

@@ -1,4 +1,4 @@
-"""What buffered records keep in memory: whole answers, of which they may be a small part. No I/O."""
+"""Fetched and undelivered data of a partition, and the memory that all of it holds. No I/O."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .record import RecordBatch, Rows
 
 NOTHING = RecordBatch(TopicPartition("", -1), Rows((), (), (), (), None))
 
-#: Of the limit, what answers may hold beyond what is unread of them before the unread part is copied out.
+#: Share of the limit that responses may hold beyond their unread parts, before these are copied out.
 _WASTE_SHARE = 1 / 4
-#: An answer is let go by copying out what is unread once that is no more than this share of it.
+#: The unread part of a response is copied out if it is at most this share of it.
 _UNREAD_SHARE = 1 / 2
 
 
 @dataclass(slots=True, eq=False)
 class FetchBuffer:
-    """What is fetched of a partition and not delivered: ``batch`` from ``index`` on, then ``readers``."""
+    """Data of a partition that is not delivered: ``batch`` from ``index`` on, then ``readers``."""
 
     position: Position
     session: PartitionSession
@@ -37,7 +37,7 @@ class FetchBuffer:
 
 @dataclass(slots=True, eq=False)
 class _Answer:
-    """An answer's bytes, and the readers that hold it by theirs."""
+    """A response, and the readers whose bytes are parts of it."""
 
     size: int
     readers: dict[int, ChunkReader] = field(default_factory=dict)
@@ -48,15 +48,15 @@ class _Answer:
 
 
 class HeldBytes:
-    """Counts ``unread`` bytes, and ``total``: those of whole answers, and of batches that were taken apart.
+    """Counts ``unread`` bytes, and ``total`` bytes in memory: whole responses, and decoded batches.
 
-    A long answer is read where the socket wrote it, by all its partitions. While one of them waits, all of it
-    stays in memory: when that comes to a share of ``limit_bytes``, what waits is copied out.
+    The readers of all partitions in a response share its buffer, which stays in memory until the last one is
+    read. When that wastes a share of ``limit_bytes``, unread parts are copied out.
     """
 
     def __init__(self, limit_bytes: float) -> None:
         self.unread = 0
-        #: Of batches taken apart and not delivered to their end.
+        #: Bytes of decoded batches that are not fully delivered.
         self.decoded = 0
         self._limit = limit_bytes * _WASTE_SHARE
         self._answers: dict[int, _Answer] = {}
@@ -76,11 +76,11 @@ class HeldBytes:
             self._copy_out()
 
     def read(self, count: int) -> None:
-        """So many bytes of some reader were read."""
+        """Count bytes of a reader as read."""
         self.unread -= count
 
     def remove(self, reader: ChunkReader) -> None:
-        """The reader is at its end, or forgotten."""
+        """Stop counting a reader that is at its end, or dropped."""
         self.unread -= reader.size
         self._release(reader)
 

@@ -215,7 +215,7 @@ class Fetcher:
             positions = by_node.get(node, [])
 
     async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
-        """Whether there was an answer."""
+        """Return whether there was an answer."""
         settings = self._settings
         before = {p.partition: (p, p.changed, self._with.delivery.session_id(p.partition)) for p in positions}
         max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms

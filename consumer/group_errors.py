@@ -1,6 +1,7 @@
-"""What to do about each error number of the group requests: one table for all of them.
+"""How a member reacts to each error code of the group requests: one table for all of them.
 
-Where Java rejoins at once, this client waits a moment with jitter: many members in step are the storm.
+Where Java's client rejoins at once, this one waits briefly with jitter, so that members do not rejoin in
+step.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from ..protocol import ApiKey, ErrorCode
 
 
 class Reaction(Enum):
-    """The ways to go on after an error."""
+    """How a member goes on after an error."""
 
     OK = auto()
-    #: The same again after a pause.
+    #: Send the same request again after a back-off.
     RETRY = auto()
-    #: Forget the coordinator; the same again after a pause.
+    #: Look the coordinator up again, then as RETRY.
     FIND_COORDINATOR = auto()
-    #: A new round has begun: join it.
+    #: A rebalance has begun: join it.
     REJOIN = auto()
-    #: The group is past our generation: what was owned is lost; rejoin under the same member id.
+    #: The group has a newer generation: owned partitions are lost; rejoin with the same member id.
     NEW_GENERATION = auto()
-    #: The group does not know us: what was owned is lost; rejoin as a new member.
+    #: The group does not know this member: owned partitions are lost; rejoin as a new member.
     NEW_MEMBER = auto()
     #: Trying again cannot help.
     FATAL = auto()
@@ -40,18 +41,18 @@ _COMMON = {
     _E.FENCED_INSTANCE_ID: Reaction.FATAL,
 }
 _OWN: dict[ApiKey, dict[ErrorCode, Reaction]] = {
-    # a group that is still settling answers so; one that refuses for good says it differently
+    # a group that is still settling answers this; a refusal for good has another code
     ApiKey.JOIN_GROUP: {_E.REBALANCE_IN_PROGRESS: Reaction.RETRY},
     ApiKey.HEARTBEAT: {_E.GROUP_AUTHORIZATION_FAILED: Reaction.RETRY},
 }
 
 
-#: Answers to FindCoordinator that trying again does not change.
+#: Errors of FindCoordinator that are final.
 NO_COORDINATOR_FOR_US = frozenset({_E.GROUP_AUTHORIZATION_FAILED, _E.INVALID_GROUP_ID})
 
 
 def reaction(api_key: ApiKey, code: ErrorCode) -> Reaction:
-    """How to go on after ``code`` in the answer to this API."""
+    """The reaction to ``code`` in a response of this API."""
     own = _OWN.get(api_key, {}).get(code) or _COMMON.get(code)
     if own is not None:
         return own
@@ -61,7 +62,7 @@ def reaction(api_key: ApiKey, code: ErrorCode) -> Reaction:
 
 
 def fatal_text(code: ErrorCode, group: str, instance_id: str | None) -> str:
-    """A refusal for people: what it means and what to change."""
+    """What a final refusal means and what to change, as a text for users."""
     match code:
         case ErrorCode.FENCED_INSTANCE_ID:
             return (

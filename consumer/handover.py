@@ -1,9 +1,9 @@
-"""Taking partitions over and giving them up: each time a task of its own, in order for each partition.
+"""Assigning and revoking partitions: each step is a task of its own, in order for each partition.
 
-To give up, in order: stop delivery, wait until what was delivered is done (bounded), tell the user, commit,
-forget. When the group has already gone on without this member there is nothing to wait for and nothing to
-commit: whatever of this is under way ends at once, the partitions are lost, and the user is told so. What
-hangs with some partitions holds up no others. Heartbeats go on meanwhile; they are not run here.
+A revocation, in order: stop delivery, wait until delivered records are done (bounded), call the user, commit,
+forget. When the group has already gone on without this member, there is nothing to wait for and nothing to
+commit: revocations in progress end at once, the partitions are lost, and the user is told so. A step that
+hangs delays no other partitions, and no heartbeats, which are not sent here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .events import (
 from .positions import Positions
 from .tracker import Tracker
 
-#: Called with the partitions concerned, sorted. May be async; what it raises is reported and not fatal.
+#: Called with the partitions concerned, sorted. May be async. Its errors are reported and not fatal.
 PartitionsCallback = Callable[[tuple[TopicPartition, ...]], Awaitable[None] | None]
 
 
@@ -52,8 +52,8 @@ class Callbacks:
 
 @dataclass(slots=True)
 class HandoverSettings:
-    """``step_ms`` is the limit of a callback, and of a whole release but for its commit, which has a tenth of
-    it at least and ``commit_ms`` at most.
+    """``step_ms`` bounds a callback, and a whole revocation except for its commit, which has at least a tenth
+    of it and at most ``commit_ms``.
     """
 
     drain_ms: float
@@ -64,28 +64,31 @@ class HandoverSettings:
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """Of a callback; ``waited_for`` until it has come back, or is given up."""
+    """A call of a callback; ``waited_for`` until it has returned or is abandoned."""
 
     waited_for: bool = True
 
 
-#: Seen by callbacks, and by the threads and tasks that they start.
+#: The current call, in callbacks and in the threads and tasks that they start.
 _call: ContextVar[_Call | None] = ContextVar("callback", default=None)
 
 
 def in_callback() -> bool:
-    """Whether some handover waits for the caller: who closes there cannot wait for closing."""
+    """Return whether a handover waits for the caller, who then cannot wait until the consumer is closed."""
     call = _call.get()
     return call is not None and call.waited_for
 
 
-#: A commit has at least this share of ``step_ms``, however much of it the rest of a release took.
+#: A commit has at least this share of ``step_ms``, however long the rest of a revocation took.
 _COMMIT_SHARE = 0.1
 
 
 @dataclass(slots=True, eq=False)
 class _Revocation:
-    """What membership, or ``give_up_all``, asked for: some givings, of which ``left`` are under way."""
+    """A revocation, by the membership (``asked``) or ``give_up_all``.
+
+    ``left`` parts of it are in progress.
+    """
 
     asked: bool
     left: int = 0
@@ -93,9 +96,9 @@ class _Revocation:
 
 @dataclass(slots=True, eq=False)
 class _Giving:
-    """Partitions on their way out together. ``lost``: why the group went on without this member.
+    """A part of a revocation: partitions given up together. ``lost``: why they are lost, if they are.
 
-    ``told``: whether on_partitions_revoked has come to its end. ``work`` is the part that a loss calls off.
+    ``told``: whether on_partitions_revoked has returned. ``work`` is what a loss cancels.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -131,12 +134,12 @@ class Handover:
         self._announced = announced
         self._revocation_done = revocation_done
         self._report = report
-        #: Every step under way, and the last one of each partition, which the next one waits for.
+        #: All steps in progress, and the last one of each partition, which its next one waits for.
         self._steps: set[asyncio.Task[None]] = set()
         self._last: dict[TopicPartition, asyncio.Task[None]] = {}
         self._giving: list[_Giving] = []
         self._announcing: set[asyncio.Task[None]] = set()
-        #: Waited for by whatever waits for records to be done.
+        #: Fires when records are done, or a wait for them may end otherwise.
         self.drained = Signal()
         self._closing = False
         self._failed = asyncio.Event()
@@ -145,10 +148,10 @@ class Handover:
     def __repr__(self) -> str:
         return f"Handover({len(self._steps)} steps under way, {len(self._giving)} of them releases)"
 
-    # from membership, at once
+    # from the membership, at once
 
     def assign(self, effect: Assign) -> None:
-        """New partitions get their positions, and are delivered once the user has been told."""
+        """Give new partitions their positions; they are delivered once the user has been told."""
         self._positions.kept(effect.kept, effect.generation)
         if self._closing:
             return
@@ -156,7 +159,7 @@ class Handover:
         self._begin(effect.added, self._announce(effect))
 
     def revoke(self, effect: Revoke) -> None:
-        """Delivery stops now. A loss also calls off whatever else is under way: it is of everything."""
+        """Stop delivery and revoke. A loss concerns everything, so it also cancels all steps in progress."""
         if effect.lost:
             for giving in self._giving:
                 giving.lost = giving.lost or effect.reason
@@ -170,7 +173,7 @@ class Handover:
     def _give(
         self, partitions: Iterable[TopicPartition], drain_ms: float, *, asked: bool, lost: str | None = None
     ) -> None:
-        """Those that wait for something go apart from the others, which need not wait for it."""
+        """Give partitions up, apart from others that wait for another step."""
         partitions = tuple(partitions)
         self._positions.give_up(partitions)
         self._delivery.drop(partitions)
@@ -184,7 +187,7 @@ class Handover:
             self._begin(together, self._give_up(giving))
 
     def _begin(self, partitions: Iterable[TopicPartition], work: Coroutine[Any, Any, None]) -> None:
-        """A step of these partitions, after the ones before it."""
+        """Start a step of these partitions, after their earlier ones."""
         before = {step for p in partitions if (step := self._last.get(p)) is not None}
         step = asyncio.create_task(_after(before, work), name="kohort handover")
         self._steps.add(step)
@@ -201,11 +204,11 @@ class Handover:
     # from the user
 
     def record_done(self) -> None:
-        """Some record is done: a drain may be over."""
+        """A record is done: a drain may be over."""
         self.drained.fire()
 
     async def drain(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> bool:
-        """Wait until what was delivered of these partitions is done; whether it was in time."""
+        """Wait until the delivered records of these partitions are done; return whether that was in time."""
         wanted = tuple(partitions)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -215,7 +218,7 @@ class Handover:
         return True
 
     async def _wait(self, timeout_ms: float) -> bool:
-        """For records to be done, or for something else that may end a drain."""
+        """Wait for records to be done, or for something else that may end a drain."""
         self._tracker.awaited += 1
         try:
             return await self.drained.wait(timeout_ms)
@@ -223,7 +226,7 @@ class Handover:
             self._tracker.awaited -= 1
 
     async def give_up_all(self, drain_ms: float, timeout_ms: float) -> bool:
-        """For closing: give up everything, cutting short what waits; whether it was in time."""
+        """Give up everything, to close, with shorter waits; return whether that was in time."""
         self._closing = True
         leaving = {p for giving in self._giving for p in giving.partitions}
         self._give(sorted(self._positions.partitions() - leaving), drain_ms, asked=False)
@@ -232,7 +235,7 @@ class Handover:
         return not left
 
     def hurry(self, drain_ms: float = 0.0) -> None:
-        """Let what is being given up wait no longer than this for records to be done."""
+        """Let revocations in progress wait no longer than this for records to be done."""
         for giving in self._giving:
             giving.drain_ms = min(giving.drain_ms, drain_ms)
         self.drained.fire()
@@ -240,7 +243,7 @@ class Handover:
     # the steps
 
     async def run(self) -> None:
-        """Until cancelled, which ends the steps as well; a fault of ours in one of them is raised."""
+        """Run until cancelled, which cancels the steps; raises unexpected errors of steps."""
         try:
             await self._failed.wait()
             if self._failure is not None:
@@ -283,7 +286,7 @@ class Handover:
             self._revocation_done()
 
     async def _in_order(self, giving: _Giving) -> None:
-        """What a loss calls off, at any point of it."""
+        """The steps of an orderly revocation; a loss cancels them at any point."""
         partitions, loop = giving.partitions, asyncio.get_running_loop()
         began = loop.time()
         await self._wait_until_done(giving)
@@ -325,7 +328,7 @@ class Handover:
             this = asyncio.current_task()
             if this is None or this.cancelling():
                 raise
-            # the callback awaited something that somebody cancelled: its error, and not our end
+            # something that the callback awaited was cancelled: its error, not a cancellation of this task
             self._report(CallbackFailed(name, error))
         except Exception as error:
             self._report(CallbackFailed(name, error))
@@ -345,9 +348,9 @@ async def _after(before: Iterable[asyncio.Task[None]], work: Coroutine[Any, Any,
 
 
 async def _unless_called_off(task: asyncio.Task[None]) -> None:
-    """Wait for its end, however that comes; what it raises is raised."""
+    """Wait until the task has ended or is cancelled; raises its error."""
     try:
-        # not "await task", where its cancellation could not be told from ours
+        # not "await task", which could not tell the task's cancellation from ours
         await asyncio.wait({task})
     except asyncio.CancelledError:
         task.cancel()

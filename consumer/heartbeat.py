@@ -1,4 +1,4 @@
-"""When heartbeats are due, and when silence puts the session in doubt. No I/O; times are milliseconds."""
+"""When heartbeats are due, and when the session is at risk. No I/O; times are milliseconds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..client.waiting import Backoff
 from .effects import Effect, Report, Send, SessionAtRisk
 from .events import SessionInDoubt, SessionResumed
 
-#: When another round is about to follow, the first heartbeat comes so soon, and each pause is longer by half:
-#: partitions on their way wait for the member that hears of it last.
+#: Before an announced rebalance the first heartbeat comes this soon, and each pause is longer by half: the
+#: partitions that move wait for the member that learns of the rebalance last.
 FIRST_PAUSE_MS = 10.0
 _GROWTH = 1.5
 
 
 @dataclass(slots=True)
 class Heartbeats:
-    """``under_way`` is the heartbeat that waits for its answer, sent with ``generation``."""
+    """The heartbeats of one membership. ``under_way`` is the pending one, sent with ``generation``."""
 
     interval_ms: float
     session_timeout_ms: float
@@ -33,7 +33,7 @@ class Heartbeats:
     _failures: int = 0
 
     def deadline(self) -> float | None:
-        """When to look again, while the member's state has heartbeats."""
+        """Time of the next heartbeat or session check, in states that have heartbeats."""
         times = [] if self.under_way is not None else [self._next]
         if not self.at_risk:
             times.append(self._last_heard + self.session_timeout_ms)
@@ -50,32 +50,32 @@ class Heartbeats:
         self.emit(send)
 
     def heard(self, now: float) -> None:
-        """The coordinator knows us at this moment: the session starts anew."""
+        """The coordinator has answered as to a member: the session timeout starts again."""
         self._last_heard = now
         self._failures = 0
-        self._end_doubt()
+        self._end_risk()
 
     def joined(self, now: float) -> None:
-        """A JoinGroup was answered."""
+        """JoinGroup has succeeded."""
         self.heard(now)
         self._pause_ms = self.interval_ms
         self._next = now + self.interval_ms
 
     def expect(self, now: float) -> None:
-        """The group is about to have another round."""
+        """Another rebalance is about to follow."""
         self._pause_ms = min(FIRST_PAUSE_MS, self.interval_ms)
         self._next = now + self._pause_ms
 
     def retry(self, now: float) -> None:
-        """A heartbeat failed: the next one after a pause that grows."""
+        """A heartbeat failed: send the next one after a growing back-off."""
         self._next = now + self.backoff.delay_ms(self._failures)
         self._failures += 1
 
     def check_session(self, now: float) -> None:
-        """Begin to doubt after a session timeout of silence.
+        """Put the session at risk after a session timeout without an answer.
 
-        The coordinator may have given our partitions to others; or it is down, and after its restart every
-        member has its seat and a new session. So nothing is lost yet, but nothing more is delivered.
+        The coordinator may have assigned our partitions to others. Or it is down, and after its restart each
+        member is still one, with a new session. So nothing is lost yet, but nothing more is delivered.
         """
         if not self.at_risk and now >= self._last_heard + self.session_timeout_ms:
             self.at_risk = True
@@ -83,11 +83,11 @@ class Heartbeats:
             self.emit(Report(SessionInDoubt(now - self._last_heard)))
 
     def stop(self) -> None:
-        """The generation is gone, and the doubt with it."""
+        """The generation is over."""
         self.under_way = None
-        self._end_doubt()
+        self._end_risk()
 
-    def _end_doubt(self) -> None:
+    def _end_risk(self) -> None:
         if self.at_risk:
             self.at_risk = False
             self.emit(SessionAtRisk(False))

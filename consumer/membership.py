@@ -1,14 +1,14 @@
-"""A consumer's membership in its group: join, sync, heartbeat, leave. No I/O, no clock, no randomness.
+"""A consumer's membership in its group: join, sync, heartbeat, leave. No I/O and no clock.
 
-Requests go out as :class:`~.effects.Send`; answers and time come in. All times are milliseconds of one
-steadily rising clock. After each call take the effects; call ``advance`` when ``next_deadline`` has come.
+Requests go out as :class:`~.effects.Send`; responses and the time come in. All times are milliseconds of one
+monotonic clock. After each call, take the effects; call ``advance`` when ``next_deadline`` has come.
 
-A round of the group, as this object drives it: *prepare* (give up what the rebalance protocol wants given up
-before joining, see :class:`~.effects.Revoke`), JoinGroup, at the leader the assignment, SyncGroup, *adopt*
-(start what is new, give up what moved away; then, under COOPERATIVE, once more: KIP-429).
+A rebalance, as this object drives it: revoke what the rebalance protocol demands before joining (see
+:class:`~.effects.Revoke`), JoinGroup, the assignment if this member is the leader, SyncGroup, then assign
+what is new and revoke what moves to other members, for which COOPERATIVE has a second rebalance (KIP-429).
 
 Nothing is owned without a generation. When the group has gone on without this member, everything it owned is
-released as lost, in whatever state that news arrives.
+revoked as lost, in whatever state that news arrives.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from .group_errors import NO_COORDINATOR_FOR_US, Reaction, fatal_text, reaction
 from .group_messages import MembershipSettings
 from .heartbeat import Heartbeats
 
-#: Members told of a rebalance in the same moment spread their JoinGroups over this time.
+#: Members that learn of a rebalance at the same moment spread their JoinGroups over this time.
 REJOIN_SPREAD_MS = 20.0
-#: How long after its share a member begins the round that is known to follow, if it has nothing to give up.
-#: A SyncGroup that comes later is refused, and its sender learns nothing in the round.
+#: Delay after its assignment with which a member joins the announced rebalance, if it has nothing to revoke.
+#: A SyncGroup that comes later is refused, and its sender learns nothing in that rebalance.
 NEXT_ROUND_MS = 10.0
-#: Who has something to give up reads on for so long, while the others join.
+#: A member that has something to revoke reads on for this long, while the others join.
 GIVE_UP_AFTER_MS = 30.0
-#: A leader that knows its topics since so short a time assigns at once.
+#: A leader whose topic metadata is not older than this assigns at once.
 FRESH_TOPICS_MS = 5_000
-#: Why partitions are given up that the group's leader has for another member.
+#: Reason of revocations for a partition's new owner.
 MOVES = "moves to another member"
 
 
 class Membership:
-    """Call ``subscribe`` to begin. ``assignors`` in the order of preference, each with a name of its own."""
+    """Call ``subscribe`` to begin. ``assignors`` come in the order of preference, with different names."""
 
     def __init__(
         self, settings: MembershipSettings, assignors: Sequence[Assignor], rng: random.Random
@@ -75,7 +75,7 @@ class Membership:
         self._subscription: tuple[str, ...] = ()
         self._owned_generation = -1
         self._paused = False
-        # the round: why, when it may begin, how far it is
+        # the rebalance: why and when to join, and how far it is
         self._rejoin_reason: str | None = None
         self._join_reason = ""
         self._rejoin_at = 0.0
@@ -85,24 +85,24 @@ class Membership:
         self._revocations = 0
         self._request: Send | None = None
         self._first_refused: float | None = None
-        #: Whether another round was known to follow the last one.
+        #: Whether the leader announced another rebalance with the last assignment.
         self._announced = False
-        #: When to ask for that round, if nobody else has.
+        #: When to ask for that rebalance, if no other member has.
         self._round_overdue_at: float | None = None
-        #: Owned, and to be given up before the next round.
+        #: Owned, and to be revoked before the next rebalance.
         self._moving: frozenset[TopicPartition] = frozenset()
-        #: Why this member is about to leave, once the group is to be told; whether its last JoinGroup did so;
-        #: when it may leave, and whether it may, once the others know.
+        #: Why this member is about to leave, once it announces that; whether its last JoinGroup did so; when
+        #: it may leave, and whether it may, because the others know.
         self._leaving: str | None = None
         self._said_so = False
         self._leave_at: float | None = None
         self._may_leave = False
-        #: Whether the leader of this generation understands it.
+        #: Whether the leader of this generation understands such announcements.
         self._heard_by_leader = False
-        # as leader: the members, and the topics they were given their shares from
+        # as leader: the members, and the topics of their assignment
         self._led_group: LedGroup | None = None
         self._led_topics: dict[str, TopicInfo] | None = None
-        # the topics as they were last told, and when
+        # the topics as last reported, and when
         self._topics: dict[str, TopicInfo] = {}
         self._topics_at = 0.0
 
@@ -113,18 +113,18 @@ class Membership:
     # what the driver asks
 
     def take_effects(self) -> list[Effect]:
-        """What is to be done now, in order; each is given once."""
+        """The effects to carry out now, in order; each is returned once."""
         effects, self._effects = self._effects, []
         return effects
 
     @property
     def rebalance_protocol(self) -> RebalanceProtocol:
-        """How this member hands partitions over: the highest protocol all its assignors have."""
+        """How this member hands partitions over: the highest protocol that all its assignors support."""
         return self._assignors.protocol
 
     @property
     def measuring(self) -> MeasuringAssignor | None:
-        """The assignor that is about to assign here and may want weights first."""
+        """The assignor that is about to assign here and asks for measured weights, if it does."""
         waiting = (
             self.state is MemberState.COMPLETING and self._led_group is not None and self._request is None
         )
@@ -132,11 +132,11 @@ class Membership:
 
     @property
     def subscription(self) -> frozenset[str]:
-        """The topics this member asks for."""
+        """The topics that this member subscribes to."""
         return frozenset(self._subscription)
 
     def next_deadline(self) -> float | None:
-        """When to call ``advance`` at the latest; None while only answers can move anything."""
+        """When to call ``advance`` at the latest; None while only a response can change anything."""
         times = [self._rejoin_at] if self._may_begin_round() else []
         if self.state.heartbeats and (beat := self._heartbeats.deadline()) is not None:
             times.append(beat)
@@ -144,20 +144,20 @@ class Membership:
         return min(times, default=None)
 
     def can_commit(self) -> bool:
-        """Whether a commit stands a chance now: with a generation, and not between join and sync."""
+        """Return whether a commit may succeed now: with a generation, and not between join and sync."""
         return self.generation >= 0 and self.state in (MemberState.STABLE, MemberState.PREPARING)
 
     # what the user wants
 
     def subscribe(self, topics: Iterable[str], now: float) -> None:
-        """Take part in the group for these topics, from now on."""
+        """Subscribe to these topics, instead of earlier ones."""
         wanted = tuple(sorted(set(topics)))
         if wanted != self._subscription:
             self._subscription = wanted
             self._ask_rejoin("the subscription changed" if self.generation >= 0 else "first join", now, 0.0)
 
     def rejoin(self, reason: str, now: float) -> None:
-        """Ask the group for a new round."""
+        """Ask the group for a rebalance."""
         self._ask_rejoin(reason, now, 0.0)
 
     def resume(self, now: float) -> None:
@@ -166,17 +166,17 @@ class Membership:
             self._paused = False
             self._ask_rejoin("polled again", now, 0.0)
 
-    # going
+    # leaving
 
     @property
     def paused(self) -> bool:
-        """Whether this member stays away until ``resume``."""
+        """Return whether this member stays away until ``resume``."""
         return self._paused
 
     def pause(self, reason: str) -> None:
-        """Leave, and stay away until ``resume``. What was owned is lost.
+        """Leave, and stay away until ``resume``. Owned partitions are lost.
 
-        A static member only forgets its generation: its seat waits for it until the session ends (KIP-345).
+        A static member only forgets its generation: it stays in the group until its session ends (KIP-345).
         """
         self._paused = True
         self._depart(reason)
@@ -184,10 +184,11 @@ class Membership:
         self._rejoin_reason = None
 
     def announce_leave(self, reason: str, now: float) -> bool:
-        """Tell the group that this member is about to leave; what it owns it keeps until ``may_leave``.
+        """Announce that this member is about to leave; it keeps what it owns until ``may_leave``.
 
-        The leader then gives it nothing, and the others are ready to take over. False where that is of no
-        use: under EAGER, for a static member, without others, or with a leader that would not understand.
+        The leader then assigns it nothing, and the others get ready to take over. Returns False where that is
+        of no use: under EAGER, for a static member, without others, or with a leader that would not
+        understand.
         """
         others = len(self._led_group.members) > 1 if self._led_group is not None else self._heard_by_leader
         if (
@@ -204,11 +205,14 @@ class Membership:
 
     @property
     def may_leave(self) -> bool:
-        """Whether nothing is gained by waiting longer with ``leave``."""
+        """Return whether it is of no use to wait any longer before ``leave``."""
         return self._leaving is None or self._may_leave or self.generation < 0
 
     def leave(self, reason: str) -> None:
-        """Leave for good; a static member keeps its seat. What is owned must have been released before."""
+        """Leave for good; a static member stays in the group until its session ends.
+
+        Call it when nothing is owned.
+        """
         self._paused = True
         self._depart(reason)
         self._rejoin_reason = None
@@ -217,13 +221,13 @@ class Membership:
 
     @property
     def another_round_follows(self) -> bool:
-        """Whether the group's leader has said so with the last share."""
+        """Return whether the leader announced another rebalance with the last assignment."""
         return self._announced
 
     # what happens
 
     def answered(self, request: Send, response: Any, now: float) -> None:
-        """The answer to a Send. One that has been overtaken by events is ignored."""
+        """A Send was answered. Ignored if the request is no longer the pending one."""
         if request is self._heartbeats.under_way:
             self._heartbeats.under_way = None
             self._heartbeat_answered(response.error_code, now)
@@ -235,7 +239,7 @@ class Membership:
                 self._sync_answered(response, now)
 
     def failed(self, request: Send, error: Exception, now: float) -> None:
-        """A Send had no answer: the coordinator cannot be reached, or the connection broke."""
+        """A Send was not answered: the coordinator cannot be reached, or the connection broke."""
         if request is not self._heartbeats.under_way and request is not self._request:
             return
         if isinstance(error, KafkaError) and error.code in NO_COORDINATOR_FOR_US:
@@ -258,7 +262,7 @@ class Membership:
         self.advance(now)
 
     def topics(self, topics: Mapping[str, TopicInfo], now: float, gone: frozenset[str] = frozenset()) -> None:
-        """The answer to NeedTopics, or news at any time; as leader this member may ask for a new round.
+        """Topic metadata, after NeedTopics or at any time; as leader this member may ask for a rebalance.
 
         ``gone`` are topics that certainly do not exist (any more).
         """
@@ -280,7 +284,7 @@ class Membership:
                 self._ask_rejoin(f"topic {deleted[0]} was deleted", now, 0.0)
 
     def commit_refused(self, code: ErrorCode, generation: int, now: float) -> None:
-        """OffsetCommit with ``generation`` was answered with a group error."""
+        """An OffsetCommit with ``generation`` was refused with a group error."""
         if generation != self.generation or self._request is not None:
             return
         match reaction(ApiKey.OFFSET_COMMIT, code):
@@ -292,7 +296,7 @@ class Membership:
                 self._fail(code)
 
     def advance(self, now: float) -> None:
-        """Do what is due: begin a round, send a heartbeat, notice that the session may be over."""
+        """Do what is due: begin to join, send a heartbeat, notice that the session is at risk."""
         if self._leave_at is not None and now >= self._leave_at:
             self._may_leave, self._leave_at = True, None
         if self._round_overdue_at is not None and now >= self._round_overdue_at:
@@ -385,13 +389,13 @@ class Membership:
                 self._send_sync({})
             elif self._knows_topics(self._led_group, now):
                 self._assign(self._led_group, self._topics)
-            # at once in either case: who learns of them later takes what has changed meanwhile for old
+            # at once in either case: metadata that comes later would hide changes made meanwhile
             self._emit(NeedTopics(self._led_group.topics))
         else:
             self._send_sync({})
 
     def _knows_topics(self, led: LedGroup, now: float) -> bool:
-        """Whether the round before this one has just told them, and the assignor wants nothing else."""
+        """Return whether the topics are known from the last rebalance, and the assignor needs no weights."""
         return (
             self._announced
             and now < self._topics_at + FRESH_TOPICS_MS
@@ -417,7 +421,7 @@ class Membership:
         self._refused(ApiKey.JOIN_GROUP, code, now)
 
     def _may_wait_for_seat(self, now: float) -> bool:
-        """At start-up only, and for one session: the holder may be gone without having said so."""
+        """Return whether to wait for a static member's old instance: at start-up, for one session timeout."""
         if self._first_refused is None:
             self._first_refused = now
         return now < self._first_refused + self._settings.session_timeout_ms
@@ -439,7 +443,7 @@ class Membership:
         self._attempts = 0
         self._prepared = False
         try:
-            # some leaders send zero bytes to a member they have nothing for
+            # some leaders send zero bytes to a member without partitions
             share = decode_assignment(bytes(response.assignment or b""))
         except MalformedMessageError as error:
             self._reject(f"the assignment cannot be read: {error}", now)
@@ -480,12 +484,12 @@ class Membership:
         self._emit(Assign(self.generation, tuple(sorted(added)), tuple(sorted(kept))))
 
     def _ask_next_round(self, announced: bool, now: float) -> None:
-        """What moves is given up before the next round, which gives it to its new owner (KIP-429).
+        """Join the rebalance that assigns moved partitions to their new owners, once revoked (KIP-429).
 
-        When the leader has announced that round, everybody begins it: who gives nothing up at once, who does
-        last. If even then partitions wait, for a member whose answers come late or one that is gone, rounds
-        on end would help neither: the others ask often whether one has begun, and begin it themselves only
-        after a session timeout.
+        When the leader has announced it, all members join: those that revoke nothing at once, the others
+        last. If partitions still wait after that, for a member that answers late or is gone, more rebalances
+        in a row would not help: the members send heartbeats more often, to learn when one begins, and ask for
+        one themselves only after a session timeout.
         """
         first = announced and not self._announced
         self._announced = announced
@@ -541,7 +545,7 @@ class Membership:
                 self._retry(text, now)
 
     def _retry(self, reason: str, now: float, delay_ms: float | None = None) -> None:
-        """Another JoinGroup after a pause; what was prepared for this round stays prepared."""
+        """Join again after a back-off; what was revoked for this rebalance need not be revoked again."""
         if delay_ms is None:
             delay_ms = self._backoff.delay_ms(self._attempts)
             self._attempts += 1
@@ -557,7 +561,7 @@ class Membership:
         self._retry(reason, now)
 
     def _lose(self, reason: str) -> None:
-        """The group goes on without this member: whatever it owned or is giving up is lost."""
+        """The group goes on without this member: what it owns or is about to revoke is lost."""
         lost, self.owned = tuple(sorted(self.owned)), frozenset()
         self._forget_generation(reason)
         self._revoke(lost, lost=True, reason=reason)
@@ -606,5 +610,5 @@ class Membership:
         self._effects.append(effect)
 
     def _spread(self) -> float:
-        # partitions wait for a round that was announced
+        # partitions wait for the announced rebalance
         return 0.0 if self._announced else self._rng.random() * REJOIN_SPREAD_MS

@@ -1,4 +1,4 @@
-"""What is delivered and done of one partition, as ranges of offsets. No I/O."""
+"""The delivered and done records of one partition, as ranges of offsets. No I/O."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ..protocol import TopicPartition
 from . import done_ahead
 from .done_ahead import Range
 
-#: Bounds of ranges that are passed are removed once they are so many, and half of the list.
+#: Bounds of passed ranges are removed once there are this many, and they are half of the list.
 _TRIM = 64
 
 
 @dataclass(slots=True, eq=False)
 class PartitionSession:
-    """The time of a partition with this consumer, from its assignment (or a seek) to its release.
+    """A partition with this consumer, from its assignment (or a seek) to its revocation.
 
-    No other session of any consumer has its ``session_id``; ``assignment`` is that of the first session since
-    the partition was assigned, which those after a seek or a reset share. ``committed`` is what this session
-    has committed itself, or what it started from when that was committed. ``leader_epoch`` is the highest one
-    under which something of the log was read that this session knows of (-1: unknown), for KIP-320.
+    ``session_id`` is unique among all consumers. ``assignment`` is the id of the first session since the
+    partition was assigned; sessions after a seek or a reset share it. ``committed`` is what this session has
+    committed, or started from if that was committed. ``leader_epoch`` is the highest one under which this
+    session knows the log was read (-1: unknown), for KIP-320.
 
-    ``first`` is the first offset that is not dealt with, ``position`` where delivery goes on. Between the two
-    and beyond, *closed* ranges of offsets ask for nothing any more: they are done, in this session or an
-    earlier one, or hold no records (compaction, control batches, aborted transactions). Everything else
-    before ``position`` is delivered and not done. There is no more than one closed range for each record that
-    is not done, so memory and the work of a commit grow with the gaps, not with the records behind them.
+    ``first`` is the first offset that is not done, ``position`` the next one to deliver. Between the two and
+    beyond there are *closed* ranges of offsets: they are done, in this session or an earlier one, or hold no
+    records (compaction, control batches, aborted transactions). Everything else before ``position`` is
+    delivered and not done. There is at most one closed range for each undone record, so that memory and the
+    work of a commit grow with the gaps, not with the records behind them.
     """
 
     partition: TopicPartition
@@ -39,14 +39,14 @@ class PartitionSession:
     assignment: int = 0
     #: Everything before this offset is done.
     first: int = field(init=False)
-    #: Offsets from ``first`` on and before this one may be done, in order, by setting ``first`` alone.
+    #: Offsets from ``first`` up to this one can be marked done in order by raising ``first`` alone.
     limit: int = field(init=False)
-    #: Offsets marked done in other threads, which append to it; they count from ``Tracker.done_marked`` on.
+    #: Offsets marked done by other threads, which append to it; ``Tracker.done_marked`` takes them in.
     marked: list[int] = field(default_factory=list)
-    #: Where the closed ranges start and end in turn, from ``_head`` on, ascending: no two ranges touch.
+    #: Starts and ends of the closed ranges in turn, ascending, from ``_head`` on. No two ranges touch.
     _bounds: list[int] = field(default_factory=list)
     _head: int = 0
-    #: Starts of the closed ranges that only are without records: a commit does not speak of them.
+    #: Starts of the closed ranges that only hold no records: commits do not mention them.
     _holes: set[int] = field(default_factory=set)
     #: Offsets between ``first`` and ``position`` that are closed.
     _skipped: int = 0
@@ -65,7 +65,7 @@ class PartitionSession:
 
     @property
     def any_done(self) -> bool:
-        """Whether a record that was delivered has been marked done."""
+        """Return whether a record that was delivered has been marked done."""
         return self.undone < self._delivered
 
     @property
@@ -78,7 +78,7 @@ class PartitionSession:
         return self.first if self.undone else None
 
     def to_commit(self) -> CommittedOffset:
-        """What a commit says now."""
+        """The offset and metadata of a commit now."""
         return CommittedOffset(self.first, self.leader_epoch, done_ahead.encode(self.first, self._done()))
 
     def epoch_at(self, offset: int) -> int:
@@ -86,26 +86,26 @@ class PartitionSession:
         return self.leader_epoch if offset <= self.position else -1
 
     def read_under(self, leader_epoch: int) -> None:
-        """Something of the log was read under this leader epoch.
+        """The log was read under this leader epoch.
 
         The highest one counts, for lower offsets as well: what an earlier session had done beyond the commit
-        may have been read under it, and the log has been the same up to its end.
+        may have been read under it, and up to its end the log is the same.
         """
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
 
     def done_earlier(self, ranges: Iterable[Range]) -> None:
-        """An earlier session has done these, which ascend and are not before ``position``."""
+        """Close ranges that an earlier session has done; they ascend, from ``position`` or later."""
         for start, end in ranges:
             self._close(start, end)
 
     # delivery
 
     def delivered(self, offset: int) -> None:
-        """A record goes to the user. Offsets rise, and are ``fresh``."""
+        """A record is delivered. Offsets rise, and are ``fresh``."""
         self._deliver(offset, offset + 1)
 
     def delivered_all(self, offsets: Sequence[int]) -> None:
-        """Some records go to the user together; at least one."""
+        """Records are delivered together; at least one."""
         first, end = offsets[0], offsets[-1] + 1
         if end - first == len(offsets):
             self._deliver(first, end)
@@ -122,7 +122,7 @@ class PartitionSession:
         self.limit = bounds[self._head] - 1 if bounds and bounds[self._head] <= end else end
 
     def taken_back(self, offset: int) -> None:
-        """What was delivered from this offset on did not get to the user; nothing of it is done."""
+        """Records from this offset on did not reach the user; none of them is done."""
         undone = self.position - offset - self._closed_in(offset, self.position)
         left = self.undone - undone
         self._delivered -= undone
@@ -130,7 +130,7 @@ class PartitionSession:
         self._settle(left)
 
     def passed(self, position: int) -> None:
-        """There is nothing (more) to deliver before this offset."""
+        """No (more) records are to be delivered before this offset."""
         before, bounds = self.position, self._bounds
         if position <= before:
             return
@@ -148,9 +148,7 @@ class PartitionSession:
             self._settle(undone)
 
     def cut(self, offset: int) -> None:
-        """The log is no longer the same from this offset on: what was done there, if not delivered in this
-        session, was something else.
-        """
+        """The log was truncated at this offset: forget what earlier sessions had done behind it."""
         offset, bounds = max(offset, self.position), self._bounds
         at = bisect_left(bounds, offset, self._head)
         self._holes.difference_update(bounds[at:])
@@ -161,12 +159,12 @@ class PartitionSession:
         self._settle(self.undone)
 
     def closed_beyond(self, offset: int) -> list[Range]:
-        """Ranges that end behind this offset and of which nothing is to be delivered."""
+        """Closed ranges that end behind this offset."""
         at = bisect_right(self._bounds, offset, self._head) // 2 * 2
         return list(zip(self._bounds[at::2], self._bounds[at + 1 :: 2], strict=True))
 
     def fresh(self, offsets: Sequence[int]) -> Sequence[int]:
-        """The places in these ascending offsets of those that no earlier session had done."""
+        """Indexes, in these ascending offsets, of the ones that no earlier session has done."""
         bounds = self._bounds
         if not bounds or not offsets or bounds[-1] <= offsets[0]:
             return range(len(offsets))
@@ -175,9 +173,10 @@ class PartitionSession:
     # done
 
     def done(self, offset: int) -> bool:
-        """Whether this was news: offsets that are not delivered, hold no record or are done already are none.
+        """Mark one offset done, in fewer steps than ``done_range``.
 
-        As ``done_range``, in fewer steps.
+        Returns whether that changed anything: False if it is not delivered, holds no record or is done
+        already.
         """
         first = self.first
         if not first <= offset < self.position:
@@ -212,7 +211,7 @@ class PartitionSession:
         return True
 
     def done_all(self, offsets: Sequence[int]) -> None:
-        """``done`` for each, in any order; at least one."""
+        """Mark these offsets done, in any order; at least one."""
         start, end = offsets[0], offsets[-1] + 1
         if end - start == len(offsets) and _in_a_row(offsets):
             self.done_range(start, end)
@@ -221,7 +220,7 @@ class PartitionSession:
                 self.done_range(first, stop)
 
     def done_range(self, start: int, end: int) -> int:
-        """What was delivered of these offsets is done. How many records of it were not done before."""
+        """Mark the delivered records in this range done; returns how many were not done before."""
         start, end = max(start, self.first), min(end, self.position)
         if start >= end:
             return 0
@@ -234,15 +233,15 @@ class PartitionSession:
         return news
 
     def done_before(self, offset: int) -> None:
-        """Everything delivered before this offset is done."""
+        """Mark everything delivered before this offset done."""
         self.done_range(self.first, offset)
 
     # the closed ranges
 
     def _close(self, start: int, end: int, *, hole: bool = False) -> int:
-        """Close a range, whatever in it was closed before: how many of its offsets were."""
+        """Close a range; returns how many of its offsets were closed before."""
         bounds, holes = self._bounds, self._holes
-        # what lies between the two places is replaced; an odd one is within a range, or at its end
+        # replace what is between the two indexes; an odd one is within a range, or at its end
         low = bisect_left(bounds, start, self._head)
         high = bisect_right(bounds, end, low)
         before = _covered(bounds, low, high, start, end)
@@ -259,14 +258,14 @@ class PartitionSession:
         return _covered(self._bounds, low, bisect_right(self._bounds, end, low), start, end)
 
     def _settle(self, undone: int) -> None:
-        """After a change that leaves so many records undone: ``first`` passes what is closed there."""
+        """Restore the invariants after a change that leaves this many records undone."""
         if self._bounds and self._bounds[self._head] <= self.first:
             self._pass_closed()
         self._skipped = self.position - self.first - undone
         self._set_limit()
 
     def _pass_closed(self) -> None:
-        """``first`` has come to the first closed range, and moves to its end."""
+        """Move ``first``, which has reached the first closed range, to its end."""
         bounds, head, position = self._bounds, self._head, self.position
         start, end = bounds[head], bounds[head + 1]
         if self._holes:
@@ -274,7 +273,7 @@ class PartitionSession:
                 self._holes.add(position)
             self._holes.discard(start)
         if end > position:
-            # more of it was done before than is passed yet
+            # an earlier session has done more of it than is delivered yet
             bounds[head] = end = position
         else:
             self._head = head = head + 2
@@ -285,7 +284,7 @@ class PartitionSession:
         self._set_limit()
 
     def _trim(self) -> None:
-        """Remove what is passed, now and then; nothing is left when all is."""
+        """Remove passed ranges, now and then, and all once all are passed."""
         head, size = self._head, len(self._bounds)
         if head == size or 2 * head > size:
             del self._bounds[:head]
@@ -296,7 +295,7 @@ class PartitionSession:
         self.limit = bounds[self._head] - 1 if bounds and bounds[self._head] <= position else position
 
     def _done(self) -> Iterator[Range]:
-        """Closed ranges in which something is done."""
+        """The closed ranges with records that are done."""
         bounds, holes = self._bounds, self._holes
         for at in range(self._head, len(bounds), 2):
             if bounds[at] not in holes:
@@ -304,7 +303,7 @@ class PartitionSession:
 
 
 def _covered(bounds: list[int], low: int, high: int, start: int, end: int) -> int:
-    """How many offsets from ``start`` to ``end`` are closed, these being their places among the bounds."""
+    """The number of closed offsets from ``start`` to ``end``, whose indexes in ``bounds`` are given."""
     inside = [*([start] if low % 2 else []), *bounds[low:high], *([end] if high % 2 else [])]
     return sum(inside[1::2]) - sum(inside[::2])
 

@@ -79,7 +79,7 @@ class Position:
 
     @property
     def readable(self) -> bool:
-        """Whether its records may be fetched and delivered."""
+        """Return whether its records may be fetched and delivered."""
         return self.phase is Phase.READING and not self.paused and not self.held
 
 
@@ -107,7 +107,7 @@ class Positions:
         return frozenset(self._all)
 
     def topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
-        """Of the topic that it is read in; None if it is not read yet, or topics have no ids."""
+        """Id of the topic that it is read in; None if it is not read yet, or topics have no ids."""
         position = self._all.get(partition)
         return None if position is None else position.topic_id
 
@@ -217,7 +217,7 @@ class Positions:
 
     @property
     def fails_without_offset(self) -> bool:
-        """Whether the policy is to fail rather than to go on elsewhere."""
+        """Return whether the policy is to fail rather than to go on elsewhere."""
         return self._policy == "fail"
 
     def validate(self, position: Position) -> None:

@@ -1,4 +1,4 @@
-"""What a consumer gives to its user."""
+"""Records as consumers deliver them: single ones, batches, and runs that are made as they are taken."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Record(_Fields):
     another one.
     """
 
-    # a tuple underneath, since nothing else is made as quickly by the hundred thousand
+    # a tuple, since nothing else is created as quickly
     __slots__ = ()
 
     @property
@@ -57,13 +57,13 @@ class Record(_Fields):
 
 
 class _Row(tuple[Any, ...]):
-    """Made of an iterable, by C code."""
+    """A tuple made from an iterable by C code."""
 
     __slots__ = ()
     __new__ = tuple.__new__
 
 
-#: A kind of Record that is made of a row of fields instead of an argument for each: no step in Python.
+#: A Record class whose instances are made from a row of fields, without a step in Python.
 made: Any = type(
     Record.__name__,
     (_Row, Record),
@@ -77,7 +77,7 @@ made: Any = type(
 
 
 class Rows(NamedTuple):
-    """Records column by column, ``offsets`` ascending. ``headers`` is None when no record has any."""
+    """Records as columns, with ascending ``offsets``. ``headers`` is None when no record has any."""
 
     offsets: Sequence[int]
     timestamps_ms: Sequence[int]
@@ -97,8 +97,9 @@ class Rows(NamedTuple):
         )
 
     def at(self, places: Sequence[int]) -> Rows:
-        """The rows in these places."""
-        pick = itemgetter(*places, places[-1])  # twice the last: of one place it would give no tuple
+        """The rows with these indexes."""
+        # the last one twice: for a single index itemgetter returns no tuple
+        pick = itemgetter(*places, places[-1])
         offsets, timestamps, keys, values, headers = self
         return Rows(
             pick(offsets)[:-1],
@@ -110,7 +111,7 @@ class Rows(NamedTuple):
 
 
 class RecordBatch:
-    """Records of one partition, each made when it is asked for. ``size``: about so many bytes of memory."""
+    """Records of one partition as columns; ``size`` is their approximate memory in bytes."""
 
     __slots__ = ("_generation", "_partition", "_session_id", "rows", "size")
 
@@ -130,7 +131,7 @@ class RecordBatch:
         return len(self.rows.offsets)
 
     def only(self, places: Sequence[int]) -> RecordBatch:
-        """With the records in these places."""
+        """A batch of the records with these indexes."""
         rows = self.rows.at(places)
         return RecordBatch(self._partition, rows, self._generation, self._session_id, self.size)
 
@@ -151,7 +152,7 @@ class RecordBatch:
     def fields(
         self, first: int, last: int | None, topics: Iterable[str], partitions: Iterable[int]
     ) -> Iterator[tuple[Any, ...]]:
-        """What records ``first`` to ``last`` are made of; it ends where ``topics`` ends."""
+        """The fields of records ``first`` to ``last``, as rows; ends where ``topics`` ends."""
         rows = self.rows if first == 0 and last is None else self.rows.part(first, last)
         return zip(
             topics,
@@ -167,10 +168,10 @@ class RecordBatch:
 
 
 class Run:
-    """Records ``first`` to, not including, ``end`` of a lane's batch. Iterate it, in any thread.
+    """Records ``first`` to, not including, ``end`` of a batch. Iterate it, in any thread.
 
-    Making the next record is C code from end to end: no other thread comes between the steps, so that
-    ``given`` is right when the run was recalled in one thread while another one takes records.
+    The next record is made by C code only, which no other thread can interrupt: ``given`` is right even if
+    one thread recalls the run while another one takes records.
     """
 
     __slots__ = ("_gate", "_left", "_offsets", "_records", "count")
@@ -191,35 +192,36 @@ class Run:
 
     @property
     def given(self) -> int:
-        """Records that were taken."""
+        """Number of records taken."""
         return self.count - length_hint(self._left)
 
     @property
     def next_offset(self) -> int | None:
-        """Of the next record to be taken; None when all were."""
+        """Offset of the next record to take; None when all are taken."""
         given = self.given
         return self._offsets[given] if given < self.count else None
 
     @property
     def over(self) -> bool:
-        """Whether there are no more to take."""
+        """Return whether there are no more records to take."""
         return not self._gate or not length_hint(self._left)
 
     def recall(self) -> int:
-        """Give no more; how many were given."""
+        """End the run; returns how many records were taken."""
         self._gate.clear()
         return self.given
 
 
-#: Whether others must have their turn is looked at after so many records at most.
+#: Other tasks get their turn, if it is due, after this many records at most.
 LOOK_EVERY = 64
 
 
 class RecordStream:
-    """No async generator: CPython makes an exception for each tuple that one of those gives.
+    """The iterator of ``async for record in consumer``.
 
-    ``give_way`` lets others have their turn if they are due one, and says so; ``run_now`` gives records if
-    there are any; ``one`` waits for one, and gives none at the end.
+    It is no async generator because CPython creates an exception for each tuple that those yield.
+    ``give_way`` lets other tasks run if that is due, and returns whether it was; ``run_now`` returns records
+    if there are any; ``one`` waits for one, and returns none at the end.
     """
 
     __slots__ = ("_few", "_give_way", "_many", "_one", "_run", "_run_now")
@@ -244,9 +246,7 @@ class RecordStream:
         return await self._next()
 
     async def _next(self) -> Record:
-        """The first one of the next few. While there is time they are twice as many, so that a turn becomes
-        twice as long at most.
-        """
+        """The next record, and the first of the next few: twice as many each time that no turn was due."""
         while True:
             self._many = 1 if await self._give_way() else min(2 * self._many, LOOK_EVERY)
             if self._run is None or self._run.over:

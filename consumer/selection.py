@@ -1,4 +1,4 @@
-"""What a consumer reads: topics or a pattern of them as a member of a group, or partitions by hand."""
+"""What a consumer reads: topics or a pattern as a member of a group, or manually assigned partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CALLS = {"topics": "subscribe", "pattern": "subscribe_pattern", "partitions": "
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Exactly one of the three is set."""
+    """Topics, a pattern or partitions: exactly one is set."""
 
     topics: frozenset[str] = frozenset()
     pattern: re.Pattern[str] | None = None
@@ -35,7 +35,7 @@ class Selection:
         pattern: str | re.Pattern[str] | None,
         partitions: Iterable[TopicPartition] | None,
     ) -> Self:
-        """Check what a user gave. Raises ConfigError unless it is one of the three, and well formed."""
+        """Check the user's arguments. Raises ConfigError unless exactly one is given, and well formed."""
         names = tuple(topics)
         given = [bool(names), pattern is not None, partitions is not None]
         if sum(given) > 1:
@@ -57,12 +57,15 @@ class Selection:
         return "topics" if self.topics else "partitions"
 
     @property
-    def by_hand(self) -> bool:
-        """Whether there is no group membership."""
+    def manual(self) -> bool:
+        """Return whether partitions are assigned manually, without group membership."""
         return self.kind == "partitions"
 
     def changed(self, new: Selection) -> Selection:
-        """The selection that takes this one's place; ConfigError when it is of another kind."""
+        """Check that ``new`` may replace this selection, and return it.
+
+        ConfigError if it is of another kind.
+        """
         if new.kind != self.kind:
             raise ConfigError(
                 f"this consumer {_HOW[self.kind]}: {_CALLS[new.kind]} cannot be mixed with that, "
@@ -71,7 +74,7 @@ class Selection:
         return replace(new)
 
     def matching(self, topics: Iterable[tuple[str, bool]]) -> frozenset[str]:
-        """Of these topics (name, whether internal) those that the whole pattern matches; no internal ones."""
+        """The topics, given as (name, internal), whose whole name matches the pattern; no internal ones."""
         assert self.pattern is not None, "asked of patterns only"
         matches = self.pattern.fullmatch
         return frozenset(name for name, internal in topics if not internal and matches(name))
@@ -99,15 +102,15 @@ def _partitions(partitions: Iterable[TopicPartition]) -> frozenset[TopicPartitio
 
 
 class ManualAssignment(Membership):
-    """Stands where a membership stands, and sends nothing: no generation, no heartbeats, no sessions.
+    """Replaces a membership for manually assigned partitions; it sends nothing.
 
-    Commits go to the group (if there is one) as of an administrator: the group must have no members.
+    Commits go to the group, if there is one, as an administrator's: the group must have no members.
     """
 
     _chosen: frozenset[TopicPartition] = frozenset()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these from now on; what was assigned before and is not among them is given up in order."""
+        """Read these partitions from now on; others that were assigned before are revoked."""
         self._chosen = frozenset(partitions)
         self._follow()
 
@@ -130,5 +133,5 @@ class ManualAssignment(Membership):
         super().leave(reason)
 
     def can_commit(self) -> bool:
-        """At any time."""
+        """Return True: commits need no generation."""
         return True

@@ -1,8 +1,8 @@
-"""What is delivered, what is done, and what may be committed of it. No I/O.
+"""Which records are delivered, which are done, and what may be committed. No I/O.
 
-Per partition the committable offset is the first one that is delivered and not done; with nothing open it is
-where delivery goes on, so that control batches and holes of compaction are passed. Records may be done in any
-order; what is done beyond the first gap goes along in the commit's metadata (``done_ahead``).
+The committable offset of a partition is the first one that is delivered and not done. If all are done it is
+the position of delivery, which is beyond control batches and gaps of compaction. Records may be done in any
+order; what is done beyond the first gap is part of the commit's metadata (``done_ahead``).
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from .record import Record
 
 _offset_of = itemgetter(Record._fields.index("offset"))
 _session_id_of = itemgetter(Record._fields.index("session_id"))
-#: Whoever has been given records so often without marking one done is not waited for, unless it is to commit.
+#: A user who got records this often without marking any done is not waited for, unless offsets are committed
+#: at intervals.
 NEVER_MARKED = 10
 
 
 class Tracker:
-    """The sessions of all partitions that this consumer has now, or is giving up.
+    """The sessions of all partitions that this consumer owns or is about to revoke.
 
-    ``with_metadata``: whether commits say what is done beyond the first gap. ``commits``: whether what is
-    done is committed at intervals, so that whoever reads must mark records done.
+    ``with_metadata``: whether commits have what is done beyond the first gap. ``commits``: whether offsets
+    are committed at intervals, for which users must mark records done.
     """
 
     def __init__(self, *, commits: bool = True) -> None:
         self.with_metadata = True
-        #: How often records were given out.
+        #: How often records were delivered.
         self.given_out = 0
-        #: How many wait for records to be done, partitions whose window is full included.
+        #: How many waits there are for records to be done, full partitions included.
         self.awaited = 0
         self._marking = commits
         self._by_partition: dict[TopicPartition, PartitionSession] = {}
@@ -53,14 +54,15 @@ class Tracker:
         committed: CommittedOffset | None = None,
         leader_epoch: int = -1,
     ) -> PartitionSession:
-        """A new session; one that was there ends, and its records can no longer be marked done.
+        """Start a session; an earlier one ends, and its records can no longer be marked done.
 
-        With ``committed``, which must be at ``position``, what its metadata says is done is not done again.
+        With ``committed``, which must be at ``position``, records that its metadata says are done are not
+        delivered again.
         """
         before = self.end(partition)
         if committed is not None and committed.offset != position:
             committed = None
-        # random, so that no record of another consumer in this process, or in one it was forked from, fits
+        # random, so that no record of another consumer fits, in this process or its parent
         session = PartitionSession(partition, secrets.randbits(62) + 1, position, committed, leader_epoch)
         session.assignment = session.session_id if before is None else before.assignment
         if committed is not None:
@@ -69,7 +71,7 @@ class Tracker:
         return session
 
     def end(self, partition: TopicPartition) -> PartitionSession | None:
-        """The partition is given up."""
+        """End the partition's session, which is returned."""
         session = self._by_partition.pop(partition, None)
         if session is not None:
             self._marking = self._marking or session.any_done
@@ -78,14 +80,17 @@ class Tracker:
 
     @property
     def sessions(self) -> Mapping[int, PartitionSession]:
-        """The sessions that go on, by their ids; always up to date."""
+        """The current sessions by id: a live view."""
         return self._by_id
 
     def get(self, partition: TopicPartition) -> PartitionSession | None:
         return self._by_partition.get(partition)
 
     def session_of(self, record: Record) -> PartitionSession:
-        """The session in which the record was delivered; StaleRecordError if it is over, or none of ours."""
+        """The session in which the record was delivered.
+
+        StaleRecordError if it is over, or another consumer's.
+        """
         session = self._by_id.get(record.session_id)
         if session is None or session.partition != record[:2]:
             raise StaleRecordError(
@@ -96,13 +101,13 @@ class Tracker:
         return session
 
     def done(self, record: Record) -> PartitionSession:
-        """The record has been dealt with; its session. StaleRecordError if that is over."""
+        """Mark a record done and return its session. StaleRecordError if that is over."""
         session = self.session_of(record)
         session.done(record.offset)
         return session
 
     def done_all(self, records: Sequence[Record]) -> Record | None:
-        """``done`` for each whose session goes on; the first one of the others."""
+        """Mark the records done whose sessions go on; returns the first of the others."""
         stale: Record | None = None
         ids = set(map(_session_id_of, records))
         if len(ids) == 1:
@@ -119,7 +124,7 @@ class Tracker:
         return stale
 
     def done_marked(self) -> None:
-        """What other threads have marked done is done."""
+        """Take in what other threads have marked done."""
         for session in self._by_id.values():
             if session.marked:
                 # one step each, whatever is appended between the two
@@ -128,7 +133,7 @@ class Tracker:
                 session.done_all(offsets)
 
     def done_batch(self, session_id: int, start: int, end: int) -> PartitionSession:
-        """What was delivered as one is done as one. StaleRecordError if the session is over."""
+        """Mark a range of offsets done. StaleRecordError if the session is over."""
         session = self._by_id.get(session_id)
         if session is None:
             raise StaleRecordError(
@@ -143,12 +148,13 @@ class Tracker:
         return sum(session.undone for session in self._of(partitions))
 
     def undone_by_partition(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The partitions that have undone records, and how many."""
+        """The numbers of undone records, of partitions that have any."""
         return {session.partition: session.undone for session in self._of(partitions) if session.undone}
 
     def _is_marking(self) -> bool:
-        """Whether records that are out can be expected to be marked done. Who keeps offsets elsewhere never
-        does.
+        """Return whether the user can be expected to mark records done.
+
+        Who keeps offsets elsewhere never does.
         """
         self._marking = self._marking or any(session.any_done for session in self._of(None))
         return self._marking or self.given_out < NEVER_MARKED
@@ -156,8 +162,8 @@ class Tracker:
     def first_undone(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The partitions with undone records to wait for, and the first offset of them.
 
-        There are none to wait for in a consumer that does not commit at intervals, and has been given records
-        NEVER_MARKED times without marking one done.
+        Empty for a user who does not commit at intervals, and got records NEVER_MARKED times without marking
+        any done.
         """
         if not self._is_marking():
             return {}
@@ -166,9 +172,9 @@ class Tracker:
     def committable(
         self, partitions: Iterable[TopicPartition] | None = None, *, again: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What is worth committing, of these partitions or all: only what differs from the last commit.
+        """The offsets to commit, of these partitions or all, that differ from the last commit.
 
-        With ``again``, what was committed last where nothing does.
+        With ``again``, also those that do not differ.
         """
         found = {}
         for session in self._of(partitions):
@@ -178,7 +184,7 @@ class Tracker:
         return found
 
     def news(self, session: PartitionSession) -> CommittedOffset | None:
-        """What is worth committing of this session, which may be over; None if nothing differs."""
+        """The offset to commit of this session, which may be over; None if it does not differ."""
         offset = session.to_commit()
         if not self.with_metadata:
             offset = CommittedOffset(offset.offset, offset.leader_epoch)
@@ -197,7 +203,7 @@ class Tracker:
 
 
 def _is_news(offset: CommittedOffset, before: CommittedOffset | None) -> bool:
-    """A commit never goes back, and metadata of the user's own stays for as long as its offset."""
+    """Return whether to commit: no lower offset, and nothing over the user's metadata of the same one."""
     if before is None or offset.offset != before.offset:
         return before is None or offset.offset > before.offset
     return offset.metadata != before.metadata and done_ahead.is_ours(before.metadata)

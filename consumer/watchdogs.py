@@ -1,4 +1,4 @@
-"""Does the user still take records? ``max_poll_interval_ms`` (KIP-62). No I/O; times are milliseconds."""
+"""Watches the user's code: ``max_poll_interval_ms`` (KIP-62), a blocked event loop, and the line it is at."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-#: Takers of single records are looked at this often, as a share of the interval: so late a breach is told.
+#: Records taken one by one are counted at this share of the interval, by which a breach may be noticed late.
 LOOK_SHARE = 1 / 32
-#: Most times that the loop's pulse is felt in the time after which it counts as blocked.
+#: The loop is checked this often in the time after which it counts as blocked.
 _BEATS = 4
 
 
 @dataclass(slots=True)
 class PollWatch:
-    """Whoever waits for records, or asked for some a short while ago, is alive."""
+    """Whether the user still polls: one waits for records, or asked for some recently.
+
+    Times are milliseconds.
+    """
 
     max_interval_ms: float
-    #: Who polled last: a task, or the number of a thread.
+    #: Who polled last: a task, or the id of a thread.
     poller: asyncio.Task[Any] | int | None = None
-    #: How many records were taken one by one without a word; it is asked now and then.
+    #: Returns how many records were taken one by one, which are no polls.
     taken: Callable[[], int] = lambda: 0
     _seen: int = 0
     _taken_before: int = 0
@@ -38,29 +41,29 @@ class PollWatch:
         self._last = now
 
     def polled(self, now: float) -> None:
-        """A poll has given what it gives."""
+        """A poll has returned."""
         self._waiting -= 1
         self._last = now
 
     def touch(self, now: float) -> None:
-        """A poll began and ended at once; or the user does something that shows life."""
+        """A poll began and ended at once, or the user did something else that counts as one."""
         self._last = now
 
     def read_by_another(self, who: asyncio.Task[Any] | int | None) -> bool:
-        """Whether another task, or another thread, than this one was the last that polled, and may go on."""
+        """Return whether the last poll was by another task or thread than this one, which is still alive."""
         if isinstance(self.poller, int):
             return self.poller != who and any(t.ident == self.poller for t in threading.enumerate())
         return self.poller is not None and self.poller is not who and not self.poller.done()
 
     def idle(self, now: float, limit_ms: float) -> bool:
-        """Whether nobody waits for records, and nobody has taken any for so long."""
+        """Return whether nobody waits for records, and nobody has taken any for this long."""
         if (taken := self.taken()) != self._taken_before:
             self._taken_before = taken
             self._last = max(self._last, now)
         return not self._waiting and now >= self._last + limit_ms
 
     def busy_with(self) -> str:
-        """What the last one that polled is doing instead of polling; empty when that cannot be told."""
+        """What the last poller does instead of polling; empty if that is unknown."""
         if isinstance(self.poller, int):
             return activity_of_thread(self.poller)
         if self.poller is not None:
@@ -68,19 +71,19 @@ class PollWatch:
         return ""
 
     def deadline(self) -> float | None:
-        """When to ask ``expired``; None while somebody waits."""
+        """Time at which to call ``expired``; None while a poll waits."""
         if self._waiting:
             return None
         over = self._last + self.max_interval_ms
         return over if self.taken() == self._seen else min(over, self._look_at)
 
     def age(self, now: float) -> float:
-        """Time since the last sign of life."""
+        """Time since the last poll."""
         return 0.0 if self._waiting else now - self._last
 
     def expired(self, now: float) -> bool:
         if now >= self._look_at and (taken := self.taken()) != self._seen:
-            # some were taken since the last look: when is not known better
+            # some were taken since the last check, at an unknown time
             self._seen = taken
             self._last = max(self._last, now)
             self._look_at = now + self.max_interval_ms * LOOK_SHARE
@@ -88,9 +91,9 @@ class PollWatch:
 
 
 class LoopWatch:
-    """Notices that something holds up an event loop, and looks at what it is while it does.
+    """Notices when something blocks the event loop; a thread looks meanwhile at what that is.
 
-    ``blocked(milliseconds, what)`` is called on the loop when that is over. The look is taken by a thread.
+    Calls ``blocked(milliseconds, activity)`` on the loop afterwards.
     """
 
     def __init__(self, late_ms: float, blocked: Callable[[float, str], None]) -> None:
@@ -118,7 +121,7 @@ class LoopWatch:
                 await asyncio.sleep(self._beat_s)
                 late = loop.time() - last - self._beat_s
                 last = loop.time()
-                # another clock for the thread: that of a loop may stand still while the loop is held up
+                # not the loop's clock, which may stand still while the loop is blocked
                 self._last = time.monotonic()
                 if late > self._late_s:
                     self._blocked(late * 1000, self._seen)
@@ -133,7 +136,7 @@ class LoopWatch:
 
 
 def activity_of_thread(ident: int) -> str:
-    """What a thread is doing."""
+    """The line of user code that a thread is at."""
     frame = sys._current_frames().get(ident)
     frames: list[FrameType] = []
     while frame is not None:
@@ -146,7 +149,7 @@ def activity_of_thread(ident: int) -> str:
 
 
 def activity_of_task(task: asyncio.Task[Any]) -> str:
-    """What a task waits for."""
+    """The line of user code that a task waits at."""
     frames: list[FrameType] = []
     coroutine: Any = task.get_coro()
     while coroutine is not None:
@@ -158,7 +161,10 @@ def activity_of_task(task: asyncio.Task[Any]) -> str:
 
 
 def _named(frames: Iterable[FrameType]) -> str:
-    """``bill (billing.py:31)`` and, when that is deep in something else, where. Outermost frames first."""
+    """``bill (billing.py:31)``, and the innermost line if that is another one.
+
+    Frames come outermost first.
+    """
     ours = list(frames)
     theirs = [frame for frame in ours if not _module(frame).startswith("kohort.")] or ours
     if not theirs:

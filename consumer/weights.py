@@ -1,4 +1,4 @@
-"""Weights of partitions, measured on the cluster: for leaders whose assignor asks for them."""
+"""Weights of partitions, measured on the cluster for leaders whose assignor asks for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..client.offsets import LATEST
 from ..protocol import KohortError, TopicPartition
 from .events import BrokerUnavailable, Event
 
-#: The group waits for its leader, so a measurement that takes longer is given up.
+#: The group waits for its leader, so a longer measurement is abandoned.
 MEASURE_TIMEOUT_MS: Final = 3_000
 
 
@@ -45,7 +45,7 @@ async def tell_weights(
     topics: Iterable[str],
     report: Callable[[Event], None],
 ) -> None:
-    """Measure what the assignor asks for; a failure is reported, and the group goes on without."""
+    """Measure what the assignor asks for; a failure is reported, and the group goes on without weights."""
     if assignor is None or assignor.measure is None:
         return
     known = (cluster.topic(name) for name in topics)

@@ -193,8 +193,8 @@ class LeaderEpochs:
         return self._entries[after - 1][0] if after else UNDEFINED
 
     def may_have_written(self, epoch: int, offset: int) -> bool:
-        """Whether ``epoch`` can be that of a batch at ``offset``: it is the one that is known to have written
-        there, or the one after the newest, which is not noted yet.
+        """Return whether ``epoch`` can be that of a batch at ``offset``: it is the one that is known to
+        have written there, or the one after the newest, which is not noted yet.
         """
         due = self.epoch_at(offset)
         return due in (UNDEFINED, epoch) or (due == self.latest and epoch == due + 1)

@@ -46,22 +46,22 @@ class LogConfig:
 
     @property
     def deletes(self) -> bool:
-        """Whether retention by time and size applies."""
+        """Return whether retention by time and size applies."""
         return "delete" in self._policies()
 
     @property
     def compacts(self) -> bool:
-        """Whether only the newest record of each key is kept."""
+        """Return whether only the newest record of each key is kept."""
         return "compact" in self._policies()
 
     @property
     def stamps(self) -> bool:
-        """Whether the log writes its own time into batches."""
+        """Return whether the log writes its own time into batches."""
         return self.message_timestamp_type == LOG_APPEND_TIME
 
     @property
     def shows_flushed(self) -> bool:
-        """Whether readers see only what is on the disk."""
+        """Return whether readers see only what is on the disk."""
         return self.kohort_visibility == FLUSHED
 
     def _policies(self) -> set[str]:

@@ -21,7 +21,7 @@ log = logging.getLogger("kohort.log")
 #: Descriptors that log files may have of all that the process may have.
 SHARE = 0.5
 
-#: Where there is no limit of the system.
+#: The limit of a system that has none.
 UNLIMITED = 1 << 20
 
 #: Seconds between two lines that say that there is none left.
@@ -55,7 +55,7 @@ class Holder(Protocol):
 
 
 def process_limit() -> int:
-    """How many descriptors this process may have."""
+    """Return how many descriptors this process may have."""
     try:
         import resource
     except ImportError:
@@ -65,7 +65,7 @@ def process_limit() -> int:
 
 
 class OpenFiles:
-    """Who has a descriptor, for any number of threads. A file that nobody has any more is not kept for it."""
+    """The files that have a descriptor, for any number of threads. It keeps no file alive."""
 
     def __init__(self) -> None:
         self._holders: OrderedDict[weakref.ref[Holder], None] = OrderedDict()

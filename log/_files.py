@@ -277,7 +277,7 @@ class OsFileSystem:
         return OsLock.take(path)
 
 
-#: What the log uses unless told otherwise.
+#: The default of the log.
 OS_FILES: FileSystem = OsFileSystem()
 
 

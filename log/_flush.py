@@ -32,7 +32,7 @@ class Flush:
         self.end_offset = end_offset
         self.paths = tuple(paths)
         self.marks = marks
-        #: What went wrong, once it has run.
+        #: The error of the run, if it failed.
         self.error: OSError | None = None
         #: Paths that were gone when their turn came.
         self.missing: set[str] = set()
@@ -76,7 +76,7 @@ class Flush:
 
 
 class Flushing:
-    """Which files of a partition have changed since they were last synced, and whether there are new ones.
+    """Tracks which files of a partition changed since they were last synced, and whether there are new ones.
 
     A file is known by a mark: the bytes of a .log, the entries of an index. Files only grow, but for what an
     append that failed takes back, so one with the same mark has the same content.
@@ -93,7 +93,7 @@ class Flushing:
         return f"Flushing({self._folder!r}, {len(self._marks)} files synced)"
 
     def begin(self, segments: Iterable[Segment], end_offset: int) -> Flush:
-        """What has to be done for these segments."""
+        """Return the flush that these segments need."""
         marks = {path: mark for segment in segments for path, mark in _marks(segment)}
         changed = [path for path, mark in marks.items() if self._marks.get(path) != mark]
         folder = None if marks.keys() <= self._marks.keys() else self._folder

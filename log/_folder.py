@@ -151,7 +151,9 @@ class DataFolder:
         return log
 
     def topic_id(self, topic: str, partition: int) -> uuid.UUID | None:
-        """Whose partition a folder is; None if it does not say. Raises DataFolderError, OSError."""
+        """Return the topic id of a partition's folder, None if it has none. Raises DataFolderError,
+        OSError.
+        """
         return read_topic_id(self._fs, self.partition_path(topic, partition))
 
     def newest_epoch(self, topic: str, partition: int) -> int:

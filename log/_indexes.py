@@ -71,7 +71,9 @@ class EntryFile:
         self.file.truncate(count * self.ENTRY.size)
 
     def is_full(self, max_bytes: int) -> bool:
-        """Whether ``segment.index.bytes`` leaves no room for one more entry and the last one at the close."""
+        """Return whether ``segment.index.bytes`` leaves no room for one more entry and the last one at the
+        close.
+        """
         return self.count >= max_bytes // self.ENTRY.size - 1
 
 
@@ -104,7 +106,7 @@ class OffsetIndex(EntryFile):
         return self._absolute(bisect_right(range(self.count), position, key=lambda i: self.entry(i)[1]) - 1)
 
     def fits(self, log_size: int) -> bool:
-        """Whether the entries can belong to a log of that size: the last one is looked at."""
+        """Return whether the entries can belong to a log of that size: the last one is looked at."""
         if self.file.size() % self.ENTRY.size:
             return False
         last = self.last()
@@ -160,7 +162,7 @@ class TimeIndex(EntryFile):
         return self._at(found - 1)[1]
 
     def fits(self, next_offset: int) -> bool:
-        """Whether the entries can belong to a segment that ends before ``next_offset``."""
+        """Return whether the entries can belong to a segment that ends before ``next_offset``."""
         if self.file.size() % self.ENTRY.size:
             return False
         return self._base <= self.last()[1] <= max(next_offset - 1, self._base)

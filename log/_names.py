@@ -6,7 +6,7 @@ import re
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
 
-#: What a segment is made of, in the order in which its files go: the log first, so that a crash in between
+#: The files of a segment, in the order in which they are removed: the log first, so that a crash in between
 #: leaves files that belong to no segment, and comes last when files get their names.
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 
@@ -49,7 +49,7 @@ def parse_partition_folder(name: str) -> tuple[str, int] | None:
 
 
 def deleted_folder(name: str, unique: str) -> str:
-    """What a partition folder is called while it is being deleted; ``unique`` is 32 hex digits."""
+    """The name of a partition folder that is being deleted; ``unique`` is 32 hex digits."""
     tail = f".{unique}-delete"
     return name[: MAX_FOLDER_NAME - len(tail)] + tail
 

@@ -37,7 +37,7 @@ DEDUPE_BUFFER_BYTES = 128 << 20
 
 
 class AppendInfo(NamedTuple):
-    """What became of an append.
+    """The result of an append.
 
     ``log_append_time_ms`` is -1 unless the log stamps batches; of a duplicate, the time of the batch that was
     appended before.
@@ -51,7 +51,8 @@ class AppendInfo(NamedTuple):
 
 
 class ReadInfo(NamedTuple):
-    """Whole batches, the first one holding the offset asked for or, after compaction, the next one left.
+    """The result of a read: whole batches, the first one with the offset asked for or, after compaction,
+    the next.
 
     ``aborted`` lists (producer id, first offset) of the aborted transactions among the records; it is filled
     by a read of committed records alone.
@@ -62,10 +63,10 @@ class ReadInfo(NamedTuple):
     last_stable_offset: int
     log_start_offset: int
     aborted: Sequence[tuple[int, int]] = ()
-    #: Where the records lie, for messages about them.
+    #: File and position of the records, for messages about them.
     file: str = ""
     position: int = 0
-    #: Where a range was asked for and is given, the records are in it.
+    #: The records, unread, if a range was asked for and there is one.
     range: FileRange | None = None
 
 
@@ -90,7 +91,7 @@ class PartitionLog:
         self.config = config
         self.topic_id = topic_id
         self.topic, self.partition = name
-        #: What opening the files found and did; for the caller to report.
+        #: What the opening found and repaired, for the caller to report.
         self.recovery: RecoveryReport = opened.report
         self.offline = False
         self._fs = fs
@@ -104,7 +105,7 @@ class PartitionLog:
         self.high_watermark = self.log_start_offset
         #: Offset below which everything is on the disk.
         self.recovery_point = opened.log_end_offset
-        #: Where the last compaction ended, 0 if none did: the cleaner-offset-checkpoint of the data folder.
+        #: End of the last compaction, 0 if there was none: the cleaner-offset-checkpoint of the data folder.
         self.cleaner_offset = 0
 
     def __repr__(self) -> str:
@@ -195,17 +196,19 @@ class PartitionLog:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether batches are known to be damaged: what lies before and behind them is served."""
+        """Return whether batches are known to be damaged: what lies before and behind them is served."""
         return any(segment.damage for segment in self._segments.all)
 
     @property
     def flush_is_due(self) -> bool:
-        """Whether ``flush.messages`` records or more are not on the disk."""
+        """Return whether ``flush.messages`` records or more are not on the disk."""
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
     @property
     def rolled_is_unflushed(self) -> bool:
-        """Whether a segment that is complete is not on the disk: until it is, a recovery has to read it."""
+        """Return whether a segment that is complete is not on the disk: until it is, a recovery has to read
+        it.
+        """
         return self.recovery_point < self._segments.active.base_offset
 
     def reconfigure(self, config: LogConfig) -> None:
@@ -301,11 +304,11 @@ class PartitionLog:
             raise storage_error(self.path, error) from error
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        """What ``find_timestamp`` finds, at once."""
+        """Return the result of ``find_timestamp``, without steps."""
         return at_once(self.find_timestamp(timestamp_ms))
 
     def max_timestamp(self) -> tuple[int, int] | None:
-        """What ``find_newest`` finds, at once."""
+        """Return the result of ``find_newest``, without steps."""
         return at_once(self.find_newest())
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -483,7 +486,7 @@ class PartitionLog:
     # -- compaction ------------------------------------------------------------------------------------------
 
     def cleanable(self, now_ms: int) -> Cleanable:
-        """What a compaction would do now, if the log were one that is compacted. Raises OSError and
+        """Return what a compaction would cover now, if the log were a compacted one. Raises OSError and
         CorruptLogError.
         """
         return self._cleanable(self._segment_infos(), now_ms)

@@ -51,7 +51,7 @@ class AppendedBatch(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Producer:
-    """What a log knows of one producer; ``transaction_start`` is the first offset of its open transaction.
+    """The state of one producer in a log; ``transaction_start`` is the first offset of its open transaction.
 
     ``seen_ms`` is when it last wrote by the broker's clock: its records may carry any time.
     """

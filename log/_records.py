@@ -20,6 +20,7 @@ from ..protocol import (
     KafkaError,
     decompress,
     decompressed_limit,
+    read_varint,
 )
 from ._steps import Steps
 
@@ -63,16 +64,16 @@ def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes
 
     Raises IndexError and ValueError where there is no record.
     """
-    length, position = _varint(data, position)
+    length, position = read_varint(data, position)
     end = position + length
     if length < 0 or end > len(data):
         raise ValueError(f"a record of {length} bytes where {len(data) - position} are left")
     position += 1  # attributes
     if data[position]:
-        later_ms, position = _varint(data, position)
+        later_ms, position = read_varint(data, position)
     else:
         later_ms, position = 0, position + 1
-    delta, position = _varint(data, position)
+    delta, position = read_varint(data, position)
     key, position = _nullable(data, position)
     value, position = _nullable(data, position)
     if position >= end:
@@ -80,28 +81,10 @@ def record_at(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes
     return delta, later_ms, key, value, end
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    byte = data[position]
-    position += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    value = byte & 0x7F
-    shift = 7
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
-        if shift > 63:
-            raise ValueError("a varint of more than ten bytes")
-
-
 def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
     length = data[position]
     if length >= 0x80:
-        length, position = _varint(data, position)
+        length, position = read_varint(data, position)
     else:
         position += 1
         length = (length >> 1) ^ -(length & 1)
@@ -122,7 +105,7 @@ class Marker(NamedTuple):
 
 
 def parse_marker(data: bytes | bytearray, header: BatchHeader, position: int = 0) -> Marker | None:
-    """What the control batch at ``position`` says; None for a type that ends no transaction.
+    """Return the marker in the control batch at ``position``; None for a type that ends no transaction.
 
     Raises CorruptBatchError if it holds no record or one too short.
     """
@@ -139,7 +122,7 @@ def parse_marker(data: bytes | bytearray, header: BatchHeader, position: int = 0
 
 
 def markers_of(data: bytes | bytearray, headers: Sequence[BatchHeader]) -> list[Marker | None]:
-    """What each of the batches that are to be appended says. Raises KafkaError INVALID_RECORD."""
+    """Return the marker of each batch that is to be appended. Raises KafkaError INVALID_RECORD."""
     markers: list[Marker | None] = []
     position = 0
     for header in headers:

@@ -48,7 +48,7 @@ class Damaged(NamedTuple):
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening a partition did. ``verified_bytes`` is 0 after a clean stop.
+    """Findings and repairs of opening a partition. ``verified_bytes`` is 0 after a clean stop.
 
     ``found``: there were segments. ``lost_offsets``: so many offsets below the recovery point are missing at
     the log's end, though their records were on the disk.

@@ -27,7 +27,7 @@ class Damage(NamedTuple):
 
 
 class Chain:
-    """What the next batch of a segment has to be in what its checksum does not cover.
+    """Checks of the fields of a batch that its checksum does not cover, from batch to batch of a segment.
 
     Base offsets rise and lie within the reach of the indexes; no batch reaches into the segment that begins
     at ``bound``. Leader epochs never fall and are those of the checkpoint, which is written before the first
@@ -72,7 +72,9 @@ class Chain:
             raise CorruptBatchError(f"leader epoch {epoch} where leader-epoch-checkpoint has {due}", position)
 
     def is_refuted(self, last: BatchHeader, due: int, header: BatchHeader) -> bool:
-        """Whether a batch shows that the ``last`` one, where ``due`` was due, had a wrong offset or epoch."""
+        """Return whether a batch shows that the ``last`` one, where ``due`` was due, had a wrong offset or
+        epoch.
+        """
         if header.leader_epoch < last.leader_epoch:
             noted = UNDEFINED if self._epochs is None else self._epochs.epoch_at(header.base_offset)
             return self._rose and noted == header.leader_epoch
@@ -182,8 +184,8 @@ def batch_follows(segment: Segment, damage: Damage, next_offset: int) -> int | N
 
 
 def damaged_range(segment: Segment, damage: Damage, due: int, end_offset: int) -> DamagedRange:
-    """How far damage reaches where ``due`` was the next offset: up to the next whole batch, or up to the
-    segment's end, which is at ``end_offset``.
+    """Return how far damage reaches where ``due`` was the next offset: up to the next whole batch, or up to
+    the segment's end, which is at ``end_offset``.
     """
     resume = batch_follows(segment, damage, due)
     if resume is None:
@@ -193,7 +195,7 @@ def damaged_range(segment: Segment, damage: Damage, due: int, end_offset: int) -
 
 
 def follows(header: BatchHeader, next_offset: int, segment_base: int) -> bool:
-    """Whether a batch may stand where ``next_offset`` is due.
+    """Return whether a batch may stand where ``next_offset`` is due.
 
     Base offsets are outside of the checksum: they must rise and lie within the reach of the indexes.
     """

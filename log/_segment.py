@@ -28,7 +28,7 @@ class DamagedRange(NamedTuple):
 
 
 def intact(damage: Sequence[DamagedRange], position: int, end: int) -> Iterator[tuple[int, int]]:
-    """What is left from ``position`` to ``end``: begin and end of each piece. ``damage`` is in order."""
+    """Yield begin and end of each undamaged piece from ``position`` to ``end``. ``damage`` is in order."""
     for damaged in damage:
         if position < damaged.position:
             yield position, min(damaged.position, end)
@@ -49,7 +49,7 @@ _PREFIX = 12
 
 
 class Step(NamedTuple):
-    """Where a batch lies and which offsets it holds: all that a look-up needs to know of it."""
+    """The place and the offsets of a batch: all that a look-up needs."""
 
     position: int
     size: int
@@ -91,7 +91,7 @@ class Segment:
         self.index = OffsetIndex(fs.file(self._path(INDEX)), base_offset)
         self.time_index = TimeIndex(fs.file(self._path(TIME_INDEX)), base_offset)
         self.txn_index = TxnIndex(fs.file(self._path(TXN_INDEX)))
-        #: What is known to be damaged, in the order of positions: walks step over it.
+        #: Known damage, in the order of positions: walks step over it.
         self.damage: list[DamagedRange] = []
         self._bytes_since_entry = 0
         self._max_timestamp: tuple[int, int] | None = None
@@ -236,8 +236,8 @@ class Segment:
         return position if whole and header.last_offset == offset else 0
 
     def run_end(self, first: Step, end: int, max_bytes: int) -> tuple[int, int | None]:
-        """Where a run of whole batches from ``first`` has to stop, and the offset at which the next one
-        begins.
+        """Return where a run of whole batches from ``first`` has to stop, and the offset at which the next
+        one begins.
 
         The run ends at ``end``, or before the batch that would make it longer than ``max_bytes``; it holds
         ``first`` in any case. The offset is None at ``end``.
@@ -252,7 +252,7 @@ class Segment:
         return end, None
 
     def range(self, position: int, end: int) -> FileRange | None:
-        """What ``read`` would give, unread; None if the file is none of the operating system's."""
+        """Return the same bytes as ``read``, unread; None if the file is none of the operating system's."""
         if not isinstance(self.file, OsFile):
             return None
         if (size := self.file.size()) < end:

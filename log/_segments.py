@@ -43,7 +43,7 @@ class Segments:
         self._bases = [segment.base_offset for segment in segments]
         #: A compaction is giving files their names: nothing is removed meanwhile.
         self.replacing = False
-        #: Where segments began that were taken out: producer snapshots of there are of no use.
+        #: Base offsets of segments that were taken out: their producer snapshots are of no use.
         self.gone: list[int] = []
         # files that were renamed for removal, and when that is due
         self._doomed: list[tuple[int, str]] = []
@@ -77,7 +77,7 @@ class Segments:
         return self.all[max(bisect_right(self._bases, offset) - 1, 0) :]
 
     def count_below(self, offset: int) -> int:
-        """How many segments end at or before ``offset``, the active one left out."""
+        """Return how many segments end at or before ``offset``, without the active one."""
         return bisect_right(self._bases, offset, lo=1) - 1
 
     def read(
@@ -187,7 +187,7 @@ class Segments:
         del self.all[0], self._bases[0]
 
     def holds(self, segments: Sequence[Segment]) -> bool:
-        """Whether these neighbours are still part of the log."""
+        """Return whether these neighbours are still part of the log."""
         first = bisect_left(self._bases, segments[0].base_offset)
         found = self.all[first : first + len(segments)]
         return len(found) == len(segments) and all(
@@ -227,7 +227,8 @@ class Segments:
 
 
 def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeader], now_ms: int) -> bool:
-    """Whether batches go into a new segment: the active one is full, too old, or has no index entry left.
+    """Return whether batches go into a new segment: the active one is full, too old, or has no index entry
+    left.
 
     Age counts from the first batch's timestamp to the newest one here; without timestamps, by the clock. What
     has to be compacted within ``max.compaction.lag.ms`` waits no longer for this.
@@ -251,9 +252,9 @@ def roll_is_due(active: Segment, config: LogConfig, headers: Sequence[BatchHeade
 
 
 def quiet_roll_is_due(active: Segment, config: LogConfig, now_ms: int) -> bool:
-    """Whether a segment to which nothing more comes is too old by the clock: else it would never be compacted
-    or removed. Its age counts from its first batch's timestamp, unless that lies outside of the time for
-    which the segment was open.
+    """Return whether a segment to which nothing more comes is too old by the clock: else it would never be
+    compacted or removed. Its age counts from its first batch's timestamp, unless that lies outside of the
+    time for which the segment was open.
     """
     if not active.size:
         return False
@@ -275,7 +276,7 @@ def expired_segments(
     high_watermark: int,
     now_ms: int,
 ) -> int:
-    """How many of the first segments are to go, which may be all of them.
+    """Return how many of the first segments are to be removed; it may be all of them.
 
     All their records are older than ``retention.ms``, or the log without them still has ``retention.bytes``,
     or they lie below the log start and are not written to any more. What lies above the high watermark stays,

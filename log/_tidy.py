@@ -112,7 +112,7 @@ def _finish_swap(fs: FileSystem, folder: str, base: int, removed: list[str]) -> 
 
 
 def _finish_renames(fs: FileSystem, folder: str) -> None:
-    """What is left of a swap whose log has its name already, or of one that was given up."""
+    """Finish a swap whose log has its name already, or one that was given up."""
     for name in fs.list(folder):
         if name.endswith(SWAP) and offset_of(name) is not None:
             if fs.exists(os.path.join(folder, name.removesuffix(SWAP))):

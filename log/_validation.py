@@ -1,4 +1,4 @@
-"""What a batch must be to enter the log, the wire errors for one that is not, and what the log writes into
+"""Validation of a batch before it enters the log, its wire errors, and the fields that the log writes into
 it.
 
 The errors are those that Apache Kafka 4.3 answers to the same bytes (``make test-kafka`` draws batches and
@@ -46,7 +46,7 @@ MAX_RECORD_ERRORS: Final = 100
 
 
 class RecordError(NamedTuple):
-    """What is wrong with one record, ``batch_index`` being its place in the batch, from 0."""
+    """The reason to refuse one record; ``batch_index`` is its place in the batch, from 0."""
 
     batch_index: int
     message: str
@@ -182,7 +182,7 @@ def _plain(header: BatchHeader, payload: memoryview) -> Steps[bytes]:
 
 
 class _RecordRules:
-    """What a record must be in its batch, beside being readable."""
+    """The rules for a readable record of a batch."""
 
     def __init__(self, header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         self._header = header
@@ -196,7 +196,9 @@ class _RecordRules:
         return _signed(self._header.base_timestamp_ms + delta_ms)
 
     def may_refuse(self, oldest_ms: int, newest_ms: int) -> bool:
-        """Whether some record of such times, between an ``oldest_ms`` and a ``newest_ms``, may be refused."""
+        """Return whether some record of such times, between an ``oldest_ms`` and a ``newest_ms``, may be
+        refused.
+        """
         oldest, newest = self.time(oldest_ms), self.time(newest_ms)
         wrapped = newest - oldest != newest_ms - oldest_ms and not self._header.log_append_time
         # of no time at all, which is never refused, there may be some between the others

@@ -33,7 +33,8 @@ class Columns:
     def __init__(self, data: bytes, at: int) -> None:
         self._data = data
         _, behind = _number(data, at)
-        #: Where bytes are, from a record's begin, that are the same in all: lengths, and how many headers.
+        #: Places, from the start of a record, of the bytes that are equal in all: lengths and the header
+        #: count.
         self._alike = [*range(behind - at)]
         begin, at = at, behind + 1
         _, behind = _number(data, at)
@@ -41,7 +42,8 @@ class Columns:
         at = behind
         delta, behind = _number(data, at)
         self._delta = range(at - begin, behind - begin)
-        #: How many records may follow until their offset deltas take a byte more, or the last one rises.
+        #: Number of records that may follow before their offset deltas take one more byte, or the last one
+        #: rises.
         self.until = (
             (_LOW if 0 <= delta < _LOW else _BOTH) - 1 - delta % (_LOW if 0 <= delta < _LOW else _BOTH)
         )
@@ -51,12 +53,12 @@ class Columns:
             self._alike += range(at - begin, behind - begin)
             at = behind + max(size, 0)
         self._alike.append(at - begin)
-        #: Where the record ends if it has no headers.
+        #: The end of the record if it has no headers.
         self.end = at + 1
 
     def repeat(self, at: int, stride: int, count: int, due: int | None) -> bool:
-        """Whether the ``count`` records from ``at`` on have fields of the same lengths, and offset deltas
-        that count from ``due``, if that is asked for.
+        """Return whether the ``count`` records from ``at`` on have fields of the same lengths, and offset
+        deltas that count from ``due``, if that is asked for.
         """
         data, first, span = self._data, at - stride, stride * count
         for place in self._alike:

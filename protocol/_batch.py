@@ -252,6 +252,27 @@ def write_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
+def read_varint(data: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
+    """A zigzag varint (32 or 64 bit signed) and the position behind it.
+
+    Raises IndexError past the end, ValueError for one of more than ten bytes.
+    """
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    value, shift = byte & 0x7F, 7
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a varint of more than ten bytes")
+
+
 #: Numbers below this one are looked up.
 _SMALL = 1_024
 

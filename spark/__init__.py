@@ -13,23 +13,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._batch import Batch
-    from ._driver import GroupBatches, UncommittedBatchError
-    from ._events import BatchCommitted, CommitRefused, Event, Listener, OffsetsLost
+    from ._driver import Batch, GroupBatches, UncommittedBatchError
+    from ._events import (
+        BatchCommitted,
+        BatchMetrics,
+        CommitRefused,
+        Event,
+        Listener,
+        MetricsUnavailableError,
+        OffsetsLost,
+        ProgressBar,
+    )
     from ._fetch import UnreadableRangeError
     from ._group import CommitRefusedError, UnknownTopicError
     from ._java import JavaHome, JavaNotFoundError, java_home, spark_session
     from ._json import ModelError, from_json
     from ._member import GroupTakenError
-    from ._metrics import BatchMetrics, MetricsUnavailableError
-    from ._offsets import OffsetsFormatError, format_offsets, parse_offsets
+    from ._offsets import OffsetRange, OffsetsFormatError, format_offsets, parse_offsets
     from ._options import GroupBatchesOptions, OptionsError
     from ._plan import DataLossError, NoStartError
-    from ._progress_bar import ProgressBar
-    from ._ranges import OffsetRange
+    from ._query import stream
     from ._source import KohortDataSource, register
     from ._stream import StartStateError
-    from ._streams import stream
 
 __all__ = [
     "Batch",
@@ -68,23 +73,28 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_batch": ("Batch",),
-    "_driver": ("GroupBatches", "UncommittedBatchError"),
-    "_events": ("BatchCommitted", "CommitRefused", "Event", "Listener", "OffsetsLost"),
+    "_driver": ("Batch", "GroupBatches", "UncommittedBatchError"),
+    "_events": (
+        "BatchCommitted",
+        "BatchMetrics",
+        "CommitRefused",
+        "Event",
+        "Listener",
+        "MetricsUnavailableError",
+        "OffsetsLost",
+        "ProgressBar",
+    ),
     "_fetch": ("UnreadableRangeError",),
     "_group": ("CommitRefusedError", "UnknownTopicError"),
     "_java": ("JavaHome", "JavaNotFoundError", "java_home", "spark_session"),
     "_json": ("ModelError", "from_json"),
     "_member": ("GroupTakenError",),
-    "_metrics": ("BatchMetrics", "MetricsUnavailableError"),
-    "_offsets": ("OffsetsFormatError", "format_offsets", "parse_offsets"),
+    "_offsets": ("OffsetRange", "OffsetsFormatError", "format_offsets", "parse_offsets"),
     "_options": ("GroupBatchesOptions", "OptionsError"),
     "_plan": ("DataLossError", "NoStartError"),
-    "_ranges": ("OffsetRange",),
-    "_progress_bar": ("ProgressBar",),
+    "_query": ("stream",),
     "_source": ("KohortDataSource", "register"),
     "_stream": ("StartStateError",),
-    "_streams": ("stream",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -96,7 +106,7 @@ def __getattr__(name: str) -> Any:
     try:
         module = import_module(f".{_HOME_OF[name]}", __name__)
     except ModuleNotFoundError as error:
-        from ._extra import explained
+        from ._python import explained
 
         raise explained(name, error) from error
     value = getattr(module, name)

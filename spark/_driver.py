@@ -13,17 +13,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..protocol import KohortError, TopicPartition
-from ._batch import Batch
 from ._client import Client
-from ._driver_frames import DriverFrames, DriverReading
 from ._events import BatchCommitted, Listener, OffsetsLost, all_of
 from ._fetch import ReadTask, TaskReading
 from ._frames import (
     OUR_JOBS,
+    DriverFrames,
+    DriverReading,
     cores,
     frame_by_tasks,
     make_active,
@@ -33,15 +34,17 @@ from ._frames import (
 )
 from ._group import GroupOffsets, GroupState, Patience
 from ._intent import intents, outcomes, positions
+from ._offsets import Bounds, OffsetRange, Plan
 from ._options import AVAILABLE_NOW, GroupBatchesOptions, OptionsError, read_options
 from ._plan import StartRules, plan_batch, split_tasks
-from ._ranges import Bounds, OffsetRange, Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from ._readings import Readings
+    from ._offsets import OffsetRange, Plan
+    from ._readings import Reading, Readings
+
 
 log = logging.getLogger(__name__)
 
@@ -330,3 +333,71 @@ def _up_to(state: GroupState, ends: dict[TopicPartition, int]) -> dict[TopicPart
             end = max(end, now.earliest, commit.offset if commit else 0)
             bounds[partition] = Bounds(now.earliest, min(now.latest, end))
     return bounds
+
+
+class Batch:
+    """One micro-batch: write ``df``, then call ``commit``.
+
+    ``number`` counts the group's batches from 0 on, over all runs, as far as the group remembers.
+    ``replayed`` is set where an earlier driver announced this batch and did not commit it: ``key``, number
+    and ranges are the same as then. ``lag`` is how many offsets are left after it; ``lost`` are offsets that
+    the logs no longer had.
+    """
+
+    def __init__(
+        self, loop: GroupBatches, plan: Plan, plan_seconds: float, ahead: DriverReading | None
+    ) -> None:
+        self._loop = loop
+        self._plan = plan
+        #: What the driver reads itself is under way already.
+        self.ahead = ahead
+        self.plan_seconds = plan_seconds
+        self.handed_out_at = time.monotonic()
+        self.committed = False
+        #: Tasks that read it, where it is read by tasks; else what the driver has read.
+        self.tasks = 0
+        self.reading: Reading | None = None
+
+    def __repr__(self) -> str:
+        spans = ", ".join(map(str, self.ranges))
+        return f"Batch({self.number}: {spans}{', replayed' if self.replayed else ''}, lag {self.lag})"
+
+    @property
+    def number(self) -> int:
+        return self._plan.number
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        return self._plan.ranges
+
+    @property
+    def replayed(self) -> bool:
+        return self._plan.replayed
+
+    @property
+    def lag(self) -> int:
+        return self._plan.lag
+
+    @property
+    def lost(self) -> tuple[OffsetRange, ...]:
+        return self._plan.lost
+
+    @property
+    def key(self) -> str:
+        """A short name: the same for a replay, another for any other batch that ever was or will be.
+
+        A sink that must not repeat a batch has to go by this one. Numbers come again: where offsets are
+        reset, expire or are deleted, the count may begin at 0 again.
+        """
+        return f"{self._plan.number}-{self._plan.token}"
+
+    @cached_property
+    def df(self) -> DataFrame:
+        """The records, columns as Spark's Kafka source has them. See ``read_on_driver_below``."""
+        return self._loop.frame(self, self._plan)
+
+    def commit(self) -> None:
+        """Make the ends of the ranges the group's offsets. Raises CommitRefusedError, KafkaError; safe to
+        call again."""
+        if not self.committed:
+            self._loop.commit(self, self._plan)

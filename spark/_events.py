@@ -1,11 +1,17 @@
-"""What a job tells whoever watches it, one type per thing that happens."""
+"""Events of a job, one type per thing that happens, and two listeners: metrics and a progress bar."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
-from ._ranges import OffsetRange
+from ..protocol import KohortError
+from ._offsets import OffsetRange
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from rich.console import Console
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +37,7 @@ class BatchCommitted:
 
     @property
     def offsets(self) -> int:
-        """How many offsets the ranges have: an upper bound of the rows."""
+        """Number of offsets in the ranges: an upper bound of the rows."""
         return sum(span.offsets for span in self.ranges)
 
     def __str__(self) -> str:
@@ -90,3 +96,133 @@ def all_of(listeners: Listener | Sequence[Listener] | None) -> Callable[[Event],
             listener(event)
 
     return tell
+
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+
+
+class MetricsUnavailableError(KohortError):
+    """prometheus-client is not installed."""
+
+
+class BatchMetrics:
+    """Counts batches; give it to ``on_event``, of several jobs if you like: all have a label ``group``.
+
+        metrics = BatchMetrics()
+        prometheus_client.start_http_server(9404)
+        GroupBatches(..., on_event=metrics)
+
+    Metrics: ``batches``, ``rows``, ``offsets``, ``lost_offsets`` and ``commit_refusals`` (counters), ``lag``,
+    ``batch_number`` and ``last_commit_timestamp_seconds`` (gauges), ``batch_seconds`` with a label ``phase``
+    (a histogram: plan, read, sink, commit). ``registry`` is prometheus-client's own unless given. Raises
+    MetricsUnavailableError.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        try:
+            from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+        except ImportError:
+            raise MetricsUnavailableError(
+                "metrics need prometheus-client: pip install 'kohort[service]'"
+            ) from None
+        into = REGISTRY if registry is None else registry
+
+        def counter(name: str, words: str) -> Counter:
+            return Counter(f"kohort_spark_{name}", words, ["group"], registry=into)
+
+        def gauge(name: str, words: str) -> Gauge:
+            return Gauge(f"kohort_spark_{name}", words, ["group"], registry=into)
+
+        self._batches = counter("batches", "Batches committed")
+        self._rows = counter("rows", "Rows of batches committed, as far as they were counted")
+        self._offsets = counter("offsets", "Offsets of batches committed")
+        self._lost = counter("lost_offsets", "Offsets that were to be read and were no longer in the log")
+        self._refusals = counter("commit_refusals", "Commits that the coordinator refused")
+        self._lag = gauge("lag", "Offsets left after the last batch")
+        self._number = gauge("batch_number", "Number of the last batch")
+        self._at = gauge("last_commit_timestamp_seconds", "When the last batch was committed")
+        self._seconds = Histogram(
+            "kohort_spark_batch_seconds",
+            "What the phases of a batch took; read is within sink",
+            ["group", "phase"],
+            buckets=_SECONDS,
+            registry=into,
+        )
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, BatchCommitted):
+            self._committed(event)
+        elif isinstance(event, OffsetsLost):
+            self._lost.labels(event.group).inc(sum(span.offsets for span in event.ranges))
+        elif isinstance(event, CommitRefused):
+            self._refusals.labels(event.group).inc()
+
+    def _committed(self, event: BatchCommitted) -> None:
+        group = event.group
+        self._batches.labels(group).inc()
+        self._rows.labels(group).inc(event.rows or 0)
+        self._offsets.labels(group).inc(event.offsets)
+        self._lag.labels(group).set(event.lag)
+        self._number.labels(group).set(event.number)
+        self._at.labels(group).set_to_current_time()
+        for phase, seconds in event.durations.items():
+            self._seconds.labels(group, phase).observe(seconds)
+
+
+class ProgressBar:
+    """Shows how far a job is, batch by batch; give it to ``on_event``. Nothing where there is no terminal.
+
+        with ProgressBar() as bar, GroupBatches(..., on_event=bar) as batches:
+            batches.run(handle, trigger="available_now")
+
+    What is lost, and a commit that is refused, is a line above the bar.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._console = console or Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("offsets  {task.fields[tail]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task("waiting for a batch", total=None, tail="")
+        self._done = 0
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, BatchCommitted):
+            self._advance(event)
+        elif isinstance(event, OffsetsLost):
+            self._say(f"group {event.group}: lost {', '.join(map(str, event.ranges))}")
+        elif isinstance(event, CommitRefused):
+            waited = f"{event.waited_seconds:.0f} s"
+            self._say(f"group {event.group}: commit refused ({event.reason}), for {waited} now")
+
+    def _advance(self, event: BatchCommitted) -> None:
+        self._done += event.offsets
+        rows = event.offsets if event.rows is None else event.rows
+        seconds = sum(event.durations.values()) - (event.read_seconds or 0.0)
+        self._progress.update(
+            self._task,
+            description=f"{event.group}: batch {event.number}",
+            completed=self._done,
+            total=self._done + event.lag,
+            tail=f"{rows / max(seconds, 1e-9):,.0f} rows/s",
+        )
+
+    def _say(self, words: str) -> None:
+        if self._console.is_terminal:
+            self._progress.console.print(words, markup=False, highlight=False)

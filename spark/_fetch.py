@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from ..client import EARLIEST, Cluster, FetchedPartition
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client, ConnectionOptions, process_client
+from ._offsets import OffsetRange
 from ._plan import DataLossError
-from ._ranges import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ _MAX_WAIT_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """What one task reads, and how."""
+    """Ranges that one task reads, and how."""
 
     connection: ConnectionOptions
     ranges: tuple[OffsetRange, ...]

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from ..protocol import KohortError, TopicPartition
 from ._events import BatchCommitted, Event, OffsetsLost
-from ._mirror import Done, OffsetMirror
-from ._ranges import OffsetRange
-from ._reports import BatchReport, Reports
-from ._stream_plan import Offsets, from_document
+from ._offsets import OffsetRange
+from ._stream_plan import BatchReport, Offsets, Reports, from_document
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
+
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What Spark reports of one source of a query; offsets are None where they are not of topics."""
+    """Spark's report of one source of a query; offsets are None where they are not of topics."""
 
     rows: int
     start: Offsets | None
@@ -35,7 +35,7 @@ class SourceProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What Spark reports of one trigger of a query."""
+    """Spark's report of one trigger of a query."""
 
     run: str
     number: int
@@ -58,7 +58,7 @@ class Progress:
         return cls(found["runId"], found["batchId"], found.get("durationMs") or {}, sources)
 
     def of(self, report: BatchReport) -> SourceProgress | None:
-        """What Spark says of the source that has reported this. Another one may read the same topics."""
+        """Spark's report of the source that has written this one. Another source may read the same topics."""
         for source in self.sources:
             if source.end == report.end and source.start in (None, report.start):
                 return source
@@ -107,7 +107,7 @@ class Follower(StreamingQueryListener):
 
     @property
     def _jlistener(self) -> Any:
-        """What a classic session gives its JVM to call, see _QuickListener."""
+        """Object that a classic session gives its JVM to call, see _QuickListener."""
         if self._java is None:
             from pyspark import SparkContext
 
@@ -164,7 +164,7 @@ class _QuickListener:
         self._follower.ended(event.runId().toString())
 
     class Java:
-        """What py4j wants to know."""
+        """Interfaces, for py4j."""
 
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
@@ -177,7 +177,7 @@ class BatchTeller:
         self._group = group
 
     def lost(self, reports: Sequence[BatchReport]) -> None:
-        """What the source went on behind."""
+        """Ranges that the source passed over."""
         for report in reports:
             if report.lost:
                 self.tell(OffsetsLost(self._group, report.lost))
@@ -221,3 +221,83 @@ def _offsets(told: object) -> Offsets | None:
         return from_document(json.loads(told) if isinstance(told, str) else told)  # type: ignore[arg-type]
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
+
+
+_FIRST_WAIT_SECONDS = 0.05
+_LONGEST_WAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Progress of a query: number and end of a batch."""
+
+    number: int
+    ends: Mapping[TopicPartition, int]
+
+
+class OffsetMirror:
+    """Thread by which the group follows a query: a newer batch replaces one that waits.
+
+    ``commit`` raises KohortError to be called again. ``close`` lets a commit under way have its last try.
+    """
+
+    def __init__(self, commit: Callable[[Done], None], closed: Callable[[], None] = lambda: None) -> None:
+        self._commit = commit
+        self._closed = closed
+        self._waiting: Done | None = None
+        self._last: Done | None = None
+        self._changed = threading.Condition()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="kohort-mirror", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"OffsetMirror(last {self._last}, waiting {self._waiting})"
+
+    def tell(self, done: Done) -> None:
+        """Commit this, unless it is what was committed last."""
+        with self._changed:
+            if done.ends != (self._waiting or self._last or Done(-1, {})).ends:
+                self._waiting = done
+                self._changed.notify()
+
+    def close(self) -> None:
+        """End the thread after what waits has had a try; returns at once."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+
+    def join(self, timeout_seconds: float) -> None:
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        wait = _FIRST_WAIT_SECONDS
+        while True:
+            with self._changed:
+                while self._waiting is None and not self._closing:
+                    self._changed.wait()
+                done, closing = self._waiting, self._closing
+            if done is None:
+                break
+            if self._tried(done):
+                wait = _FIRST_WAIT_SECONDS
+                continue
+            if closing:
+                log.warning("batch %d is not committed: the group catches up at the next start", done.number)
+                break
+            with self._changed:
+                self._changed.wait(wait)
+            wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
+        self._closed()
+
+    def _tried(self, done: Done) -> bool:
+        try:
+            self._commit(done)
+        except KohortError as error:
+            log.warning("batch %d is done and not committed yet: %s", done.number, error)
+            return False
+        with self._changed:
+            self._last = done
+            if self._waiting is done:
+                self._waiting = None
+        return True

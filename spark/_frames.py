@@ -1,10 +1,17 @@
-"""A planned batch as a Spark DataFrame: read by the driver when small, by tasks otherwise."""
+"""A planned batch as a Spark DataFrame: read by the driver when small, by tasks otherwise.
+
+For batches that the driver has read: ``createDataFrame`` asks the JVM some forty times for each Arrow
+table, which takes longer than all bookkeeping of a small batch. The two calls that matter are the same in
+PySpark 4.0 to 4.3; without them, or in another kind of session, it is ``createDataFrame`` after all.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from ._fetch import ReadTask, read_task
@@ -14,7 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from ._fetch import TaskReading
     from ._readings import Readings, Teller
+
 
 #: The first major version of PySpark whose ``createDataFrame`` takes an Arrow table.
 _ARROW_TABLES_SINCE = 4
@@ -46,7 +55,7 @@ def make_active(spark: SparkSession) -> None:
 
 
 def name_jobs(spark: SparkSession, words: str | None) -> None:
-    """What Spark's pages say of this thread's jobs from here on; the user's own words stay."""
+    """Set the description of this thread's jobs on Spark's pages; a description of the user's stays."""
     try:
         context = spark.sparkContext
     except Exception:
@@ -58,7 +67,7 @@ def name_jobs(spark: SparkSession, words: str | None) -> None:
 
 
 def readings_of(spark: SparkSession) -> Readings | None:
-    """For what tasks tell; None where Spark has no accumulators, as in a Spark Connect session."""
+    """Accumulator of the tasks' figures; None where Spark has none, as in a Spark Connect session."""
     from ._readings import Readings
 
     try:
@@ -68,14 +77,14 @@ def readings_of(spark: SparkSession) -> Readings | None:
 
 
 def takes_arrow_tables() -> bool:
-    """Whether this PySpark can make a DataFrame of an Arrow table."""
+    """Return whether this PySpark can make a DataFrame of an Arrow table."""
     import pyspark
 
     return int(pyspark.__version__.partition(".")[0]) >= _ARROW_TABLES_SINCE
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks run at the same time."""
+    """Number of tasks that run at the same time."""
     try:
         return max(1, spark.sparkContext.defaultParallelism)
     except Exception:
@@ -99,3 +108,127 @@ def _reader(
                     tell(number, rows, seconds + time.perf_counter() - began)
 
     return read
+
+
+log = logging.getLogger(__name__)
+
+#: Few records can be large ones: beyond so many bytes the driver leaves a batch to tasks after all.
+MAX_DRIVER_BYTES = 64 * 1024 * 1024
+
+#: With it on, the JVM expects other types in the batches.
+_LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+
+
+class DriverReading:
+    """A batch that the driver reads: its Fetches are under way, ``gather`` awaits and decodes them."""
+
+    def __init__(self, reading: TaskReading) -> None:
+        self._reading = reading
+        self._batches: list[pa.RecordBatch] = []
+        self._error: Exception | None = None
+        self._gathered = self.too_large = False
+        #: What ``gather`` took.
+        self.seconds = 0.0
+
+    def gather(self) -> None:
+        """Errors are kept for ``batches``. Stops where it is too much for the driver. Safe to call again."""
+        if self._gathered:
+            return
+        self._gathered = True
+        began, size = time.perf_counter(), 0
+        try:
+            for batch in self._reading.batches():
+                self._batches.append(batch)
+                size += batch.nbytes
+                if size > MAX_DRIVER_BYTES:
+                    self.too_large = True
+                    break
+        except Exception as error:
+            self._error = error
+        self.seconds = time.perf_counter() - began
+
+    def batches(self) -> list[pa.RecordBatch] | None:
+        """Batches that were read, None if too large. Raises what reading raised, see ``read_task``."""
+        self.gather()
+        if self._error is not None:
+            raise self._error
+        return None if self.too_large else self._batches
+
+
+class DriverFrames:
+    """Makes DataFrames of one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._quick = _QuickWay.of(spark)
+
+    @property
+    def is_quick(self) -> bool:
+        """Return whether it goes without ``createDataFrame``."""
+        return self._quick is not None
+
+    def frame(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
+        """A DataFrame that holds the rows; they go to the JVM once."""
+        import pyarrow as pa
+
+        if self._quick is not None:
+            try:
+                return self._quick.frame(batches, schema)
+            except Exception as error:
+                # what is really wrong is told again below
+                log.info("createDataFrame is used from here on: %s", error)
+                self._quick = None
+        # the stubs of createDataFrame know Arrow tables only from some releases on
+        create: Any = self._spark.createDataFrame
+        frame: DataFrame = create(pa.Table.from_batches(batches, schema=schema))
+        return frame
+
+
+class _QuickWay:
+    """Spark's own reader of Arrow streams, without what ``createDataFrame`` asks for around it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        self._spark = spark
+        self._read_stream = jvm.PythonSQLUtils.readArrowStreamFromFile
+        self._to_frame = jvm.PythonSQLUtils.toDataFrame
+        # the folder that Spark empties when the session ends
+        self._folder = spark.sparkContext._temp_dir
+        #: Spark's types as JSON.
+        self._types: dict[pa.Schema, str] = {}
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _QuickWay | None:
+        """None for a Spark Connect session, for a session that encrypts its files, and for PySpark 3."""
+        try:
+            context: Any = spark.sparkContext
+            return None if context._encryption_enabled else cls(spark)
+        except Exception:
+            return None
+
+    def frame(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> DataFrame:
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        if self._spark.conf.get(_LARGE_TYPES, "false") == "true":
+            raise RuntimeError(f"{_LARGE_TYPES} is on")
+        stream = self._stream(batches, schema)
+        frame = self._to_frame(stream, self._spark_types(schema), self._spark._jsparkSession)
+        return DataFrame(frame, self._spark)
+
+    def _stream(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> Any:
+        import pyarrow as pa
+
+        with NamedTemporaryFile(dir=self._folder) as file:
+            with pa.ipc.new_stream(file, schema) as stream:
+                for batch in batches:
+                    stream.write_batch(batch)
+            file.flush()
+            return self._read_stream(file.name)
+
+    def _spark_types(self, schema: pa.Schema) -> str:
+        types = self._types.get(schema)
+        if types is None:
+            from pyspark.sql.pandas.types import from_arrow_schema
+
+            types = self._types[schema] = from_arrow_schema(schema).json()
+        return types

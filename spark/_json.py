@@ -134,7 +134,7 @@ def _arrow_field(field: StructField) -> pa.Field:
 
 
 def _arrow_type(kind: DataType) -> pa.DataType:
-    """What Spark calls so, as Arrow does; times are UTC whatever the session's zone is."""
+    """Arrow type of one of Spark's; times are UTC whatever the session's zone is."""
     import pyarrow as pa
     from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType
 
@@ -217,7 +217,7 @@ def _bad(value: bytes | str | None, error: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """As Arrow takes it: models as dicts, maps as pairs, enums and UUIDs as their values."""
+    """Value as Arrow takes it: models as dicts, maps as pairs, enums and UUIDs as their values."""
     if isinstance(value, BaseModel):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):

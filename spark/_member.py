@@ -1,4 +1,4 @@
-"""A seat in the group for a driver (``group_mode="exclusive"``): nobody else may join while it is taken.
+"""Membership of a driver in its group (``group_mode="exclusive"``): nobody else may join while it lasts.
 
 The driver joins under an assignor's name of its own, so that any other consumer, another driver included, is
 told INCONSISTENT_GROUP_PROTOCOL (23). Tools show it as a member; its commits carry a generation, and those of
@@ -12,11 +12,9 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable
-from typing import Any
 
 from ..client import BrokerConnectionError, Channel, Cluster
 from ..protocol import (
-    ApiKey,
     ErrorCode,
     KafkaError,
     KohortError,
@@ -24,8 +22,11 @@ from ..protocol import (
     TopicPartition,
     encode_assignment,
     encode_subscription,
-    request_class,
 )
+from ..protocol.messages.heartbeat import HeartbeatRequest
+from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ..protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from ._client import Client
 
 log = logging.getLogger(__name__)
@@ -103,17 +104,16 @@ class ExclusiveSeat:
         self._beating = asyncio.get_running_loop().create_task(self._beat(cluster))
 
     async def _join(self, cluster: Cluster) -> ErrorCode:
-        make = request_class(ApiKey.JOIN_GROUP)
         joined = await cluster.request_coordinator(
             self._group,
-            make(
+            JoinGroupRequest(
                 group_id=self._group,
                 session_timeout_ms=SESSION_TIMEOUT_MS,
                 rebalance_timeout_ms=SESSION_TIMEOUT_MS,
                 member_id=self.member_id,
                 group_instance_id=None,
                 protocol_type=PROTOCOL_TYPE,
-                protocols=[make.JoinGroupRequestProtocol(name=self._protocol, metadata=self._subscription)],
+                protocols=[JoinGroupRequestProtocol(name=self._protocol, metadata=self._subscription)],
                 reason="a Spark driver that wants the group for itself",
             ),
             timeout_ms=SESSION_TIMEOUT_MS * 2,
@@ -128,11 +128,10 @@ class ExclusiveSeat:
         if code is not ErrorCode.NONE:
             return code
         self.member_id = joined.member_id
-        make = request_class(ApiKey.SYNC_GROUP)
-        row = make.SyncGroupRequestAssignment(member_id=self.member_id, assignment=self._assignment)
+        row = SyncGroupRequestAssignment(member_id=self.member_id, assignment=self._assignment)
         synced = await cluster.request_coordinator(
             self._group,
-            make(
+            SyncGroupRequest(
                 group_id=self._group,
                 generation_id=joined.generation_id,
                 member_id=self.member_id,
@@ -147,11 +146,10 @@ class ExclusiveSeat:
         return ErrorCode(synced.error_code)
 
     async def _beat(self, cluster: Cluster) -> None:
-        """Until cancelled, or until the coordinator has given us up: then ``lost`` says why."""
-        make = request_class(ApiKey.HEARTBEAT)
+        """Send heartbeats until cancelled or removed by the coordinator: then ``lost`` says why."""
         while self.lost is None:
             await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
-            body = make(
+            body = HeartbeatRequest(
                 group_id=self._group,
                 generation_id=self.generation,
                 member_id=self.member_id,
@@ -179,8 +177,7 @@ class ExclusiveSeat:
     async def _leave(self, cluster: Cluster) -> None:
         if self._beating is not None:
             self._beating.cancel()
-        make: Any = request_class(ApiKey.LEAVE_GROUP)
-        who = make.MemberIdentity(member_id=self.member_id, group_instance_id=None, reason="the job ends")
-        body = make(group_id=self._group, member_id=self.member_id, members=[who])
+        who = MemberIdentity(member_id=self.member_id, group_instance_id=None, reason="the job ends")
+        body = LeaveGroupRequest(group_id=self._group, member_id=self.member_id, members=[who])
         await cluster.request_coordinator(self._group, body)
         self.member_id, self.generation = "", -1

@@ -1,12 +1,14 @@
-"""Offsets as Spark's Kafka source writes them: nested JSON, ``{"orders": {"0": 23, "1": -2}}``.
+"""Ranges of offsets and plans of batches; and offsets as Spark's Kafka source writes them.
 
--2 stands for the earliest offset of a partition and -1 for the latest, where a start or an end is asked for.
+That is nested JSON, ``{"orders": {"0": 23, "1": -2}}``: -2 stands for the earliest offset of a partition and
+-1 for the latest, where a start or an end is asked for.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..protocol import KohortError, TopicPartition
 
@@ -42,7 +44,7 @@ def parse_offsets(text: str) -> dict[TopicPartition, int]:
 
 
 def format_offsets(offsets: Mapping[TopicPartition, int]) -> str:
-    """The same offsets as JSON, sorted by topic and partition number: equal offsets give equal text."""
+    """Format offsets as JSON, sorted by topic and partition number: equal offsets give equal text."""
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
@@ -69,3 +71,64 @@ def _offset(topic: str, number: str, offset: object) -> int:
             f"{offset!r} of {topic}-{number} is no offset: write a number, -1 for latest or -2 for earliest"
         )
     return offset
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """Offsets ``start <= offset < end`` of one partition. Not each of them need be a record."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} [{self.start}, {self.end})"
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def offsets(self) -> int:
+        """Number of offsets: an upper bound of the records."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset and its metadata."""
+
+    offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Begin of a log, and the end for a reader of its isolation level."""
+
+    earliest: int
+    latest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One batch. ``lag`` is how many offsets are left after it; ``lost`` is what the log no longer has.
+
+    ``token`` tells it apart from all others, and is that of the first announcement in a replay.
+    ``moves`` are positions to commit for partitions that have no range in it: the first one of a partition
+    that is empty yet (so that a fallback of "latest" is decided once), or the one behind a loss.
+    """
+
+    number: int
+    ranges: tuple[OffsetRange, ...]
+    token: str = ""
+    replayed: bool = False
+    lag: int = 0
+    lost: tuple[OffsetRange, ...] = ()
+    moves: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def offsets(self) -> int:
+        """An upper bound of the batch's rows."""
+        return sum(span.offsets for span in self.ranges)

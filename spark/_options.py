@@ -10,10 +10,10 @@ from pydantic import field_validator, model_validator
 
 from ..settings import SPARK_LOOP, Row, Scope, markdown, read_settings, settings_of
 from ._client import ConnectionOptions
+from ._client import OptionsError as OptionsError
+from ._connection_options import SecurityOptions
 from ._offsets import OffsetsFormatError, parse_offsets
 from ._plan import Fallback, Limits, Start, StartRules
-from ._security import OptionsError as OptionsError
-from ._security_options import SecurityOptions
 
 #: A trigger, in Python's spelling and in Spark's.
 AVAILABLE_NOW = ("available_now", "availableNow")

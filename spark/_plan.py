@@ -1,4 +1,4 @@
-"""What the next batch reads: pure functions from what the group and the logs say to a plan.
+"""Plan of the next batch: pure functions from the state of the group and of the logs.
 
 A plan starts where the group has committed, never later; it ends at most ``max_offsets`` further on; and a
 batch that was announced and not ended is planned again exactly as it was (``_intent.py``).
@@ -13,8 +13,7 @@ from typing import Literal
 
 from ..protocol import KohortError, TopicPartition
 from ._intent import Announced, new_token, next_number, pending
-from ._offsets import EARLIEST, LATEST
-from ._ranges import Bounds, Committed, OffsetRange, Plan
+from ._offsets import EARLIEST, LATEST, Bounds, Committed, OffsetRange, Plan
 
 Fallback = Literal["earliest", "latest", "fail"]
 
@@ -39,7 +38,7 @@ class DataLossError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a batch takes, in offsets; None is no limit."""
+    """Largest batch, in offsets; None is no limit."""
 
     max_offsets: int | None = None
     max_offsets_per_partition: int | None = None
@@ -47,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class StartRules:
-    """Where to start what has no commit, and what to do where the commit points at nothing."""
+    """Start of partitions without a commit, and conduct where a commit points at nothing."""
 
     start: Start = "committed"
     fallback: Fallback = "earliest"
@@ -87,7 +86,7 @@ def choose_starts(
     rules: StartRules,
     reached: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Where each partition's next record is to be read. Raises NoStartError, naming the partitions."""
+    """Offset of each partition's next record. Raises NoStartError, naming the partitions."""
     starts = {
         partition: offset
         for partition, log in bounds.items()
@@ -184,14 +183,14 @@ def _advance(
 
 
 def usable(offset: int, log: Bounds, rules: StartRules) -> int:
-    """Where reading can go on: an offset the log has, or its next."""
+    """Offset where reading can go on: one that the log has, or its next."""
     return _fallback(log, rules) if offset > log.latest else max(offset, log.earliest)
 
 
 def losses(
     wanted: Mapping[TopicPartition, tuple[int, int]], bounds: Mapping[TopicPartition, Bounds]
 ) -> tuple[OffsetRange, ...]:
-    """What lies before the log's start, and what lies behind its end: a topic made anew, or cut off."""
+    """Ranges before the log's start and behind its end: a topic made anew, or cut off."""
     lost = []
     for partition, (start, end) in sorted(wanted.items()):
         log = bounds[partition]

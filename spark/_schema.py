@@ -1,4 +1,4 @@
-"""Columns of what is read."""
+"""Columns of records that are read; apart, for processes that load nothing else."""
 
 from __future__ import annotations
 

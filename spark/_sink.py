@@ -4,7 +4,7 @@
     the driver, when all tasks are done: note the transactions -> commit each -> note the batch's key
 
 Where the broker offers no transactions, and where none are wanted, tasks write at once: what a failed batch
-has written stays to be seen, and is written again. See ``_ledger.py`` and ``_transaction.py``.
+has written stays to be seen, and is written again. See ``_transaction.py`` and ``_transaction.py``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,19 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from ..client import BrokerConnectionError
 from ..protocol import KafkaError, TopicPartition
 from ._client import Client, process_client
-from ._ledger import Entry, Ledger, transaction_name
 from ._options import OptionsError
 from ._produce import RecordWriter
 from ._sink_options import SinkOptions
-from ._transaction import NoTransactionsError, Transaction, TransactionLostError, TransactionRules, end
+from ._transaction import (
+    Entry,
+    Ledger,
+    NoTransactionsError,
+    Transaction,
+    TransactionLostError,
+    TransactionRules,
+    end,
+    transaction_name,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +54,7 @@ _QUERY_ID, _BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task has written, of which batch, and the transaction that it is in."""
+    """Result of a task: its batch, and the transaction that its records are in."""
 
     records: int
     key: str | None
@@ -54,7 +62,7 @@ class Written(WriterCommitMessage):
 
 
 class TopicWriter:
-    """What both kinds of writers do."""
+    """Common part of both kinds of writers."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options

@@ -11,9 +11,8 @@ from pyspark.sql.types import StructType
 from ..protocol import Codec
 from ..settings import SPARK_SINK, Row, Scope, markdown, read_settings, settings_of
 from ._client import ConnectionOptions
+from ._connection_options import WRITING, SecurityOptions, from_spark, without_tuning
 from ._options import OptionsError
-from ._security_options import SecurityOptions, from_spark
-from ._tuning import WRITING, without_tuning
 
 _TYPES: Mapping[str, tuple[str, ...]] = {
     "topic": ("string",),

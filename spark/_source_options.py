@@ -22,11 +22,10 @@ from ..settings import (
     settings_of,
 )
 from ._client import ConnectionOptions
+from ._connection_options import READING, SecurityOptions, from_spark, without_tuning
 from ._offsets import OffsetsFormatError, parse_offsets
 from ._options import OptionsError, ReadOptions, read_options
 from ._plan import Fallback, Limits, StartRules
-from ._security_options import SecurityOptions, from_spark
-from ._tuning import READING, without_tuning
 
 _STARTS = ("committed", "earliest", "latest")
 _ENDS = ("latest", "committed")
@@ -270,7 +269,7 @@ class SourceOptions(SecurityOptions):
 
     @property
     def group_options(self) -> ReadOptions:
-        """The same, for what is shared with the driver loop. Raises OptionsError."""
+        """Options that are shared with the driver loop. Raises OptionsError."""
         return read_options(
             ReadOptions,
             bootstrap=self.bootstrap,
@@ -303,7 +302,7 @@ class SourceOptions(SecurityOptions):
 
     @property
     def chooses_anew(self) -> bool:
-        """Whether a start is chosen by where the logs are when it is asked for."""
+        """Return whether the start depends on where the logs are when it is asked for."""
         named = self.starting_offsets
         if self.times("starting") is not None or named in ("earliest", "latest"):
             return True

@@ -1,13 +1,15 @@
-"""What a group's commits tell of its Spark job: batches done and under way, from the intent records."""
+"""State of a Spark job as tools see it: by its group's commits and intent records, or by its checkpoint."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..client import EARLIEST, LATEST, Cluster
+from ..protocol import KohortError, TopicPartition
 from ._intent import next_number, parse_mark
-from ._ranges import Committed
+from ._offsets import Committed, OffsetsFormatError, parse_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +67,7 @@ def described(
     committed: Mapping[TopicPartition, Committed],
     bounds: Mapping[TopicPartition, tuple[int, int]],
 ) -> JobStatus:
-    """The same from what a look has found; partitions that are no longer there are left out."""
+    """Status from the results of a look; partitions that are no longer there are left out."""
     newest = next_number(committed) - 1
     rows = tuple(
         _partition(partition, commit, bounds[partition], newest)
@@ -91,3 +93,38 @@ def _partition(
         batch=None if mark is None else mark.batch,
         state="other" if mark is None else "under way" if announced else "done",
     )
+
+
+class CheckpointError(KohortError):
+    """A folder that is no checkpoint of a query over topics, or one without a batch."""
+
+
+def read_checkpoint(folder: str | Path) -> tuple[int, dict[TopicPartition, int]]:
+    """Number and ends of the last batch that the query has done; a batch under way does not count.
+
+    Raises CheckpointError.
+    """
+    folder = Path(folder)
+    done = _numbers(folder / "commits") & _numbers(folder / "offsets")
+    if not done:
+        raise CheckpointError(
+            f"{folder} has no batch that is done: give the folder of option checkpointLocation, which has "
+            "folders offsets and commits"
+        )
+    number = max(done)
+    offsets: dict[TopicPartition, int] = {}
+    # a version, the batch's settings, and then a line for each source
+    for line in (folder / "offsets" / str(number)).read_text().splitlines()[2:]:
+        try:
+            offsets |= parse_offsets(line)
+        except OffsetsFormatError:
+            continue  # another kind of source
+    if not offsets:
+        raise CheckpointError(
+            f"batch {number} of {folder} has no offsets of topics: no source of it is Kafka's"
+        )
+    return number, offsets
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(file.name) for file in folder.glob("*") if file.name.isdigit()} if folder.is_dir() else set()

@@ -21,14 +21,14 @@ from ..protocol import KafkaError, KohortError, TopicPartition
 from ._client import Client, process_client
 from ._fetch import ReadTask
 from ._group import CommitRefusedError, GroupOffsets, GroupState
-from ._offsets import EARLIEST, LATEST, format_offsets, parse_offsets
+from ._offsets import EARLIEST, LATEST, Bounds, Committed, OffsetRange, format_offsets, parse_offsets
 from ._plan import Limits, choose_starts, losses, split_tasks
-from ._ranges import Bounds, Committed, OffsetRange
-from ._reports import BatchReport, Reports
 from ._source_options import SourceOptions
 from ._stream_plan import (
     START_MARK,
+    BatchReport,
     Offsets,
+    Reports,
     batch_ranges,
     begin_new,
     begun_at,
@@ -51,7 +51,7 @@ class StartStateError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """Where the last batch was told to end, and what was seen then."""
+    """End that the last batch was given, and the state seen then."""
 
     ends: Offsets
     state: GroupState
@@ -93,7 +93,7 @@ class SourceOffsets:
     # a query
 
     def initial(self) -> Offsets:
-        """Where the query's first batch begins: decided once, and kept in ``startStatePath``."""
+        """Begin of the query's first batch: decided once, and kept in ``startStatePath``."""
         if self._initial is None:
             path = self._options.start_state_path
             self._initial = self._chosen() if path is None else pinned(Path(path), self._chosen)
@@ -103,7 +103,7 @@ class SourceOffsets:
     def latest(
         self, start: Mapping[TopicPartition, int], max_offsets: int | None, *, all_of_it: bool
     ) -> Offsets:
-        """Where the batch that begins at ``start`` ends; ``start`` itself when there is nothing to read.
+        """End of the batch that begins at ``start``; ``start`` itself when there is nothing to read.
 
         ``start`` is what Spark has done, so it is committed. ``all_of_it`` is a trigger that knows no limits.
         Raises DataLossError, UnknownTopicError, and what the cluster client raises.
@@ -139,7 +139,7 @@ class SourceOffsets:
     def ranges(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
     ) -> list[OffsetRange]:
-        """What the batch between these two places of the checkpoint reads."""
+        """Tasks of the batch between these two places of the checkpoint."""
         # a batch that was planned by an earlier process is looked at anew
         planned = self._planned if self._planned is not None and self._planned.ends == end else None
         state = self._group.look() if planned is None else planned.state
@@ -211,7 +211,7 @@ class SourceOffsets:
         self._is_kept, self._first_batch = True, None
 
     def _begun(self, end: Mapping[TopicPartition, int], state: GroupState) -> Offsets:
-        """Where the query's first batch began, which an earlier process has planned. StartStateError."""
+        """Begin of the query's first batch, which an earlier process has planned. Raises StartStateError."""
         begun = begun_at(end, state.committed) if self._options.commits else None
         if begun is None:
             raise StartStateError(
@@ -246,7 +246,7 @@ class SourceOffsets:
         return ends | _named_ends(parse_offsets(named), state.bounds)
 
     def _too_little(self, start: Offsets, bounds: Mapping[TopicPartition, Bounds]) -> bool:
-        """Whether to wait for more; a read of what is there now does not."""
+        """Return whether to wait for more; a read of the present records does not."""
         least = self._options.min_offsets
         if least is None or self._target is not None:
             return False
@@ -291,7 +291,7 @@ class SourceOffsets:
 
 
 def pinned(path: Path, choose: Callable[[], Offsets]) -> Offsets:
-    """What the file says; chosen and written where there is none yet. Raises StartStateError."""
+    """Offsets in the file; chosen and written where there is none yet. Raises StartStateError."""
     try:
         if not path.exists():
             _write_once(path, json.dumps(to_document(choose())))

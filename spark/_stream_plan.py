@@ -1,4 +1,4 @@
-"""What a streaming query reads next: pure functions over offsets as Spark's checkpoint has them.
+"""Plan of a streaming query: pure functions over offsets as Spark's checkpoint has them; and its reports.
 
 Spark's checkpoint decides where a batch begins and ends; the group follows it. So nothing here looks at
 intents, and a start that was once written down is never chosen again.
@@ -6,12 +6,19 @@ intents, and a start that was once written down is never chosen again.
 
 from __future__ import annotations
 
+import json
+import logging
+import os
+import shutil
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..protocol import TopicPartition
+from ._offsets import Bounds, Committed, OffsetRange
 from ._plan import DataLossError, Limits, StartRules, allocate, losses, refuse_losses, usable
-from ._ranges import Bounds, Committed, OffsetRange
 
 Offsets = dict[TopicPartition, int]
 
@@ -57,7 +64,7 @@ def next_ends(
     rules: StartRules,
     limits: Limits,
 ) -> tuple[Offsets, tuple[OffsetRange, ...]]:
-    """Where a batch from ``start`` ends, and the ranges that the logs no longer have. Raises DataLossError.
+    """End of a batch from ``start``, and the ranges that the logs no longer have. Raises DataLossError.
 
     A partition that is in ``start`` and no longer to be read keeps its place.
     """
@@ -82,7 +89,7 @@ def batch_ranges(
     *,
     fail_on_data_loss: bool,
 ) -> list[OffsetRange]:
-    """What lies between two places of the checkpoint. With ``fail_on_data_loss`` nothing is left out.
+    """Ranges between two places of the checkpoint. With ``fail_on_data_loss`` nothing is left out.
 
     An end before the start was planned without it, for a log that was made anew: it is read from its first
     record. With it, DataLossError.
@@ -112,7 +119,7 @@ def read_ranges(
     *,
     rules: StartRules,
 ) -> tuple[list[OffsetRange], tuple[OffsetRange, ...]]:
-    """What a read from ``start`` to ``end`` has, and what of it the logs do not have. Raises DataLossError.
+    """Ranges from ``start`` to ``end``, and those that the logs do not have. Raises DataLossError.
 
     Nothing lies between a start and an end before it.
     """
@@ -134,7 +141,7 @@ def read_ranges(
 def begun_at(
     end: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, Committed]
 ) -> Offsets | None:
-    """Where a query's first batch began that ended at ``end``, from the group's commits (START_MARK).
+    """Begin of the query's first batch, which ended at ``end``, from the group's commits (START_MARK).
 
     Partitions that were new by then are left out. None where the group does not tell.
     """
@@ -147,7 +154,7 @@ def begun_at(
 
 
 def waiting_offsets(start: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds]) -> int:
-    """How many offsets there are to read."""
+    """Number of offsets to read."""
     return sum(max(0, log.latest - start.get(partition, log.earliest)) for partition, log in bounds.items())
 
 
@@ -165,3 +172,56 @@ def up_to(
         for partition, log in bounds.items()
         if partition in target
     }
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """A batch that is to be read; start and end are alike where the source only tells where it stands."""
+
+    start: Mapping[TopicPartition, int]
+    end: Offsets
+    lost: tuple[OffsetRange, ...] = ()
+
+
+class Reports:
+    """Reports of each batch from a query's source to the driver, as files in a folder.
+
+    The source runs in a process of Spark's own, on the driver's machine: it calls ``write``, the driver
+    ``take``. Spark itself reports neither which source is whose nor what was lost.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def write(self, report: BatchReport) -> None:
+        """A report that cannot be written is a warning: the query goes on."""
+        lost = [[span.topic, span.partition, span.start, span.end] for span in report.lost]
+        document = {"start": to_document(report.start), "end": to_document(report.end), "lost": lost}
+        path = self._folder / f"{time.time_ns():020}.json"
+        try:
+            # folders for temporary files are emptied of what nobody has used for days
+            self._folder.mkdir(parents=True, exist_ok=True)
+            path.with_suffix(".new").write_text(json.dumps(document))
+            os.replace(path.with_suffix(".new"), path)
+        except OSError as error:
+            log.warning("the driver is not told of the batch to %s: %s", document["end"], error)
+
+    def take(self) -> list[BatchReport]:
+        """Take the reports that have come, oldest first."""
+        found = []
+        for path in sorted(self._folder.glob("*.json")):
+            found.append(_parsed(json.loads(path.read_text())))
+            path.unlink()
+        return found
+
+    def close(self) -> None:
+        """Nothing is told any more."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _parsed(document: Mapping[str, Any]) -> BatchReport:
+    lost = tuple(OffsetRange(*row) for row in document["lost"])
+    return BatchReport(from_document(document["start"]), from_document(document["end"]), lost)

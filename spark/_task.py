@@ -1,4 +1,4 @@
-"""What an executor needs of ``format("kohort")``."""
+"""The part of ``format("kohort")`` that executors load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Task(InputPartition):
-    """What one Spark task reads."""
+    """Partition of a read: what one Spark task reads."""
 
     task: ReadTask
 

@@ -1,4 +1,4 @@
-"""A task's transaction, which the driver ends: all tasks of a batch first, then the commits.
+"""Transactions of tasks, which the driver ends once all have written; and the ledger of batches.
 
 A task asks for its transaction, adds partitions and writes. What it hands to the driver is enough to end the
 transaction from there: name, producer id and epoch. Requests are those of clients from before KIP-890, which
@@ -7,10 +7,12 @@ every broker with transactions takes and which leave the epoch as it is: an end 
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..client import Cluster
+from ..client import Cluster, CommittedOffset
 from ..client.producer import init_producer_id
 from ..client.requests import TRANSACTION, find_coordinator
 from ..protocol import (
@@ -20,8 +22,9 @@ from ..protocol import (
     KohortError,
     TopicPartition,
     UnsupportedVersionError,
-    request_class,
 )
+from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ..protocol.messages.end_txn import EndTxnRequest
 from ._client import Client
 
 log = logging.getLogger(__name__)
@@ -47,7 +50,7 @@ class TransactionLostError(KohortError):
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What it takes to write into a transaction, and to end it from anywhere."""
+    """Identity of a transaction: enough to write into it, and to end it from anywhere."""
 
     name: str
     producer_id: int
@@ -56,7 +59,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class TransactionRules:
-    """Under which name, and how long it may stay open before the broker ends it."""
+    """Name of a transaction, and how long it may stay open before the broker ends it."""
 
     name: str
     timeout_ms: int
@@ -85,10 +88,9 @@ async def _begin(cluster: Cluster, rules: TransactionRules) -> Transaction:
 
 
 async def add_partition(cluster: Cluster, transaction: Transaction, place: TopicPartition) -> None:
-    """To be called before the first batch for a partition."""
-    make = request_class(ApiKey.ADD_PARTITIONS_TO_TXN)
-    topic = make.AddPartitionsToTxnTopic(name=place.topic, partitions=[place.partition])
-    body = make(
+    """Add a partition, before the first batch for it."""
+    topic = AddPartitionsToTxnTopic(name=place.topic, partitions=[place.partition])
+    body = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transaction.name,
         v3_and_below_producer_id=transaction.producer_id,
         v3_and_below_producer_epoch=transaction.producer_epoch,
@@ -106,7 +108,7 @@ async def add_partition(cluster: Cluster, transaction: Transaction, place: Topic
 
 
 async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None:
-    body = request_class(ApiKey.END_TXN)(
+    body = EndTxnRequest(
         transactional_id=transaction.name,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
@@ -141,3 +143,94 @@ async def _coordinator(cluster: Cluster, name: str) -> int:
     if node_id not in cluster.known.nodes:
         await cluster.metadata([])
     return node_id
+
+
+#: Brokers take 4,096 bytes by default.
+_MAX_METADATA_BYTES = 4_096
+
+
+class LedgerError(KohortError):
+    """A batch that the ledger cannot note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``key`` is that of the last batch, empty where there is none; its records are written. ``prepared`` are
+    its transactions while they are still to be committed; ``batches`` is how many were done before."""
+
+    batches: int = 0
+    key: str = ""
+    prepared: tuple[Transaction, ...] = ()
+
+    def holds(self, key: str) -> bool:
+        """Return whether the records of a batch are written."""
+        return self.key == key
+
+
+def transaction_name(prefix: str, task: int) -> str:
+    """Name of a task's transaction: the same for every attempt, so that a new one ends the old."""
+    return f"{prefix}-{task}"
+
+
+class Ledger:
+    """Record of which batches are in the topics: the commit of ``group`` on ``place``, for one sink.
+
+    Its metadata has the key of the last batch that is done, ``{"k":"3-9f86d081884c7d65"}``; its offset counts
+    the batches. While the transactions of a batch are being committed, the metadata names them, too:
+    ``{"k":"3-9f86d081884c7d65","t":[[0,1000,5],[1,1001,0]]}``, task, producer id and epoch. All tasks of that
+    batch have written all they had, so whoever finds such an entry commits the rest and writes nothing.
+
+    One key is enough: a job begins no batch before the one before it is committed, so that only the last one
+    can come again. A number is no key: after a reset of the job's offsets it comes again for other records.
+    """
+
+    def __init__(self, client: Client, group: str, place: TopicPartition) -> None:
+        self._client = client
+        self._group = group
+        self._place = place
+
+    def read(self) -> Entry:
+        found = self._client.run(lambda cluster: cluster.committed(self._group, [self._place]))
+        commit = found.get(self._place)
+        if commit is None:
+            return Entry()
+        return _parsed(self._group, commit.offset, commit.metadata or "")
+
+    def prepare(self, entry: Entry, key: str, transactions: Sequence[Transaction]) -> Entry:
+        """All tasks have written: from here on the batch is only to be committed. Raises LedgerError."""
+        rows = [
+            [int(one.name.rpartition("-")[2]), one.producer_id, one.producer_epoch] for one in transactions
+        ]
+        metadata = json.dumps({"k": key, "t": rows}, separators=(",", ":"))
+        if len(metadata) > _MAX_METADATA_BYTES:
+            raise LedgerError(
+                f"the transactions of {len(rows)} tasks do not fit into the ledger's entry: write with fewer "
+                "tasks (df.coalesce(100)), or with option transactions=never"
+            )
+        self._commit(entry.batches, metadata)
+        return Entry(entry.batches, key, tuple(transactions))
+
+    def note(self, entry: Entry, key: str) -> None:
+        """The batch is in the topics."""
+        self._commit(entry.batches + 1, json.dumps({"k": key}, separators=(",", ":")))
+
+    def cancel(self, entry: Entry) -> None:
+        """The batch is not in the topics, and no longer to be committed."""
+        self._commit(entry.batches, "")
+
+    def _commit(self, offset: int, metadata: str) -> None:
+        entry = {self._place: CommittedOffset(offset, metadata=metadata)}
+        self._client.run(lambda cluster: cluster.commit(self._group, entry))
+
+
+def _parsed(group: str, batches: int, metadata: str) -> Entry:
+    """The entry in a commit; it holds no batch where somebody else wrote it."""
+    try:
+        document = json.loads(metadata)
+        transactions = tuple(
+            Transaction(transaction_name(group, int(task)), int(producer), int(epoch))
+            for task, producer, epoch in document.get("t", ())
+        )
+        return Entry(batches, str(document["k"]), transactions)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return Entry(batches)

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """Run a command that ``add_arguments`` has read; the exit code. Errors are one line on standard error."""
     from ..client import BrokerConnectionError
     from ..protocol import KohortError
-    from ._checkpoint import CheckpointError
+    from ._status import CheckpointError
 
     try:
         return asyncio.run(_run(options))
@@ -163,8 +163,8 @@ def _show(status: JobStatus) -> None:
 
 async def _import(cluster: Cluster, options: argparse.Namespace) -> int:
     from ..client import CommittedOffset
-    from ._checkpoint import read_checkpoint
     from ._offsets import format_offsets
+    from ._status import read_checkpoint
 
     number, offsets = read_checkpoint(options.folder)
     if options.execute:

@@ -22,11 +22,11 @@ def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> 
     Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
     """
     if by_id:
-        topic = None if topic_id is None else node.image.topic_by_id(topic_id)
+        topic = None if topic_id is None else node.topics.image.topic_by_id(topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
         return topic
-    topic = node.image.topic(name)
+    topic = node.topics.image.topic(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     return topic

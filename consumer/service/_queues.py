@@ -340,7 +340,10 @@ class QueueScheduler:
 
 
 def _runs(task: asyncio.Task[None]) -> bool:
-    """Whether this is said in the task; not in its coroutine when that is closed, by whoever forgets it."""
+    """Return whether this is said in the task.
+
+    Not in its coroutine when that is closed, by whoever forgets it.
+    """
     try:
         return asyncio.current_task() is task
     except RuntimeError:

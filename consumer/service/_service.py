@@ -350,7 +350,7 @@ class ConsumerService:
 
     @property
     def ready(self) -> bool:
-        """Whether the member has joined its group and is not stopping."""
+        """Return whether the member has joined its group and is not stopping."""
         return self._engine is not None and self._engine.unready() is None
 
     def stop(self, reason: str = "stop() was called") -> None:

@@ -19,6 +19,7 @@ from ...protocol import (
     CorruptBatchError,
     compress,
     decompress,
+    read_varint,
     write_varint,
 )
 
@@ -40,9 +41,6 @@ _NO_TIMESTAMP = -1
 
 #: A byte of a varint that others follow.
 _MORE = 0x80
-
-#: A varint of ten bytes holds 64 bits.
-_MOST_BITS = 63
 
 
 class RawRecord(NamedTuple):
@@ -145,24 +143,6 @@ def emptied(header: BatchHeader) -> bytes:
     return _sealed(
         header._replace(attributes=attributes, base_timestamp_ms=_NO_TIMESTAMP, record_count=0), b""
     )
-
-
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint and the position behind it. Raises IndexError at the end, ValueError over 64 bits."""
-    byte = data[position]
-    position += 1
-    if byte < _MORE:
-        return (byte >> 1) ^ -(byte & 1), position
-    value = byte & 0x7F
-    shift = 7
-    while byte >= _MORE:
-        if shift > _MOST_BITS:
-            raise ValueError("a varint of more than ten bytes")
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    return (value >> 1) ^ -(value & 1), position
 
 
 def _shifted(records: bytes, record: RawRecord, by_ms: int) -> bytes:

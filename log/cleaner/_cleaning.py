@@ -19,7 +19,7 @@ from ._swap import Source, Stage, Swap, read_batches
 
 @dataclass(slots=True)
 class CleanReport:
-    """What a compaction did so far. ``end_offset`` is where the next one begins."""
+    """Figures of a compaction so far. ``end_offset`` is where the next one begins."""
 
     end_offset: int
     records: int = 0

@@ -1,4 +1,4 @@
-"""What compaction keeps: whole batches in, the batches that stay out. No files.
+"""The filter of a compaction: whole batches in, the batches that stay out. No files.
 
 In the dirty part the map tells which offsets live, so a batch is kept or dropped by counting those that it
 holds, without a look at its records. Records are read only where a batch is mixed, has a tombstone to be
@@ -34,8 +34,8 @@ _NEVER_MS = 2**63 - 1
 
 
 class LastBatch(NamedTuple):
-    """What must stay of an active producer: the batch that ends at ``last_offset`` has its last sequence
-    number. -1: it wrote markers alone, and those of ``epoch`` hold its epoch.
+    """The batch of an active producer that must stay: the batch that ends at ``last_offset`` has its last
+    sequence number. -1: it wrote markers alone, and those of ``epoch`` hold its epoch.
     """
 
     last_offset: int
@@ -56,7 +56,7 @@ class Filtered(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Rules:
-    """What decides, beside the keys. ``producers`` are the active ones, by id."""
+    """The rules of one compaction. ``producers`` are the active ones, by id."""
 
     now_ms: int
     delete_retention_ms: int
@@ -214,7 +214,7 @@ class BatchFilter:
         return min(self._rules.now_ms + self._rules.delete_retention_ms, _NEVER_MS)
 
     def _holds_place(self, fields: tuple[int, ...]) -> bool:
-        """Whether a batch without records must stay."""
+        """Return whether a batch without records must stay."""
         base, _, _, _, _, attributes, delta, _, _, producer_id, epoch, _, _ = fields
         last = self._rules.producers.get(producer_id)
         if last is None or producer_id < 0:

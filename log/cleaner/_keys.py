@@ -1,4 +1,4 @@
-"""What a compaction has to know before it can drop anything: the newest offset of each key, and which
+"""What a compaction reads first: the newest offset of each key, and which
 transactions were aborted.
 """
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...protocol import BATCH_OVERHEAD, CorruptBatchError
+from ...protocol import BATCH_OVERHEAD, CorruptBatchError, read_varint
 from .._indexes import AbortedTransaction
 from ._batch import (
     CODEC,
@@ -19,7 +19,6 @@ from ._batch import (
     TRANSACTIONAL,
     crc32c_function,
     plain_records,
-    read_varint,
 )
 
 
@@ -42,7 +41,9 @@ class TransactionState:
         self.kept: list[AbortedTransaction] = []
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        """Whether the transactional data batch that ends at ``last_offset`` belongs to an aborted one."""
+        """Return whether the transactional data batch that ends at ``last_offset`` belongs to an aborted
+        one.
+        """
         self._begin_up_to(last_offset)
         transaction = self._aborting.get(producer_id)
         if transaction is not None and last_offset < transaction.last_offset:
@@ -52,7 +53,7 @@ class TransactionState:
         return False
 
     def is_spent(self, producer_id: int, last_offset: int, *, committed: bool) -> bool:
-        """Whether the marker at ``last_offset`` ends a transaction of which the walk met no batch."""
+        """Return whether the marker at ``last_offset`` ends a transaction of which the walk met no batch."""
         self._begin_up_to(last_offset)
         if committed:
             spent = producer_id not in self._committing

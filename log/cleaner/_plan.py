@@ -1,4 +1,5 @@
-"""What of a log can be compacted, whether it is worth it, and which segments become one.
+"""The plan of a compaction: the part of a log that can be compacted, whether it is due, which segments
+become one.
 
 Beside ``segment_infos`` plain numbers in, plain numbers out.
 """
@@ -70,7 +71,7 @@ def segment_infos(segments: Sequence[Segment], log_end_offset: int, config: LogC
 
 
 def first_dirty_offset(checkpoint: int, log_start_offset: int, log_end_offset: int) -> int:
-    """Where the last compaction ended; the log start if that is not known or cannot be."""
+    """Return where the last compaction ended; the log start if that is unknown or impossible."""
     return checkpoint if log_start_offset <= checkpoint <= log_end_offset else log_start_offset
 
 
@@ -82,7 +83,7 @@ def find_cleanable(
     last_stable_offset: int,
     now_ms: int,
 ) -> Cleanable:
-    """What may be compacted of ``segments``, the last of which is the active one.
+    """Return the part of ``segments``, the last of which is active, that may be compacted.
 
     Only whole segments: not the active one, none that reaches above the last stable offset (and so above the
     high watermark or into an open transaction), none from the first on with a record younger than
@@ -112,7 +113,8 @@ def _has_waited(segment: SegmentInfo, config: LogConfig, now_ms: int) -> bool:
 
 
 def may_join(new: SegmentInfo, following: SegmentInfo, config: LogConfig) -> bool:
-    """Whether a segment that is being written, ``new``, can take in all of its ``following`` source too.
+    """Return whether a segment that is being written, ``new``, can take in all of its ``following`` source
+    too.
 
     Together they must be no larger than segment.bytes, their indexes no larger than segment.index.bytes, and
     their offsets within reach of an index entry. Apache Kafka judges by what the sources had before; by what

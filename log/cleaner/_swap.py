@@ -111,7 +111,7 @@ class Swap:
         walk: BatchFilter,
         due_ms: int,
     ) -> None:
-        #: What is replaced; known once it is written.
+        #: The segments that are replaced; known once the new one is written.
         self.sources = [candidates[0][1]]
         #: The sources were taken by retention, or the log was closed: nothing is left to be done.
         self.gone = False
@@ -133,7 +133,7 @@ class Swap:
 
     @property
     def lost(self) -> bool:
-        """Whether the log has dropped the sources."""
+        """Return whether the log has dropped the sources."""
         return not self._installed and not self._source.segments.holds(self.sources)
 
     def stages(self) -> Iterator[Stage]:

@@ -85,7 +85,7 @@ LOOKED_AT = LookedAtFiles()
 
 
 def is_locked(path: str) -> bool:
-    """Whether some process holds a lock on a file, as far as the kernel's list tells (Linux).
+    """Return whether some process holds a lock on a file, as far as the kernel's list tells (Linux).
 
     Trying to take the lock would give up the one that this very process may have.
     """

@@ -37,7 +37,7 @@ from .._scan import Damage, batch_follows, salvage
 from .._segment import Segment
 from ._read_only import LOOKED_AT, is_locked
 
-#: How bad it is: a person must act; the next start mends it; good to know.
+#: The severity: a person must act; the next start mends it; good to know.
 Level = Literal["damage", "mended", "note"]
 
 #: Marks a place of an index where no batch was found.
@@ -63,7 +63,7 @@ _GROWING: Final = "The folder is in use: this may be a write under way. Look aga
 
 
 class Finding(NamedTuple):
-    """What is not as it should be: in which file, at which byte (-1: as a whole), and what to do."""
+    """One thing that is wrong: in which file, at which byte (-1: as a whole), and what to do."""
 
     level: Level
     file: str
@@ -74,7 +74,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class WalkedSegment:
-    """What a walk over a segment found; ``end_offset`` is behind its last whole batch."""
+    """The result of a walk over a segment; ``end_offset`` is behind its last whole batch."""
 
     base_offset: int
     end_offset: int
@@ -254,7 +254,7 @@ _REPLAYED: Final = "Remove the file while the broker is stopped: the log is read
 
 @dataclass(slots=True)
 class VerifiedPartition:
-    """What was read of a partition: offsets from ``start_offset`` up to before ``end_offset``."""
+    """A partition as it was read: offsets from ``start_offset`` up to before ``end_offset``."""
 
     topic: str
     partition: int
@@ -335,7 +335,7 @@ def _verify_own_files(done: VerifiedFolder, names: list[str]) -> None:
 
 
 def _checkpoints(folder: str, key: TopicPartition) -> dict[str, int]:
-    """What the folder's checkpoints say of a partition; an unreadable one says nothing here."""
+    """Return the offsets that the folder's checkpoints have for a partition; an unreadable one has none."""
     said = {}
     for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
         try:

@@ -5,8 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from kohort.admin import Generation, GroupAdmin, GroupHistory, HistoryEntry, PartitionMove
-from kohort.admin._history import from_events, from_records, moved, whole, with_records
-from kohort.admin._stored import StoredGeneration, StoredPast
+from kohort.admin._history import (
+    StoredGeneration,
+    StoredPast,
+    from_events,
+    from_records,
+    moved,
+    whole,
+    with_records,
+)
 from kohort.consumer import AsyncGroupConsumer, Cluster
 from kohort.offsets_topic import GroupDeleted, GroupStored, StoredMember
 from kohort.protocol import TopicPartition, encode_assignment

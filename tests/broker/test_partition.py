@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from kohort.broker import Broker
 from kohort.log._files import OsFile
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
@@ -25,6 +28,7 @@ from tests.broker.wire import (
 )
 
 LATEST = -1
+NOW_MS = 1_700_000_000_000
 HOUR = "3600000"
 
 
@@ -97,6 +101,30 @@ def test_records_that_are_not_on_the_disk_are_not_seen(link: Wire, gate: Gate) -
     (result,) = fetch(link, "shy", 0)
     assert result.high_watermark == 3
     assert result.records
+
+
+async def test_what_was_recovered_is_on_the_disk_before_it_is_shown(tmp_path: Path) -> None:
+    async with Broker(data=tmp_path) as broker:
+        await broker.topics.create("shy", 1, {"kohort.visibility": "flushed"})
+        broker.topics.logs.partition("shy", 0).append(batch(3), now_ms=NOW_MS)
+        left = tmp_path.with_name("left")
+        shutil.copytree(tmp_path, left)
+    async with Broker(data=left) as broker:
+        log = broker.topics.logs.partition("shy", 0).open()
+        assert log is not None
+        assert (log.high_watermark, log.recovery_point, log.log_end_offset) == (3, 3, 3)
+
+
+async def test_the_high_watermark_never_goes_back_when_the_visibility_changes() -> None:
+    async with Broker() as broker:
+        topic = await broker.topics.create("shy", 1, {})
+        partition = broker.topics.logs.partition("shy", 0)
+        partition.append(batch(2), now_ms=NOW_MS)
+        await broker.topics.alter({topic: {"kohort_visibility": "flushed"}})
+        partition.append(batch(1), now_ms=NOW_MS)
+        assert (partition.high_watermark, partition.log_end_offset) == (2, 3)
+        await broker.topics.alter({topic: {}})
+        assert partition.high_watermark == 3
 
 
 def test_a_fetch_waits_for_the_flush(link: Wire, own: RunningBroker, gate: Gate) -> None:

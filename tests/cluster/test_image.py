@@ -75,6 +75,6 @@ def test_a_change_of_one_topic_copies_a_small_part_of_ten_thousand() -> None:
     one = large.topic("topic-5000")
     assert one is not None
     after = large.changed([one.having(partitions=[LED] * 10)])
-    shared = [a is b for a, b in zip(large._by_name._shards, after._by_name._shards, strict=True)]
+    shared = [a is b for a, b in zip(large._by_name, after._by_name, strict=True)]
     assert shared.count(False) == 1
-    assert max(len(shard) for shard in after._by_name._shards) < 100
+    assert max(len(shard) for shard in after._by_name) < 100

@@ -18,8 +18,9 @@ from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import Membership
 from kohort.consumer.selection import ManualAssignment
 from kohort.consumer.tracker import Tracker
-from kohort.protocol import ApiKey, ErrorCode, TopicPartition, response_class
+from kohort.protocol import ApiKey, ErrorCode, TopicPartition
 from kohort.statemachine import MemberState
+from tests.messages import response_of
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -53,7 +54,8 @@ class Coordinator:
         self.topic_ids: list[uuid.UUID | None] = []
         self.max_versions: list[int | None] = []
 
-    def forget_coordinator(self, _group: str) -> None:
+    def forget_coordinator(self, group: str) -> None:
+        assert group == "billing"
         self.forgotten += 1
 
     async def metadata(self, topics: set[str]) -> None:
@@ -75,7 +77,7 @@ class Coordinator:
         if isinstance(step, Exception):
             raise step
         self.committed |= {p: offset for p, offset in offsets.items() if not step.get(p)}
-        make = response_class(ApiKey.OFFSET_COMMIT)
+        make = response_of(ApiKey.OFFSET_COMMIT)
         topic = make.OffsetCommitResponseTopic
         partition = topic.OffsetCommitResponsePartition
         answers = [partition(partition_index=p, error_code=step.get(p, 0)) for p in offsets]
@@ -85,9 +87,9 @@ class Coordinator:
 class Bench:
     """A committer of a member of two partitions, three records of each delivered."""
 
-    def __init__(self, *script: Step, backoff: Backoff | None = None, by_hand: bool = False) -> None:
+    def __init__(self, *script: Step, backoff: Backoff | None = None, manual: bool = False) -> None:
         self.coordinator = Coordinator(*script)
-        kind = ManualAssignment if by_hand else Membership
+        kind = ManualAssignment if manual else Membership
         self.membership = kind(MembershipSettings("billing"), [CooperativeStickyAssignor()], random.Random(1))
         self.membership.state = MemberState.STABLE
         self.membership.generation = 3
@@ -104,7 +106,7 @@ class Bench:
             self.membership,
             self.tracker,
             backoff=backoff or Backoff(1, 1),
-            by_hand=by_hand,
+            manual=manual,
             settled=self.settled,
             carry_out=self._carry_out,
             report=self.events.append,

@@ -242,7 +242,7 @@ def test_answers_may_take_longer_than_the_interval_between_commits() -> None:
 
 
 def test_who_is_no_member_commits_again_so_that_its_offsets_do_not_expire() -> None:
-    bench = Bench(by_hand=True)
+    bench = Bench(manual=True)
     bench.tracker.begin(B, 7, committed=CommittedOffset(7, 2, "mine"))
     bench.done(A, 0)
     run_in_virtual_time(_for_a_while(bench, 200, 2.5 * REPEAT_MS / 1000))

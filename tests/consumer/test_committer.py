@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kohort.consumer import BrokerConnectionError, CommitFailedError, CommittedOffset
+from kohort.consumer import BrokerConnectionError, CommitFailedError, CommittedOffset, ConsumerClosedError
 from kohort.consumer.events import CommitFailed
 from kohort.protocol import ErrorCode, KafkaError, TopicPartition
 from kohort.statemachine import MemberState
@@ -174,3 +174,89 @@ async def test_commits_go_one_at_a_time() -> None:
     bench.coordinator.request_coordinator = counted  # type: ignore[method-assign]
     await asyncio.gather(bench.commit(), bench.committer.commit({B: 1}, 2_000), bench.commit())
     assert most == 1
+
+
+@pytest.mark.parametrize(("given", "sent"), [(-1, 5), (0, 0), (3, 3)])
+async def test_an_offset_goes_with_the_epoch_that_it_was_given_or_read_in(given: int, sent: int) -> None:
+    bench = Bench()
+    bench.tracker.begin(A, 0, leader_epoch=5).delivered_all([0, 1, 2])
+    await bench.committer.commit({A: CommittedOffset(2, leader_epoch=given)}, 2_000)
+    assert bench.coordinator.leader_epochs == [sent]
+
+
+async def test_an_offset_of_the_users_own_waits_for_a_topic_that_is_new_as_all_commits_do() -> None:
+    bench = Bench(*[{0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}] * 3)
+    await bench.committer.commit({A: 2}, 2_000)
+    assert bench.coordinator.sent == [(3, {0: 2})] * 4
+    bench = Bench(*[{0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}] * 4)
+    with pytest.raises(CommitFailedError) as caught:
+        await bench.committer.commit({A: 2}, 2_000)
+    assert list(caught.value.failed) == [A]
+    assert len(bench.coordinator.sent) == 4
+
+
+@pytest.mark.parametrize(
+    ("lost", "failed", "text"),
+    [
+        (True, False, "no longer owned: orders-0 (whoever has them now redoes what was not committed)"),
+        (False, True, "orders-1: [Error 28] "),
+    ],
+)
+async def test_what_became_of_a_commit_is_told_by_partition(lost: bool, failed: bool, text: str) -> None:
+    bench = Bench({1: ErrorCode.INVALID_COMMIT_OFFSET_SIZE} if failed else {})
+    bench.done(A, 0)
+    bench.done(B, 0)
+    if lost:
+        bench.coordinator.meanwhile = nothing
+        bench.membership.owned = frozenset({B})
+        bench.tracker.end(A)
+        offsets = {A: CommittedOffset(1), B: CommittedOffset(1)}
+    else:
+        offsets = {B: CommittedOffset(1)}
+    with pytest.raises(CommitFailedError) as caught:
+        await bench.committer.commit(offsets, 2_000)
+    assert str(caught.value).startswith(text[: text.index("[")] if "[" in text else text)
+    assert caught.value.lost == ((A,) if lost else ())
+    assert list(caught.value.failed) == ([B] if failed else [])
+
+
+async def test_in_the_background_only_the_partitions_that_are_named_are_committed() -> None:
+    bench = Bench()
+    bench.done(A, 0)
+    bench.done(B, 0)
+    assert await bench.committer.commit_done([B], 2_000)
+    assert bench.coordinator.sent == [(3, {1: 1})]
+
+
+async def test_a_failure_in_the_background_is_reported_with_its_error() -> None:
+    bench = Bench({0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE})
+    bench.done(A, 0)
+    await bench.committer.commit_done(None, 2_000)
+    (event,) = [e for e in bench.events if isinstance(e, CommitFailed)]
+    assert isinstance(event.error, CommitFailedError)
+    assert list(event.error.failed) == [A]
+
+
+async def test_the_end_of_the_consumer_is_no_failure_and_no_success() -> None:
+    bench = Bench(ConsumerClosedError("closed"))
+    bench.done(A, 0)
+    assert not await bench.committer.commit_done(None, 2_000)
+    assert bench.events == []
+
+
+async def test_at_intervals_what_is_done_is_committed_but_for_rebalances() -> None:
+    bench = Bench()
+    bench.done(A, 0)
+    bench.membership.state = MemberState.COMPLETING
+    running = asyncio.create_task(bench.committer.run(5))
+    await asyncio.sleep(0.05)
+    assert bench.coordinator.sent == []
+    committed = asyncio.Event()
+    bench.coordinator.meanwhile = committed.set
+    bench.membership.state = MemberState.STABLE
+    await committed.wait()
+    committed.clear()
+    bench.done(A, 1)
+    await committed.wait()
+    running.cancel()
+    assert bench.coordinator.sent == [(3, {0: 1}), (3, {0: 2})]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -227,3 +230,51 @@ def test_a_session_is_what_a_plain_table_of_offsets_is(data: st.DataObject) -> N
         if seen == position:
             gaps = len(session.closed_beyond(first))
             assert gaps <= len(out) + len(ahead) + 1, "memory grows with what is not done"
+
+
+@pytest.mark.parametrize(
+    ("committed", "cut_at", "known"),
+    [(None, 5, None), (4, 5, 4), (5, 5, 5), (6, 5, None), (9, 5, None), (9, 9, 9)],
+)
+def test_a_commit_beyond_the_cut_is_no_more_known(
+    committed: int | None, cut_at: int, known: int | None
+) -> None:
+    session = PartitionSession(ORDERS, 1, 0)
+    session.delivered_all(range(3))
+    session.committed = None if committed is None else CommittedOffset(committed)
+    session.cut(cut_at)
+    assert (None if session.committed is None else session.committed.offset) == known
+
+
+def test_a_cut_before_what_was_delivered_takes_nothing_of_that_back() -> None:
+    session = PartitionSession(ORDERS, 1, 0)
+    session.delivered_all(range(10))
+    session.done_range(4, 8)
+    session.cut(2)
+    assert (session.position, session.undone, session.committable) == (10, 6, 0)
+    assert session.closed_beyond(0) == [(4, 8)]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "left"),
+    [
+        ([0, 1, 2], [3, 4, 5]),
+        (range(1, 4), [0, 4, 5]),
+        ([0, 0, 2], [1, 3, 4, 5]),
+        ([0, 2, 2], [1, 3, 4, 5]),
+        ([2, 0, 1], [3, 4, 5]),
+        ([3, 1, 5], [0, 2, 4]),
+        ([5], [0, 1, 2, 3, 4]),
+        ([4, 4], [0, 1, 2, 3, 5]),
+        ([9, 5], [0, 1, 2, 3, 4]),
+    ],
+)
+def test_many_are_done_as_each_is_whatever_their_order_and_however_often(
+    offsets: Sequence[int], left: list[int]
+) -> None:
+    session = PartitionSession(ORDERS, 1, 0)
+    session.delivered_all(range(6))
+    session.done_all(offsets)
+    assert (session.undone, session.first_undone) == (len(left), left[0])
+    again = Tracker().begin(ORDERS, left[0], committed=session.to_commit())
+    assert [offset for offset in again.fresh(range(6)) if offset >= left[0]] == left

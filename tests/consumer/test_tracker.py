@@ -88,8 +88,12 @@ def test_a_record_of_an_earlier_stay_is_refused_and_the_text_names_it() -> None:
     first = tracker.begin(ORDERS, 0)
     first.delivered(0)
     tracker.end(ORDERS)
-    with pytest.raises(StaleRecordError, match=r"orders-0 offset 0 .*generation 7"):
+    with pytest.raises(StaleRecordError) as caught:
         tracker.done(_record(0, first.session_id))
+    assert str(caught.value) == (
+        "orders-0 offset 0 was delivered in generation 7, and its partition has been given up (or sought "
+        "elsewhere) since, or another consumer delivered it: whoever has it now delivers the record again"
+    )
     second = tracker.begin(ORDERS, 0)
     second.delivered(0)
     with pytest.raises(StaleRecordError):
@@ -108,6 +112,9 @@ def test_undone_is_counted_per_partition() -> None:
     assert tracker.undone([other]) == 1
     assert tracker.undone_by_partition([ORDERS, other]) == {ORDERS: 3, other: 1}
     assert tracker.first_undone([ORDERS, other]) == {ORDERS: 0, other: 9}
+    assert tracker.undone_by_partition([other]) == {other: 1}
+    assert tracker.first_undone([other]) == {other: 9}
+    assert repr(tracker) == "Tracker(2 partitions, 4 records undone)"
 
 
 def test_what_is_done_beyond_the_gap_goes_into_the_commit_and_is_not_delivered_again() -> None:
@@ -154,8 +161,12 @@ def test_what_is_delivered_as_one_is_done_as_one_and_counts_as_its_records() -> 
     tracker.done_batch(stay.session_id, 0, 100)
     assert (stay.undone, stay.committable) == (1, 150)
     tracker.end(ORDERS)
-    with pytest.raises(StaleRecordError, match="the batch from offset 0"):
+    with pytest.raises(StaleRecordError) as caught:
         tracker.done_batch(stay.session_id, 0, 100)
+    assert str(caught.value) == (
+        "the batch from offset 0 is of a partition that has been given up (or sought elsewhere) since, or of "
+        "another consumer: whoever has it now delivers its records again"
+    )
 
 
 def test_a_record_of_another_consumer_is_refused() -> None:
@@ -217,3 +228,36 @@ def test_a_commit_ahead_of_what_is_done_is_not_taken_back() -> None:
     assert tracker.committable() == {}
     stay.done_before(9)
     assert _offsets(tracker) == {ORDERS: 9}
+
+
+def test_who_commits_at_intervals_is_waited_for_whether_it_marks_or_not() -> None:
+    tracker = Tracker()
+    tracker.begin(ORDERS, 0).delivered_all(range(3))
+    tracker.given_out = 1_000
+    assert tracker.first_undone([ORDERS]) == {ORDERS: 0}
+
+
+@pytest.mark.parametrize(("given_out", "waited_for"), [(0, True), (9, True), (10, False), (1_000, False)])
+def test_who_keeps_offsets_elsewhere_is_waited_for_until_it_has_marked_nothing_ten_times(
+    given_out: int, waited_for: bool
+) -> None:
+    tracker = Tracker(commits=False)
+    tracker.begin(ORDERS, 0).delivered_all(range(3))
+    tracker.given_out = given_out
+    assert tracker.first_undone([ORDERS]) == ({ORDERS: 0} if waited_for else {})
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_one_mark_is_enough_to_be_waited_for_even_in_a_partition_that_is_gone(gone: bool) -> None:
+    tracker = Tracker(commits=False)
+    other = TopicPartition("orders", 1)
+    tracker.begin(ORDERS, 0).delivered_all(range(3))
+    stay = tracker.begin(other, 0)
+    stay.delivered_all(range(3))
+    tracker.given_out = 1_000
+    assert tracker.first_undone([ORDERS]) == {}
+    tracker.done(_record(1, stay.session_id, other))
+    if gone:
+        tracker.end(other)
+    for _ in range(2):
+        assert tracker.first_undone([ORDERS]) == {ORDERS: 0}

@@ -182,6 +182,20 @@ def test_reads_every_version_of_a_group(version: int) -> None:
     assert decode(GROUP_KEY, group_value(version)) == expected
 
 
+@pytest.mark.parametrize("size", [0, 126, 127, 128, 16_382, 16_383, 20_000])
+def test_lengths_of_a_flexible_value_take_as_many_bytes_as_they_need(size: int) -> None:
+    number, length = size + 1, b""
+    while number >= 0x80:
+        length, number = length + bytes([number & 0x7F | 0x80]), number >> 7
+    start = b"\x00\x04\x09consumer"
+    whole = group_value(4)
+    assert whole.startswith(start)
+    changed = b"\x00\x04" + length + bytes([number]) + b"x" * size + whole[len(start) :]
+    decoded = decode(GROUP_KEY, changed)
+    assert isinstance(decoded, GroupStored)
+    assert (decoded.protocol_type, decoded.members[0].client_id) == ("x" * size, "c")
+
+
 @pytest.mark.row("5.3/rebalance-timeout")
 def test_a_rebalance_timeout_of_minus_one_is_the_session_timeout() -> None:
     record = GroupStored(
@@ -217,6 +231,7 @@ def test_a_record_of_an_unknown_type_is_kept_as_it_is(record_type: int) -> None:
         (OFFSET_KEY, bytes.fromhex("0000 000000000000002a 0001ff 00000000000003e8"), "UTF-8"),
         (GROUP_KEY, bytes.fromhex("0003 0000 00000000 ffff ffff 00000000000003e8 7fffffff"), "elements"),
         (GROUP_KEY, bytes.fromhex("0004 ffffffffffff"), "more than five bytes"),
+        (GROUP_KEY, bytes.fromhex("0004 808080808000"), "more than five bytes"),
     ],
 )
 def test_bytes_that_do_not_fit_are_refused_with_the_reason(

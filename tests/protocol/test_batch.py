@@ -16,8 +16,10 @@ from kohort.protocol import (
     build_batch,
     iter_batches,
     parse_batch_header,
+    read_varint,
     stamp_batch,
     verify_batch,
+    write_varint,
 )
 
 #: First batch header of a partition written by Apache Kafka 4.3.1.
@@ -141,3 +143,18 @@ def test_a_batch_cut_short_fails_verification() -> None:
     batch = build_batch([(b"k", b"v", [])], timestamp_ms=1)
     with pytest.raises(CorruptBatchError, match="cut short by 2"):
         verify_batch(batch[:-2], parse_batch_header(batch))
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_a_varint_is_read_as_it_was_written(value: int) -> None:
+    out = bytearray()
+    write_varint(out, value)
+    assert read_varint(bytes(out) + b"\xff", 0) == (value, len(out))
+    for end in range(len(out)):
+        with pytest.raises(IndexError):
+            read_varint(out[:end], 0)
+
+
+def test_a_varint_of_more_than_ten_bytes_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than ten bytes"):
+        read_varint(b"\xff" * 11, 0)

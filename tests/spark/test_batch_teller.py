@@ -11,9 +11,8 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import BatchCommitted, Event, OffsetRange, OffsetsLost
-from kohort.spark._follower import BatchTeller, Follower
-from kohort.spark._mirror import Done, OffsetMirror
-from kohort.spark._reports import BatchReport, Reports
+from kohort.spark._follower import BatchTeller, Done, Follower, OffsetMirror
+from kohort.spark._stream_plan import BatchReport, Reports
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 RUN = "6f7f0a3e-0000-4000-8000-000000000001"

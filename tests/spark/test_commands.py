@@ -7,9 +7,8 @@ import pytest
 
 from kohort.cli import main
 from kohort.protocol import TopicPartition
-from kohort.spark._checkpoint import CheckpointError, read_checkpoint
-from kohort.spark._ranges import Committed
-from kohort.spark._status import described
+from kohort.spark._offsets import Committed
+from kohort.spark._status import CheckpointError, described, read_checkpoint
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, next_of
 

@@ -17,7 +17,7 @@ from kohort.spark._intent import (
     pending,
     positions,
 )
-from kohort.spark._ranges import Committed, Plan
+from kohort.spark._offsets import Committed, Plan
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 RANGES = (OffsetRange("orders", 0, 500, 1000), OffsetRange("orders", 1, 700, 900))

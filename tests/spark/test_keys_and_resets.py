@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kohort.protocol import TopicPartition
 from kohort.spark._intent import intents, outcomes, positions
+from kohort.spark._offsets import Bounds, Committed
 from kohort.spark._plan import Limits, StartRules, plan_batch
-from kohort.spark._ranges import Bounds, Committed
 
 PARTITIONS = tuple(TopicPartition("orders", number) for number in range(3))
 Record = tuple[TopicPartition, int]

@@ -121,13 +121,14 @@ def test_a_seat_that_was_never_taken_is_left_without_a_word(side: Side, group: N
 def remove_members(bootstrap: str, group: str) -> None:
     """As the end of their sessions does, at once."""
     from kohort.consumer import Cluster
-    from kohort.protocol import ApiKey, request_class
+    from kohort.protocol import ApiKey
     from kohort.spark._client import ConnectionOptions
+    from tests.messages import request_of
 
     async def remove(cluster: Cluster) -> None:
-        describe = request_class(ApiKey.DESCRIBE_GROUPS)
+        describe = request_of(ApiKey.DESCRIBE_GROUPS)
         found = await cluster.request_coordinator(group, describe(groups=[group]))
-        make = request_class(ApiKey.LEAVE_GROUP)
+        make = request_of(ApiKey.LEAVE_GROUP)
         for member in found.groups[0].members:
             who = make.MemberIdentity(member_id=member.member_id, group_instance_id=None, reason="test")
             await cluster.request_coordinator(

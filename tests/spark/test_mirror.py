@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 
 from kohort.protocol import KohortError, TopicPartition
-from kohort.spark._mirror import Done, OffsetMirror
+from kohort.spark._follower import Done, OffsetMirror
 
 A = TopicPartition("orders", 0)
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, NoStartError, OffsetRange
 from kohort.spark._intent import intents, outcomes, positions
+from kohort.spark._offsets import Bounds, Committed, Plan
 from kohort.spark._plan import Limits, StartRules, allocate, plan_batch, shares, split_tasks
-from kohort.spark._ranges import Bounds, Committed, Plan
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LOGS = {P0: Bounds(0, 1000), P1: Bounds(0, 1000)}

@@ -11,9 +11,8 @@ import trustme
 
 from kohort.consumer import BrokerConnectionError
 from kohort.spark import OptionsError
-from kohort.spark._client import Client, ConnectionOptions
+from kohort.spark._client import Client, ConnectionOptions, Security
 from kohort.spark._options import GroupBatchesOptions, read_options
-from kohort.spark._security import Security
 from kohort.spark._source_options import read_source_options
 
 SECRET = "a-password-nobody-may-see"

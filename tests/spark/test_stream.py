@@ -11,9 +11,9 @@ import pytest
 
 from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, NoStartError, OffsetRange, StartStateError, UnknownTopicError
-from kohort.spark._reports import BatchReport, Reports
 from kohort.spark._source_options import read_source_options
 from kohort.spark._stream import SourceOffsets
+from kohort.spark._stream_plan import BatchReport, Reports
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
 from tests.spark.test_driver_refusals import member_of

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from kohort.protocol import TopicPartition
 from kohort.spark import DataLossError, OffsetRange
+from kohort.spark._offsets import Bounds, Committed
 from kohort.spark._plan import Limits, StartRules
-from kohort.spark._ranges import Bounds, Committed
 from kohort.spark._stream_plan import (
     batch_ranges,
     begin_new,

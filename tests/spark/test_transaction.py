@@ -11,10 +11,17 @@ from confluent_kafka import TopicPartition as Place
 
 from kohort.protocol import TopicPartition
 from kohort.spark import OptionsError, UnknownTopicError, _sink
-from kohort.spark._ledger import Entry, Ledger, LedgerError
 from kohort.spark._sink import TopicWriter, Written
 from kohort.spark._sink_options import read_sink_options
-from kohort.spark._transaction import NoTransactionsError, Transaction, TransactionLostError, end
+from kohort.spark._transaction import (
+    Entry,
+    Ledger,
+    LedgerError,
+    NoTransactionsError,
+    Transaction,
+    TransactionLostError,
+    end,
+)
 from tests.spark.conftest import Side
 from tests.spark.loops import Named, NewTopic
 

@@ -12,10 +12,10 @@ import trustme
 
 from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
-from kohort.broker.quotas import QuotaTable
+from kohort.broker.quotas import QuotaEntity, QuotaKey, QuotaTable
 from kohort.broker.security import _check
 from kohort.broker.security._check import check
-from kohort.broker.security._scram_users import ScramUsers
+from kohort.broker.security._scram_users import ScramCredential, ScramUsers
 from tests.broker.security.certificates import Certificates
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -282,6 +282,38 @@ def test_rights_say_what_no_rule_names_and_who_may_everything(given: dict[str, s
     assert parts["rights"] == [line]
 
 
+@pytest.mark.parametrize("auth", ["requested", "required"])
+def test_without_tls_nobody_shows_a_certificate_whatever_is_asked_for(auth: str) -> None:
+    parts, _ = reported({"ssl.client.auth": auth})
+    assert "let in        everyone, as User:ANONYMOUS" in parts["listener PLAINTEXT://127.0.0.1:9092"]
+
+
+def test_users_are_counted_by_their_mechanism() -> None:
+    given = {"listeners": "SASL_PLAINTEXT://127.0.0.1:1", "sasl.enabled.mechanisms": "SCRAM-SHA-512"}
+    one = ScramCredential.of_password("SCRAM-SHA-256", "x")
+    users = ScramUsers()
+    users.replace({("SCRAM-SHA-256", name): one for name in "abc"} | {("SCRAM-SHA-512", "a"): one})
+    (listener, *_), warnings = check(broker_settings(given), users, QuotaTable(), "h", 1)
+    assert "let in        users, by SCRAM-SHA-512 (1 users)" in listener.lines
+    assert warnings == []
+    users.replace({("SCRAM-SHA-256", "a"): one})
+    assert check(broker_settings(given), users, QuotaTable(), "h", 1)[1] == [
+        "SASL_PLAINTEXT: SCRAM-SHA-512 has no users: make one with 'kohort users add NAME --data DIR'"
+    ]
+
+
+def test_quotas_are_told_with_all_their_values() -> None:
+    table = QuotaTable()
+    user = QuotaEntity((("user", "alice"), ("client-id", None)))
+    table.change(user, {QuotaKey.PRODUCER_BYTE_RATE: 1_048_576.0, QuotaKey.REQUEST_PERCENTAGE: 12.5})
+    parts, _ = check(broker_settings({}), ScramUsers(), table, "127.0.0.1", 1)
+    assert parts[-1].lines[0] == f"{user}: producer_byte_rate=1,048,576, request_percentage=12.5"
+    assert len(parts[-1].lines) == 2
+    table.change(QuotaEntity((("client-id", None),)), dict.fromkeys(QuotaKey, 1.0))
+    parts, _ = check(broker_settings({}), ScramUsers(), table, "127.0.0.1", 1)
+    assert len(parts[-1].lines) == 2, "nobody is left out"
+
+
 def test_limits_are_those_that_are_set() -> None:
     parts, _ = reported(
         {
@@ -359,6 +391,7 @@ def _keystore(folder: Path, *days: float) -> str:
         ((100,), 0o600, []),
         ((30.01,), 0o600, []),
         ((29.9,), 0o600, ["a certificate expires in 30 days: exchange the file, no restart is needed"]),
+        ((0.6,), 0o600, ["a certificate expires in 1 days: exchange the file, no restart is needed"]),
         ((2.1,), 0o600, ["a certificate expires in 2 days: exchange the file, no restart is needed"]),
         ((-0.1,), 0o600, ["a certificate has expired: exchange it, clients refuse it"]),
         ((100, -1), 0o600, ["a certificate has expired: exchange it, clients refuse it"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from typing import Any
 
 import pytest
@@ -113,6 +114,16 @@ def test_the_end_of_a_certificate_is_read_in_both_forms(
 ) -> None:
     made = plain_certificate(der(tag, text), versioned=versioned)
     assert valid_until(made) == datetime.datetime(*end, tzinfo=datetime.UTC).timestamp()  # type: ignore[arg-type,misc]
+
+
+def test_the_end_is_meant_in_utc_wherever_the_broker_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "XYZ-05:30")
+    time.tzset()
+    try:
+        assert valid_until(plain_certificate(der(0x17, b"700101000000Z"))) == 0.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize(

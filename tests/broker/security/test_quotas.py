@@ -157,6 +157,8 @@ def test_who_comes_too_fast_waits_until_the_next_one_is_due() -> None:
     assert comes() == 0.5
     scene.now = 100.5
     assert [comes(), comes()] == [0.0, 0.5], "a long rest is worth no more than a second"
+    scene.now = 101.25
+    assert scene.quotas.wait_s(scene.data) == 0, "one and a half may come"
 
 
 def test_a_listener_may_have_a_rate_of_its_own() -> None:

@@ -145,6 +145,13 @@ def test_users_are_told_sorted_by_name_and_then_by_mechanism() -> None:
     ]
 
 
+def test_mechanisms_of_a_user_are_told_in_one_order() -> None:
+    users = ScramUsers()
+    names = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+    users.replace({(name, "a"): ScramCredential.of_password(name, "x") for name in names})
+    assert [mechanism for _, mechanism, _ in users.all()] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
 def test_users_in_memory_are_not_written(tmp_path: Path) -> None:
     users = opened(tmp_path)
     users.add_in_memory("alice=x")

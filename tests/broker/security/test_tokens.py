@@ -295,6 +295,7 @@ async def test_what_is_no_token_is_refused(issuer: Issuer, token: str) -> None:
         "n,,\x01Auth=Bearer x\x01\x01",
         "n,,\x01auth=Bearer\x01\x01",
         "n,,\x01auth\x01\x01",
+        "n,,\x01auth=Bearer\tx\x01\x01",
     ],
 )
 async def test_a_message_of_another_form_is_refused(issuer: Issuer, text: str) -> None:

@@ -49,6 +49,13 @@ def test_below_version_5_the_protocol_is_not_checked(version: int) -> None:
     assert world.sync("g", b, version=version, type_=None, protocol=None).parked
 
 
+def test_a_member_that_is_given_nothing_gets_an_empty_assignment_it_can_read() -> None:
+    world, a, b = completing()
+    follower = world.sync("g", b)
+    world.sync("g", a, assignments={a: b"share", b: b""})
+    assert follower.reply.assignment == EMPTY_ASSIGNMENT
+
+
 @pytest.mark.row("3.4/left-out")
 def test_a_member_the_leader_left_out_gets_an_empty_assignment_it_can_read() -> None:
     world, a, b = completing()
@@ -114,7 +121,7 @@ def test_a_member_with_a_parked_sync_does_not_expire() -> None:
         world.advance(8_000)
         assert world.heartbeat("g", a) == 0
     assert parked.parked
-    assert b in world.shard.groups["g"].members
+    assert b in world.groups["g"].members
 
 
 @pytest.mark.row("5.4/sync")

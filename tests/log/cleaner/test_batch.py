@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kohort.log import decode_records
 from kohort.log.cleaner._batch import (
@@ -12,7 +10,6 @@ from kohort.log.cleaner._batch import (
     emptied,
     plain_records,
     raw_records,
-    read_varint,
     rebuild,
 )
 from kohort.protocol import (
@@ -131,10 +128,3 @@ def test_only_the_wanted_records_are_looked_at() -> None:
 def test_records_that_cannot_be_read_are_an_error(records: bytes, count: int) -> None:
     with pytest.raises(CorruptBatchError):
         raw_records(records, 0, count)
-
-
-@given(st.integers(-(2**63), 2**63 - 1))
-def test_a_varint_is_read_as_it_was_written(value: int) -> None:
-    out = bytearray()
-    write_varint(out, value)
-    assert read_varint(bytes(out) + b"\xff", 0) == (value, len(out))

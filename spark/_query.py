@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..protocol import KohortError
 from ._client import Client
+from ._connection_options import to_spark
 from ._events import Event, Listener, all_of
-from ._follower import BatchTeller, Follower
+from ._follower import BatchTeller, Done, Follower, OffsetMirror
 from ._frames import cores
 from ._group import GroupOffsets
 from ._intent import Mark, format_mark
-from ._mirror import Done, OffsetMirror
-from ._offsets import format_offsets
+from ._offsets import Committed, format_offsets
 from ._options import AVAILABLE_NOW, OptionsError
-from ._ranges import Committed
-from ._reports import Reports
-from ._security_options import to_spark
 from ._source import register
 from ._source_options import ALIAS_OF, SourceOptions, read_source_options
 from ._stream import SourceOffsets
+from ._stream_plan import Reports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -130,7 +128,7 @@ def _followed(
 
 
 def _arguments(trigger: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-    """Of ``DataStreamWriter.trigger``. Raises OptionsError."""
+    """Arguments of ``DataStreamWriter.trigger``. Raises OptionsError."""
     if trigger is None or isinstance(trigger, Mapping):
         return trigger or {}
     if trigger in AVAILABLE_NOW:
@@ -161,7 +159,7 @@ def _pinned_start(spark: SparkSession, checkpoint: str, options: SourceOptions) 
 
 
 def _write(store: Any, path: Any, text: str) -> None:
-    """Under another name first: a file that is there is whole."""
+    """Write a file, under another name first: a file that is there is whole."""
     temporary = path.suffix(".new")
     out = store.create(temporary, True)
     try:
@@ -177,7 +175,7 @@ def _alias(key: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """As Spark's options are: ``true``, numbers, names with commas, JSON."""
+    """Value as text of Spark's options: ``true``, numbers, names with commas, JSON."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
