@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cluster import FolderStore, ProducerIds
-from ..coordinator import GroupCoordinator, Note
+from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..log import OPEN_FILES, DataFolder
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
@@ -44,7 +44,7 @@ class Parts:
         data: Path,
         address: tuple[str, int],
         settings: BrokerSettings,
-        on_note: Callable[[Note], None] | None,
+        on_note: Callable[[CoordinatorEvent], None] | None,
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
     ) -> None:
@@ -85,7 +85,7 @@ class Parts:
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
             clock_ms=clock_ms,
-            on_note=EventLog(metrics.groups.see),
+            on_event=EventLog(metrics.groups.see),
             fsync=settings.kohort_offsets_ack_flush,
         )
         quotas = ClientQuotas(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..broker import Broker
-from ..coordinator import Shard
 from ..coordinator.classic.steering import begin_rebalance, end_session, member_of, members_of
 from ..coordinator.engine.runner import Call
-from ..coordinator.group_coordinator import steady_clock_ms
+from ..coordinator.engine.runtime import steady_clock_ms
+from ..coordinator.groups import GroupShard
 from ..protocol import ApiKey, RequestContext
 from ._steering import RequestFaults
 
@@ -159,7 +159,7 @@ class RunningBroker:
         context = RequestContext(client_id="kohort-testing", client_host="/127.0.0.1")
         self._broker.coordinator.submit(ApiKey.JOIN_GROUP, 9, body, context, Call())
 
-    def _steer(self, group: str, step: Callable[[Shard, int], T]) -> T:
+    def _steer(self, group: str, step: Callable[[GroupShard, int], T]) -> T:
         return self._on_loop(lambda: self._broker.coordinator.steer(group, step))
 
     def _on_loop(self, call: Callable[[], T]) -> T:

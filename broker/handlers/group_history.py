@@ -26,7 +26,7 @@ async def handle(node: Node, request: Request) -> Any:
         make(
             sequence=entry.event.sequence,
             timestamp_ms=entry.event.timestamp_ms,
-            kind=type(entry.event).__name__,
+            kind=entry.event.name,
             generation=entry.event.generation,
             cause=entry.event.cause,
             member=entry.event.member,

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from kohort.coordinator.admin import split_delete, split_describe
+from kohort.coordinator.admin import split_delete
+from kohort.coordinator.classic.describe import split_describe
 from kohort.coordinator.events import append_refused
 from kohort.coordinator.replies import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED, DescribedMember
 from kohort.protocol import ApiKey, ErrorCode
@@ -192,4 +193,4 @@ class TestDelete:
         world.delete()
         world.new_member()
         world.advance(0)
-        assert world.shard.groups["g"].generation == 1
+        assert world.groups["g"].generation == 1

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.coordinator._docs import events_table, fields_table
-from kohort.coordinator.engine.readiness import append_errors_table, unready_table
+from kohort.coordinator._docs import append_errors_table, events_table, fields_table, unready_table
 
 PAGES = Path(__file__).resolve().parents[2] / "docs"
 
