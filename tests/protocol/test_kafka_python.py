@@ -34,7 +34,8 @@ from kohort.consumer import AsyncGroupConsumer
 from kohort.testing import running_broker
 
 async def read(bootstrap):
-    async with AsyncGroupConsumer("orders", bootstrap=bootstrap, group="g", auto_offset_reset="earliest") as consumer:
+    settings = {"bootstrap": bootstrap, "group": "g", "auto_offset_reset": "earliest"}
+    async with AsyncGroupConsumer("orders", **settings) as consumer:
         async for record in consumer:
             consumer.done(record)
             return record.value
