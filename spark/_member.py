@@ -35,7 +35,7 @@ PROTOCOL_TYPE = "consumer"
 SESSION_TIMEOUT_MS = 10_000
 HEARTBEAT_INTERVAL_SECONDS = 2.0
 
-#: A killed driver keeps its seat until its session ends: wait that and a little longer.
+#: A killed driver stays a member until its session ends: wait that and a little longer.
 JOIN_PATIENCE_SECONDS = SESSION_TIMEOUT_MS / 1000 + 5.0
 _PAUSE_SECONDS = 0.25
 
@@ -57,7 +57,7 @@ class GroupTakenError(KohortError):
     """The group has members that are not ours, so it cannot be had alone."""
 
 
-class ExclusiveSeat:
+class ExclusiveMember:
     """The only member of a group. ``take`` joins, ``generation`` and ``member_id`` go with each commit."""
 
     def __init__(
@@ -74,19 +74,19 @@ class ExclusiveSeat:
         self.lost: KohortError | None = None
 
     def __repr__(self) -> str:
-        return f"ExclusiveSeat({self._group}, generation {self.generation}, member {self.member_id!r})"
+        return f"ExclusiveMember({self._group}, generation {self.generation}, member {self.member_id!r})"
 
     def take(self) -> None:
         """Join. Raises GroupTakenError when others stay longer than a dead driver's session."""
         self._client.run(self._take)
 
     def leave(self) -> None:
-        """Free the seat at once; without it the session has to end first."""
+        """Leave at once; otherwise the session has to end first."""
         if self.member_id:
             try:
                 self._client.run(self._leave)
             except (KafkaError, BrokerConnectionError) as error:
-                log.info("group %s: the seat ends with its session: %s", self._group, error)
+                log.info("group %s: the membership ends with its session: %s", self._group, error)
 
     async def _take(self, cluster: Cluster) -> None:
         deadline = time.monotonic() + JOIN_PATIENCE_SECONDS
@@ -171,7 +171,7 @@ class ExclusiveSeat:
             ErrorCode.ILLEGAL_GENERATION,
             ErrorCode.FENCED_INSTANCE_ID,
         ):
-            self.lost = KafkaError(code, f"this driver's seat in group {self._group!r}")
+            self.lost = KafkaError(code, f"membership of this driver in group {self._group!r}")
             log.error("group %s: the coordinator has given up this driver: %s", self._group, code.name)
 
     async def _leave(self, cluster: Cluster) -> None:

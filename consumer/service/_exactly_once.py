@@ -1,13 +1,12 @@
 """Offsets stored with the results, in one transaction of the user's own database.
 
-For each call of a handler one transaction: lock the partition's row, leave out what is stored as done, call
-the handler with the connection, store the next offset, commit. So the effect of a record and the note
-that it is done are there together or not at all, and whoever comes second (a member that was thought dead, a
-retry, the next owner) finds the note and does nothing. That is also why no fencing of members is needed.
+Each call of a handler is one transaction: lock the partition's row, leave out records that are stored as
+done, call the handler with the connection, store the next offset, commit. So a record's effect and its offset
+are stored together or not at all. A second handler of the record (in a member that was thought dead, a retry,
+the next owner) finds the offset and does nothing, so members need no fencing.
 
-The note is about one log: the leader epoch and the topic id beside the offset tell whether the partition
-still has it. Where the log was cut, or the topic made anew, records come again under offsets that are stored
-as done; these are new ones, and are handled.
+A row is about one log, identified by the leader epoch and the topic id beside the offset. After a truncation,
+or when the topic is recreated, new records have offsets that are stored as done; they are handled.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ class _RowAppearedError(ConsumerError):
 
 
 class StoredOffsets:
-    """Keeps the consumer's positions and the sink's offsets together, on the event loop.
+    """Keeps the consumer's positions in step with the sink's offsets, on the event loop.
 
     ``see`` every event, ``go_to`` at an assignment, ``begin_sessions`` before records are handled.
 
