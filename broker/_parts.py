@@ -54,7 +54,7 @@ class Parts:
         self.server = Server(settings, users, metrics.clients, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
-            metadata = FolderStore(self._folder.path)
+            metadata = self._metadata = FolderStore(self._folder.path)
             users.open(metadata.document("scram-users"))
             users.add_missing(settings.kohort_scram_users)
             live = LiveSettings(
@@ -162,6 +162,7 @@ class Parts:
             self.node.logs.close()
             clean = not self.node.logs.damaged
         finally:
+            self._metadata.close()
             self._folder.close(clean=clean)
 
 

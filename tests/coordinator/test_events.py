@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kohort.coordinator import RebalanceCompleted, RebalanceStarted
+import kohort.coordinator
+from kohort.coordinator import CoordinatorEvent, CoordinatorLog, RebalanceCompleted, RebalanceStarted
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 from tests.coordinator.bodies import protocols, subscription
 from tests.coordinator.driver import World
@@ -167,3 +168,26 @@ def test_a_failed_write_is_a_cause() -> None:
     world.sync("g", leader)
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
     assert started.cause == "the assignment could not be written: COORDINATOR_NOT_AVAILABLE"
+
+
+def test_names_on_the_wire_are_constants_and_none_is_there_twice() -> None:
+    """They stay when a class is renamed: clients and logs go by them."""
+
+    def kinds(base: type[CoordinatorEvent]) -> set[type[CoordinatorEvent]]:
+        below = base.__subclasses__()
+        return set().union(*map(kinds, below)) if below else {base}
+
+    names = sorted(kind.name for kind in kinds(CoordinatorEvent))
+    assert len(names) == len(set(names)) == 17
+    assert RebalanceCompleted.name == "RebalanceNote"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Note", CoordinatorEvent), ("RebalanceNote", RebalanceCompleted), ("OffsetsLog", CoordinatorLog)],
+)
+def test_an_old_name_is_still_there_and_says_the_new_one(old: str, new: type) -> None:
+    with pytest.warns(DeprecationWarning, match=new.__name__):
+        assert getattr(kohort.coordinator, old) is new
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        kohort.coordinator.nothing  # noqa: B018
