@@ -39,6 +39,7 @@ def running_broker(
     raises.
     """
     from ..broker import Broker, BrokerSettings
+    from ..broker.apis import load_all
     from ._running_broker import TestClock
     from ._steering import FaultyRouter, RequestFaults
 
@@ -54,6 +55,8 @@ def running_broker(
         clock_ms=clock,
         make_router=partial(FaultyRouter, faults),
     )
+    # before there is a second thread: pytest parses what is imported, and Python cannot do so in two at once
+    load_all()
     thread = _BrokerThread(broker, clock, faults)
     running = thread.begin()
     try:

@@ -16,7 +16,7 @@ from importlib import import_module
 from ...protocol import ApiKey, messages_of
 from ._api import Asked, Request, ServedApi
 
-__all__ = ["Asked", "Request", "ServedApi", "served_apis", "warm_up"]
+__all__ = ["Asked", "Request", "ServedApi", "load_all", "served_apis", "warm_up"]
 
 #: The first questions of most clients: their messages are loaded first.
 _FIRST = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
@@ -39,9 +39,10 @@ def warm_up() -> None:
     That takes longer than all else a start needs. It runs in a thread of its own once the broker listens: the
     first request that needs one waits only for what is left.
     """
-    threading.Thread(target=_load, name="kohort-warm-up", daemon=True).start()
+    threading.Thread(target=load_all, name="kohort-warm-up", daemon=True).start()
 
 
-def _load() -> None:
+def load_all() -> None:
+    """Load the files of all APIs and their messages here and now."""
     for key in (*_FIRST, *served_apis()):
         messages_of(key)
