@@ -24,13 +24,12 @@ from ..offsets_topic import (
     partition_for,
 )
 from ..protocol import (
-    ApiKey,
     KafkaError,
     MalformedMessageError,
     TopicPartition,
     decode_assignment,
-    request_class,
 )
+from ..protocol.messages.describe_group_history import DescribeGroupHistoryRequest
 from ._requests import CONSUMER
 from .results import Generation, GroupHistory, HistoryEntry, PartitionMove
 
@@ -50,7 +49,7 @@ UNKNOWABLE: Final = (
 
 async def ask_history(cluster: Cluster, group: str, limit: int, after: int) -> list[HistoryEntry]:
     """The coordinator's events. UnsupportedVersionError where the broker keeps none."""
-    body = request_class(ApiKey.DESCRIBE_GROUP_HISTORY)(group_id=group, limit=limit, after=after)
+    body = DescribeGroupHistoryRequest(group_id=group, limit=limit, after=after)
 
     async def attempt() -> Any:
         response = await cluster.request_coordinator(group, body)

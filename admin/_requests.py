@@ -19,7 +19,14 @@ from ..protocol import (
     MalformedMessageError,
     TopicPartition,
     decode_assignment,
-    request_class,
+)
+from ..protocol.messages.delete_groups import DeleteGroupsRequest
+from ..protocol.messages.describe_groups import DescribeGroupsRequest
+from ..protocol.messages.list_groups import ListGroupsRequest
+from ..protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
 )
 from ._errors import advised
 from .results import Coordinator, GroupDescription, ListedGroup, MemberDescription, Outcome, PartitionOffsets
@@ -44,7 +51,7 @@ async def list_groups(
 
 
 async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[str]) -> list[ListedGroup]:
-    body = request_class(ApiKey.LIST_GROUPS)(states_filter=states, types_filter=types)
+    body = ListGroupsRequest(states_filter=states, types_filter=types)
 
     async def attempt() -> Any:
         response = await cluster.request(node, ApiKey.LIST_GROUPS, body)
@@ -61,7 +68,7 @@ async def _list_of(cluster: Cluster, node: int, states: list[str], types: list[s
 
 async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
     """State and members; no offsets. A group the broker does not know is "Dead" (KIP-1043)."""
-    body = request_class(ApiKey.DESCRIBE_GROUPS)(groups=[group], include_authorized_operations=False)
+    body = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
 
     async def attempt() -> GroupDescription:
         node = await cluster.coordinator(group)
@@ -136,7 +143,7 @@ def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
 
 async def delete_group(cluster: Cluster, group: str) -> Outcome:
     """Delete one group with its offsets."""
-    body = request_class(ApiKey.DELETE_GROUPS)(groups_names=[group])
+    body = DeleteGroupsRequest(groups_names=[group])
 
     async def attempt() -> None:
         response = await cluster.request_coordinator(group, body)
@@ -155,14 +162,12 @@ async def delete_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Outcome]:
     """Delete committed offsets (KIP-496). KafkaError when the whole request is refused."""
-    make = request_class(ApiKey.OFFSET_DELETE)
-    topic_class = make.OffsetDeleteRequestTopic
-    by_topic: dict[str, list[Any]] = {}
+    by_topic: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for topic, number in sorted(set(partitions)):
-        row = topic_class.OffsetDeleteRequestPartition(partition_index=number)
+        row = OffsetDeleteRequestPartition(partition_index=number)
         by_topic.setdefault(topic, []).append(row)
-    rows = [topic_class(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
-    body = make(group_id=group, topics=rows)
+    rows = [OffsetDeleteRequestTopic(name=topic, partitions=numbers) for topic, numbers in by_topic.items()]
+    body = OffsetDeleteRequest(group_id=group, topics=rows)
 
     async def attempt() -> Any:
         response = await cluster.request_coordinator(group, body)

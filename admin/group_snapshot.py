@@ -9,15 +9,14 @@ from ..assignors import Measure, Member, TopicInfo
 from ..client import Cluster
 from ..consumer.weights import measure_weights
 from ..protocol import (
-    ApiKey,
     ErrorCode,
     KafkaError,
     Subscription,
     TopicPartition,
     decode_assignment,
     decode_subscription,
-    request_class,
 )
+from ..protocol.messages.describe_groups import DescribeGroupsRequest
 from ._errors import advised
 from ._requests import CONSUMER
 from .workbench import GroupSnapshot, WorkbenchError
@@ -48,7 +47,7 @@ async def take_snapshot(cluster: Cluster, group: str, *, wait_s: float = 15.0) -
 
 
 async def _settled(cluster: Cluster, group: str, wait_s: float) -> Any:
-    body = request_class(ApiKey.DESCRIBE_GROUPS)(groups=[group], include_authorized_operations=False)
+    body = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
 
     async def attempt() -> Any:
         (row,) = (await cluster.request_coordinator(group, body)).groups

@@ -41,12 +41,9 @@ def _set_quotas(admin: Client) -> None:
     api = ApiKey.ALTER_CLIENT_QUOTAS
 
     def entry(user: str, quotas: dict[str, float]) -> Any:
-        entity = part(api, 1, "EntryData", "EntityData", entity_type="user", entity_name=user)
-        ops = [
-            part(api, 1, "EntryData", "OpData", key=key, value=value, remove=False)
-            for key, value in quotas.items()
-        ]
-        return part(api, 1, "EntryData", entity=[entity], ops=ops)
+        entity = part(api, "EntityData", entity_type="user", entity_name=user)
+        ops = [part(api, "OpData", key=key, value=value, remove=False) for key, value in quotas.items()]
+        return part(api, "EntryData", entity=[entity], ops=ops)
 
     others = [entry(f"user-{number}", {"request_percentage": 50.0}) for number in range(OTHERS)]
     answer = admin.call(api, 1, entries=[*others, entry("ANONYMOUS", PLENTY)], validate_only=False)
@@ -59,7 +56,6 @@ def _set_rules(admin: Client) -> None:
     def rule(resource_type: int, name: str, principal: str, operation: int) -> Any:
         return part(
             api,
-            2,
             "AclCreation",
             resource_type=resource_type,
             resource_name=name,

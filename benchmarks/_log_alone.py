@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kohort.coordinator.engine.loader import Loader
-from kohort.coordinator.engine.shard import Shard
 from kohort.coordinator.settings import GroupSettings
+from kohort.coordinator.shards import group_shard
 from kohort.log import LogConfig, PartitionLog
 from kohort.offsets_topic import OffsetCommitted, OffsetsStore, encode
 from kohort.protocol import build_batch
@@ -55,14 +55,14 @@ def load(count: int) -> dict[str, float]:
         gc.collect()
         gc.disable()  # as a broker loads
         before = resident_bytes()
-        shard = Shard(GroupSettings(), lambda: "")
+        shard = group_shard(GroupSettings(), lambda: "")
         loader = Loader(shard, 0, lambda note: sys.exit(str(note)))
         begin = time.perf_counter()
         for _ in loader.run(store.load(0)):
             pass
         took_s = time.perf_counter() - begin
         used = resident_bytes() - before
-        groups = len(shard.group_ids())
+        groups = len(shard.state.group_ids())
         assert (loader.records, groups) == (count, -(-count // PARTITIONS)), (loader.records, groups)
         return {"load": count / took_s, "bytes": used / count}
 

@@ -17,15 +17,14 @@ from typing import TypeVar
 
 from kohort.assignors import GroupAssignment, Member, StickyAssignor, TopicInfo
 from kohort.protocol import (
-    ApiKey,
     Subscription,
     decode_assignment,
     decode_request,
     decode_request_header,
     encode_assignment,
     encode_request,
-    request_class,
 )
+from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 T = TypeVar("T")
 
@@ -238,12 +237,11 @@ def sync_group(case: Case, rounds: int) -> Synced:
 
 
 def _sync_request(answer: GroupAssignment) -> bytearray:
-    make = request_class(ApiKey.SYNC_GROUP)
     rows = [
-        make.SyncGroupRequestAssignment(member_id=name, assignment=encode_assignment(given))
+        SyncGroupRequestAssignment(member_id=name, assignment=encode_assignment(given))
         for name, given in answer.items()
     ]
-    body = make(
+    body = SyncGroupRequest(
         group_id="group",
         generation_id=1,
         member_id="member",

@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-from kohort.protocol import ApiKey, build_batch, decode_response, encode_request, request_class
+from kohort.protocol import ApiKey, build_batch, decode_response, encode_request, messages_of, request_type
 
 RATE = 1_000_000.0
 PERCENT = 5.0
@@ -35,7 +35,7 @@ class Client:
         self._client_id = client_id
 
     def send(self, key: ApiKey, version: int, fields: dict[str, Any], times: int = 1) -> None:
-        body = request_class(key)(version=version, **fields)
+        body = request_type(key)(**fields)
         self._socket.sendall(encode_request(version, 1, self._client_id, body) * times)
 
     def receive(self, key: ApiKey, version: int) -> Any:
@@ -56,18 +56,17 @@ class Client:
         return data
 
 
-def part(key: ApiKey, version: int, /, *names: str, **fields: Any) -> Any:
-    made: Any = request_class(key)
-    for name in names:
-        made = getattr(made, name)
-    return made(version=version, **fields)
+def part(key: ApiKey, name: str, /, **fields: Any) -> Any:
+    """A struct inside a request."""
+    module = messages_of(key)
+    return (getattr(module, f"Request{name}", None) or getattr(module, name))(**fields)
 
 
 def set_quota(admin: Client, client_id: str, key: str, value: float | None) -> None:
     api = ApiKey.ALTER_CLIENT_QUOTAS
-    entity = part(api, 1, "EntryData", "EntityData", entity_type="client-id", entity_name=client_id)
-    op = part(api, 1, "EntryData", "OpData", key=key, value=value or 0.0, remove=value is None)
-    entry = part(api, 1, "EntryData", entity=[entity], ops=[op])
+    entity = part(api, "EntityData", entity_type="client-id", entity_name=client_id)
+    op = part(api, "OpData", key=key, value=value or 0.0, remove=value is None)
+    entry = part(api, "EntryData", entity=[entity], ops=[op])
     admin.call(api, 1, entries=[entry], validate_only=False)
 
 
@@ -75,7 +74,6 @@ def create(admin: Client, topic: str) -> None:
     api = ApiKey.CREATE_TOPICS
     made = part(
         api,
-        5,
         "CreatableTopic",
         name=topic,
         num_partitions=1,
@@ -88,16 +86,14 @@ def create(admin: Client, topic: str) -> None:
 
 def produced(topic: str) -> dict[str, Any]:
     records = bytes(build_batch([(None, b"x" * _BATCH_BYTES, ())], timestamp_ms=int(time.time() * 1000)))
-    data = part(ApiKey.PRODUCE, 9, "TopicProduceData", "PartitionProduceData", index=0, records=records)
-    of_topic = part(ApiKey.PRODUCE, 9, "TopicProduceData", name=topic, partition_data=[data])
+    data = part(ApiKey.PRODUCE, "PartitionProduceData", index=0, records=records)
+    of_topic = part(ApiKey.PRODUCE, "TopicProduceData", name=topic, partition_data=[data])
     return {"transactional_id": None, "acks": 1, "timeout_ms": 30_000, "topic_data": [of_topic]}
 
 
 def fetched(topic: str) -> dict[str, Any]:
     wanted = part(
         ApiKey.FETCH,
-        11,
-        "FetchTopic",
         "FetchPartition",
         partition=0,
         current_leader_epoch=-1,
@@ -113,7 +109,7 @@ def fetched(topic: str) -> dict[str, Any]:
         "isolation_level": 0,
         "session_id": 0,
         "session_epoch": -1,
-        "topics": [part(ApiKey.FETCH, 11, "FetchTopic", topic=topic, partitions=[wanted])],
+        "topics": [part(ApiKey.FETCH, "FetchTopic", topic=topic, partitions=[wanted])],
         "forgotten_topics_data": [],
         "rack_id": "",
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..coordinator import EventStream, GroupCoordinator, HistoryEntry, Note
+from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
 from ..protocol import ApiKey
 from ._kafka_names import meaningless
 from ._node import Node
@@ -47,7 +47,7 @@ class Broker:
         port: int = 0,
         data: str | Path | None = None,
         settings: Mapping[str, Any] | BrokerSettings | None = None,
-        on_note: Callable[[Note], None] | None = None,
+        on_note: Callable[[CoordinatorEvent], None] | None = None,
         clock_ms: Callable[[], int] | None = None,
         make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router] = Router,
         metrics_port: int | None = None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from ..protocol import ApiKey, ErrorCode, response_class
+from ..protocol import ApiKey, ErrorCode, response_type, struct_arrays
 from ._requests import Request
 
 
@@ -16,13 +16,14 @@ class _Level:
     """One array of the request and the array of the response that mirrors it.
 
     ``copied`` maps request fields to response fields; "" is the element itself. ``fixed`` are other values of
-    an element that stands for an error.
+    an element that stands for an error, ``for_null`` stands where a copied value is null.
     """
 
     request: str
     response: str
     copied: dict[str, str]
     fixed: dict[str, Any] = field(default_factory=dict)
+    for_null: dict[str, Any] = field(default_factory=dict)
 
 
 def _same(*names: str) -> dict[str, str]:
@@ -68,9 +69,19 @@ _MIRRORS: dict[int, tuple[_Level, ...]] = {
     ApiKey.DELETE_GROUPS: (_Level("groups_names", "results", {"": "group_id"}),),
 }
 
+#: First and last version with an error at the top, where not all versions have it that have a field for it.
+_TOP_VERSIONS: dict[int, tuple[int, int]] = {
+    ApiKey.FETCH: (7, 18),
+    ApiKey.METADATA: (13, 13),
+    ApiKey.OFFSET_FETCH: (2, 7),
+    ApiKey.FIND_COORDINATOR: (0, 3),
+}
+
 _FIND_COORDINATOR_MANY = (
     _Level("coordinator_keys", "coordinators", {"": "key"}, {"node_id": -1, "host": "", "port": -1}),
 )
+#: A null name is new in v12.
+_METADATA_BELOW_12 = (_Level("topics", "topics", _same("name", "topic_id"), for_null={"name": ""}),)
 _OFFSET_FETCH_MANY = (_Level("groups", "groups", _same("group_id")),)
 _OFFSET_FETCH_V1 = (
     _TOPICS_BY_NAME,
@@ -86,16 +97,16 @@ def error_answer(request: Request, code: ErrorCode) -> Any:
     """The response body that says ``code`` to all of a request; None if the API has no answer to give."""
     if request.api.key == ApiKey.PRODUCE and request.body.acks == 0:
         return None
-    message = response_class(request.api.key)
-    top = message._struct.fields.get("error_code")
-    if top is not None and top.for_version_q(request.version):
+    message = response_type(request.api.key)
+    first, last = _TOP_VERSIONS.get(request.api.key, (0, request.version))
+    if "error_code" in message._fields and first <= request.version <= last:
         return request.answer(error_code=code, **_top_extras(request, code))
     if request.api.key == ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
         users = dict.fromkeys(item.name for item in (*request.body.deletions, *request.body.upsertions))
         make = request.part("AlterUserScramCredentialsResult")
         return request.answer(results=[make(user=user, error_code=code) for user in users])
     levels = _levels(request)
-    return request.answer(**_mirrored(message, request.body, levels, request.version, code))
+    return request.answer(**_mirrored(message, request.body, levels, code))
 
 
 def mirrored_arrays(request: Request) -> tuple[str, str]:
@@ -108,8 +119,7 @@ def element_errors(request: Request, items: Iterable[Any], code: ErrorCode) -> l
     """Elements for the outermost array of the answer that say ``code`` to these elements of the request."""
     levels = _levels(request)
     source = SimpleNamespace(**{levels[0].request: items})
-    message = response_class(request.api.key)
-    answered: list[Any] = _mirrored(message, source, levels, request.version, code)[levels[0].response]
+    answered: list[Any] = _mirrored(response_type(request.api.key), source, levels, code)[levels[0].response]
     return answered
 
 
@@ -119,6 +129,8 @@ def _levels(request: Request) -> tuple[_Level, ...]:
         return _FIND_COORDINATOR_MANY
     if key == ApiKey.OFFSET_FETCH:
         return _OFFSET_FETCH_MANY if version >= 8 else _OFFSET_FETCH_V1
+    if key == ApiKey.METADATA and version < 12:
+        return _METADATA_BELOW_12
     if key == ApiKey.DELETE_TOPICS:
         return _DELETE_TOPICS_IDS if version >= 6 else _DELETE_TOPICS_NAMES
     return _MIRRORS[key]
@@ -140,18 +152,17 @@ def _top_extras(request: Request, code: ErrorCode) -> dict[str, Any]:
     return {}
 
 
-def _mirrored(
-    message: Any, source: Any, levels: tuple[_Level, ...], version: int, code: ErrorCode
-) -> dict[str, Any]:
+def _mirrored(message: Any, source: Any, levels: tuple[_Level, ...], code: ErrorCode) -> dict[str, Any]:
     level, rest = levels[0], levels[1:]
-    element_class = message._struct.fields[level.response].data_class
+    element_type = struct_arrays(message)[level.response]
     elements = []
     for item in getattr(source, level.request) or ():
         values = {to: getattr(item, name) if name else item for name, to in level.copied.items()}
+        values |= {to: value for to, value in level.for_null.items() if values[to] is None}
         values |= level.fixed
         if rest:
-            values |= _mirrored(element_class, item, rest, version, code)
+            values |= _mirrored(element_type, item, rest, code)
         else:
             values["error_code"] = code
-        elements.append(element_class(version=version, **values))
+        elements.append(element_type(**values))
     return {level.response: elements}

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
-from ..coordinator import GroupEvent, MemberFenced, Note, RebalanceNote, Refusal
+from ..coordinator import CoordinatorEvent, GroupEvent, MemberFenced, RebalanceCompleted, Refusal
 from ._log_lines import cut
 
 #: The logger of events.
@@ -34,7 +34,7 @@ _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggi
 class EventLog:
     """Writes events to the log, then hands them to ``on_note``."""
 
-    def __init__(self, on_note: Callable[[Note], None] | None = None) -> None:
+    def __init__(self, on_note: Callable[[CoordinatorEvent], None] | None = None) -> None:
         self._on_note = on_note
         self._log = logging.getLogger(EVENTS_LOGGER)
         self._second = 0
@@ -43,14 +43,14 @@ class EventLog:
         self._not_logged = 0
         self._refused: dict[Hashable, tuple[int, int]] = {}
 
-    def __call__(self, event: Note) -> None:
+    def __call__(self, event: CoordinatorEvent) -> None:
         level = _LEVELS[event.level]
         if self._log.isEnabledFor(level):
             self._write(level, event)
         if self._on_note is not None:
             self._on_note(event)
 
-    def _write(self, level: int, event: Note) -> None:
+    def _write(self, level: int, event: CoordinatorEvent) -> None:
         second = event.timestamp_ms // _SECOND_MS
         if second != self._second:
             self._second, self._lines, self._refusals = second, 0, 0
@@ -66,7 +66,7 @@ class EventLog:
             found["repeated"] = repeated
         if self._not_logged:
             found["not_logged"], self._not_logged = self._not_logged, 0
-        kind = type(event).__name__
+        kind = event.name
         where = f" in group {cut(event.group)!r}" if event.group else ""
         what = (
             event.cause if isinstance(event, GroupEvent) else ", ".join(f"{k} {v}" for k, v in found.items())
@@ -91,13 +91,13 @@ class EventLog:
         return skipped
 
 
-def _line(event: Note) -> dict[str, Any]:
+def _line(event: CoordinatorEvent) -> dict[str, Any]:
     """The fields of an event's line: those that say something."""
     # not needed for a start
     from ..coordinator.details import event_fields
 
     found = event_fields(event)
-    if isinstance(event, RebalanceNote) and event.members <= _MAX_COUNTED:
+    if isinstance(event, RebalanceCompleted) and event.members <= _MAX_COUNTED:
         found["partitions_moved"] = event.partitions_moved
         found["partitions_total"] = event.partitions_total
     if event.group:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ..protocol import HotCodec
+from ..protocol import MessageCodec
+from ._requests import replaced
 from ._stopwatch import clock
 from .metrics import ApiMeter
 from .quotas import Gauge, Throttle, told_ms
@@ -24,21 +25,18 @@ class Caller(Protocol):
 
 
 class HotCall:
-    """The handle of a request that was read by hand. Answers leave in the order of their requests."""
+    """Handle of a request that is answered without a task. Answers leave in the order of their requests."""
 
-    __slots__ = ("_codec", "_connection", "_correlation_id", "_meter", "response")
+    __slots__ = ("_codec", "_connection", "_correlation_id", "_meter", "parks", "response")
 
-    def __init__(self, connection: Caller, codec: HotCodec, correlation_id: int, meter: ApiMeter) -> None:
+    def __init__(self, connection: Caller, codec: MessageCodec, correlation_id: int, meter: ApiMeter) -> None:
         self._connection = connection
         self._codec = codec
         self._correlation_id = correlation_id
         self._meter = meter
-        self.response: bytes | None = None
-
-    @property
-    def parks(self) -> bool:
-        """Whether the answer may have to wait for other members; nothing overtakes it then."""
-        return self._codec.parks
+        self.response: bytearray | None = None
+        #: Whether the answer may have to wait for other members; nothing overtakes it then.
+        self.parks = False
 
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""
@@ -46,7 +44,7 @@ class HotCall:
         meter = self._meter
         if not meter.flat or body.error_code:
             meter.see(body)
-        self.response = self._codec.encode(self._correlation_id, body)
+        self.response = self._codec.response_frame(self._correlation_id, body)
         self._connection.answered()
 
 
@@ -58,7 +56,7 @@ class TimedCall(HotCall):
     def __init__(
         self,
         connection: Caller,
-        codec: HotCodec,
+        codec: MessageCodec,
         correlation_id: int,
         meter: ApiMeter,
         begun_s: float,
@@ -90,7 +88,7 @@ class MeteredCall(HotCall):
     def __init__(
         self,
         connection: Caller,
-        codec: HotCodec,
+        codec: MessageCodec,
         correlation_id: int,
         meter: ApiMeter,
         throttle: Throttle,
@@ -106,7 +104,7 @@ class MeteredCall(HotCall):
         if delay_s := self._gauge.record(self._connection.lap(now) * 100.0, now):
             delay_s = self._throttle.told_s(self._gauge, delay_s)
             if delay_ms := told_ms(delay_s):
-                body.throttle_time_ms = delay_ms
+                body = replaced(body, throttle_time_ms=delay_ms)
                 self._meter.throttle.record(delay_s)
                 self._connection.mute(delay_ms / 1000)
         super().set(body)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cluster import FolderStore, ProducerIds
-from ..coordinator import GroupCoordinator, Note
+from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..log import OPEN_FILES, DataFolder
 from ..offsets_topic import OffsetsStore
 from ..protocol import ApiKey
@@ -44,7 +44,7 @@ class Parts:
         data: Path,
         address: tuple[str, int],
         settings: BrokerSettings,
-        on_note: Callable[[Note], None] | None,
+        on_note: Callable[[CoordinatorEvent], None] | None,
         clock_ms: Callable[[], int] | None,
         make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
     ) -> None:
@@ -54,7 +54,7 @@ class Parts:
         self.server = Server(settings, users, metrics.clients, *address)
         self._folder = DataFolder.open(data, node_id=settings.node_id)
         try:
-            metadata = FolderStore(self._folder.path)
+            metadata = self._metadata = FolderStore(self._folder.path)
             users.open(metadata.document("scram-users"))
             users.add_missing(settings.kohort_scram_users)
             live = LiveSettings(
@@ -85,7 +85,7 @@ class Parts:
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
             clock_ms=clock_ms,
-            on_note=EventLog(metrics.groups.see),
+            on_event=EventLog(metrics.groups.see),
             fsync=settings.kohort_offsets_ack_flush,
         )
         quotas = ClientQuotas(
@@ -162,6 +162,7 @@ class Parts:
             self.node.logs.close()
             clean = not self.node.logs.damaged
         finally:
+            self._metadata.close()
             self._folder.close(clean=clean)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
-from ..protocol import Api, ApiKey, RequestContext, response_class
+from ..protocol import Api, ApiKey, RequestContext, messages_of, response_type
+
+BodyT = TypeVar("BodyT")
 
 
 @dataclass(slots=True)
@@ -24,36 +25,27 @@ class Request:
     delay_s: float = 0.0
 
     def answer(self, **fields: Any) -> Any:
-        """A response body of this request's API and version; fields not named have the schema's defaults."""
-        return self.part()(**fields)
+        """A response body of this request's API; fields not named have the schema's defaults."""
+        return response_type(self.api.key)(**fields)
 
-    def part(self, *names: str) -> Callable[..., Any]:
-        """A maker of the nested struct at ``names`` inside the response, at this request's version."""
-        known, defaults = _fields(self.api.key, self.version, names)
-
-        def make(**fields: Any) -> SimpleNamespace:
-            if not known.issuperset(fields):
-                where = ".".join((self.api.name, *names))
-                raise TypeError(
-                    f"{where} has no field {min(fields.keys() - known)!r}: name one of its schema"
-                )
-            return SimpleNamespace(**{**defaults, **fields})
-
-        return make
+    def part(self, name: str) -> Callable[..., Any]:
+        """The struct of this name inside the response."""
+        return _response_struct(self.api.key, name)
 
 
 @cache
-def _fields(key: int, version: int, names: tuple[str, ...]) -> tuple[frozenset[str], dict[str, Any]]:
-    """The fields of a struct of a response, and the defaults of those that ``version`` has.
+def _response_struct(key: int, name: str) -> Callable[..., Any]:
+    module = messages_of(key)
+    # a struct whose name the request has for another thing is told apart
+    found: Callable[..., Any] = getattr(module, f"Response{name}", None) or getattr(module, name)
+    return found
 
-    The encoder takes any object with these attributes; kafka-python's own cost half as much as an append.
-    """
-    made: Any = response_class(key)
-    for name in names:
-        made = getattr(made, name)
-    fields = made._struct._fields
-    known = frozenset(field.name for field in fields)
-    return known, {field.name: field.default for field in fields if field.for_version_q(version)}
+
+def replaced(body: BodyT, **fields: Any) -> BodyT:
+    """The same body with other values in these fields."""
+    if isinstance(body, tuple):
+        return body._replace(**fields)  # type: ignore[attr-defined, no-any-return]
+    return replace(body, **fields)  # type: ignore[type-var]
 
 
 #: How frames begin of requests that may be answered in minutes.

@@ -9,30 +9,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import (
-    MAX_HOT_BYTES,
-    UNREADABLE,
+    APIS,
     ApiKey,
     ErrorCode,
-    HotCodec,
     KafkaError,
-    MalformedMessageError,
+    MessageCodec,
     Part,
     ProtocolError,
     RequestContext,
     RequestHeader,
     UnsupportedVersionError,
-    api_for,
+    codec_of,
     decode_request,
     decode_request_header,
     encode_response,
-    fetch_answer,
-    hot_codec,
-    metadata_answer,
+    encode_response_parts,
 )
 from ._error_answers import error_answer
 from ._hot_call import HotCall, MeteredCall, TimedCall
-from ._nulls import null_in
-from ._requests import Handler, Request
+from ._requests import Handler, Request, replaced
 from ._stopwatch import Stopwatch, clock
 from .metrics import SAMPLED, ApiMeter, BrokerMetrics
 from .quotas import Gauge, told_ms
@@ -47,6 +42,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("kohort.broker")
 
 _COMMIT = ApiKey.OFFSET_COMMIT
+#: What members ask for most: the coordinator answers these without a task. True: maybe minutes later.
+_WITHOUT_TASK = {
+    ApiKey.HEARTBEAT: False,
+    ApiKey.OFFSET_COMMIT: False,
+    ApiKey.JOIN_GROUP: True,
+    ApiKey.SYNC_GROUP: True,
+}
 _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
@@ -56,14 +58,14 @@ class Router:
     ``handlers`` is called at the first frame.
     """
 
-    __slots__ = ("_gate", "_handlers", "_hot", "_load", "_node")
+    __slots__ = ("_gate", "_handlers", "_load", "_node", "_without_task")
 
     def __init__(self, node: Node, handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
         self._node = node
         self._load = handlers
         self._handlers: Mapping[int, Handler] = {}
         self._gate = None if node.authorizer is None else _gate(node.authorizer)
-        self._hot: dict[bytes, tuple[HotCodec, ApiMeter]] = {}
+        self._without_task: dict[bytes, tuple[MessageCodec, ApiMeter, bool]] = {}
 
     @property
     def metered(self) -> bool:
@@ -80,37 +82,38 @@ class Router:
             gauge.record(spent_s * 100.0, now)
 
     def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
-        """Hand the coordinator a request that is read by hand; its call stands in ``calls`` until answered.
+        """Hand the coordinator a request that it answers without a task; ``calls`` has its call until then.
 
-        False for any other request, and for one that is not allowed whole: ``answer`` is for those.
+        False for any other request, and for one that cannot be read or is not allowed whole: those are for
+        ``answer``.
         """
-        known = self._hot.get(frame[:4]) or self._learn(frame)
+        known = self._without_task.get(frame[:4]) or self._learn(frame[:4])
         if known is None:
             return False
-        codec, meter = known
-        if (codec.parks and calls) or len(frame) > MAX_HOT_BYTES:
+        codec, meter, parks = known
+        if parks and calls:
             return False
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
         node, header = self._node, peer.header
         try:
             if header is None or header[0] is not codec.flexible or not frame.startswith(header[1], 8):
-                header = peer.read_header(frame, codec)
+                header = peer.read_header(frame, flexible=codec.flexible)
             _, _, at, context = header
             (correlation_id,) = _CORRELATION_ID(frame, 4)
-            body = codec.decode(frame, at)
-        except UNREADABLE:
+            body = codec.request(frame, at)
+        except ProtocolError:
             return False
         gate = self._gate
         if gate is not None:
             readable = peer.readable
             # written out: a call costs more than the look, and this is asked for every heartbeat
             if (
-                codec.api_key is _COMMIT
+                codec.api.key is _COMMIT
                 or readable is None
                 or readable[0] is not gate.authorizer.remembered
                 or not readable[1].get(body.group_id)
-            ) and not gate.is_open(codec.api_key, body, peer, context, node.topics):
+            ) and not gate.is_open(codec.api.key, body, peer, context, node.topics):
                 return False
         meter.count += 1
         call: HotCall
@@ -121,24 +124,27 @@ class Router:
             call = TimedCall(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
         else:
             call = HotCall(connection, codec, correlation_id, meter)
+        call.parks = parks
         calls.append(call)
         try:
-            node.coordinator.submit(codec.api_key, codec.version, body, context, call)
+            node.coordinator.submit(codec.api.key, codec.version, body, context, call)
         except Exception:
-            log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api_key.name, codec.version)
+            log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
             if call.response is None:
-                request = Request(api_for(codec.api_key), codec.version, body, context, peer.endpoint)
+                request = Request(codec.api, codec.version, body, context, peer.endpoint)
                 call.set(error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR))
         if timed and isinstance(call, TimedCall):
             call.submitted()
         return True
 
-    def _learn(self, frame: bytes) -> tuple[HotCodec, ApiMeter] | None:
-        """The codec and the meter of an API that is read by hand."""
-        codec = hot_codec(frame)
-        if codec is None:
+    def _learn(self, start: bytes) -> tuple[MessageCodec, ApiMeter, bool] | None:
+        """Codec and meter for requests that begin with an API number and version, and whether they park."""
+        api = APIS.get(int.from_bytes(start[:2], "big"))
+        version = int.from_bytes(start[2:], "big")
+        if api is None or api.key not in _WITHOUT_TASK or not api.min_version <= version <= api.max_version:
             return None
-        known = self._hot[frame[:4]] = codec, self._node.metrics.requests.of(codec.api_key)
+        known = codec_of(api.key, version), self._node.metrics.requests.of(api.key), _WITHOUT_TASK[api.key]
+        self._without_task[start] = known
         return known
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
@@ -156,12 +162,8 @@ class Router:
         if handler is None:
             raise UnsupportedVersionError(f"API number {header.api_key} is not offered")
         body = decode_request(frame, header)
-        if path := null_in(header.api_key, header.api_version, body):
-            name = api_for(header.api_key).name
-            raise MalformedMessageError(f"{name} v{header.api_version}: {path} is null")
-        request = Request(
-            api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
-        )
+        context = peer.context(header.client_id)
+        request = Request(APIS[header.api_key], header.api_version, body, context, peer.endpoint)
         meter = self._begin(header, peer)
         size = len(frame)
         # a request that waits does so without its bytes
@@ -211,8 +213,7 @@ class Router:
         peer.delay_ms = told_ms(delay_s)
         if response is None:
             return None
-        response.throttle_time_ms = peer.delay_ms
-        answer = _encoded(header, response)
+        answer = _encoded(header, replaced(response, throttle_time_ms=peer.delay_ms))
         throttle.charge(request.context, clock() - now, now)
         return answer
 
@@ -263,11 +264,9 @@ def _encoded(header: RequestHeader, response: Any) -> bytes | bytearray | Sequen
     if response is None:
         return None
     if header.api_key == ApiKey.FETCH:
-        parts = fetch_answer(header.api_version, header.correlation_id, response)
+        parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
         # a small answer is one part, and may leave together with others
         return parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else parts
-    if header.api_key == ApiKey.METADATA:
-        return metadata_answer(header.api_version, header.correlation_id, response)
     return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 
 

@@ -1,7 +1,7 @@
-"""Loading handlers and message classes beside the first requests, not in front of them.
+"""Loading handlers and messages beside the first requests, not in front of them.
 
 Their import takes longer than all else a start needs. It runs in a thread of its own once the broker
-listens: the event loop answers ApiVersions meanwhile, and the first request that needs a class waits only
+listens: the event loop answers ApiVersions meanwhile, and the first request that needs one waits only
 for what is left.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from ..protocol import ApiKey, request_class, response_class
+from ..protocol import ApiKey, messages_of
 from ._requests import Handler
 
 #: What clients ask first, so that it is there first.
@@ -18,11 +18,11 @@ _FIRST = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 
 
 def warm_up(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
-    """Begin to load the handlers and the classes of their APIs; returns at once."""
-    threading.Thread(target=_load, args=(handlers,), name="kohort-warm-up", daemon=True).start()
+    """Begin to load the handlers and the messages of their APIs; returns at once."""
+    threading.Thread(target=load, args=(handlers,), name="kohort-warm-up", daemon=True).start()
 
 
-def _load(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
+def load(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
+    """Load them here and now."""
     for key in (*_FIRST, *handlers()):
-        request_class(key)
-        response_class(key)
+        messages_of(key)

@@ -13,7 +13,8 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
-from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from . import fetch as fetch_requests
 from . import offsets as offset_requests
 from . import requests
@@ -142,9 +143,8 @@ class Cluster:
         return await self.retrying(lambda: self._refresh(names, create=create))
 
     async def _refresh(self, topics: Sequence[str] | None, *, create: bool = False) -> ClusterMetadata:
-        make = request_class(ApiKey.METADATA)
-        rows = None if topics is None else [make.MetadataRequestTopic(name=name) for name in topics]
-        body = make(topics=rows, allow_auto_topic_creation=create)
+        rows = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        body = MetadataRequest(topics=rows, allow_auto_topic_creation=create)
         response = await self.request(None, ApiKey.METADATA, body)
         if response.error_code:
             raise KafkaError(response.error_code, "the broker refused Metadata")
@@ -167,7 +167,7 @@ class Cluster:
     ) -> Any:
         """Send one request to a node (None: any reachable one) at the highest common version; its response.
 
-        ``body`` is an instance of ``request_class(api_key)``. The caller checks the error codes in the
+        ``body`` is a request of ``protocol.messages``. The caller checks the error codes in the
         response. Makes one attempt, or one at each known broker where the node is None: see ``retrying``.
         """
         assert api_key == body.API_KEY, "the body is of another API"

@@ -24,10 +24,9 @@ from ..protocol import (
     api_for,
     decode_response,
     encode_request,
-    request_class,
 )
+from ..protocol.messages.api_versions import ApiVersionsRequest
 from .errors import AuthenticationError, BrokerConnectionError, BrokerTimeoutError
-from .fetch_answers import read_fetch_answer
 from .metadata import Address
 from .sasl import Sasl, authenticate
 
@@ -121,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     async def request(self, body: Any, *, timeout_ms: float, max_version: int | None = None) -> Any:
-        """Send a request; the response's body (kafka-python's class, of Fetch a FetchAnswer).
+        """Send a request; the response's body , whose records are a part of what was received.
 
         Error codes in it are not looked at.
         """
@@ -147,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
                 str(self.address), f"{name} was not answered within {timeout_ms:.0f} ms"
             ) from None
         if body.API_KEY == ApiKey.FETCH:
-            return read_fetch_answer(version, data)
+            data = memoryview(data)
         return decode_response(body.API_KEY, version, data)[1]
 
     async def _connect(self, ssl_context: ssl.SSLContext | None) -> None:
@@ -191,9 +190,7 @@ class Connection(asyncio.BufferedProtocol):
     async def _ask_versions(self, version: int) -> Any:
         from .. import __version__
 
-        body = request_class(ApiKey.API_VERSIONS)(
-            client_software_name=_SOFTWARE_NAME, client_software_version=__version__
-        )
+        body = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=__version__)
         return await self._send(body, version, _LONG_MS)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

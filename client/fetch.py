@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
-from .fetch_answers import FetchAnswer, FetchedPartition
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from .fetch_answers import FetchedPartition, fetched_rows
 from .pool import Channel
 from .requests import Requests, leader_or_raise
 
@@ -165,7 +166,7 @@ async def _fetch_from(
     by_id = len(ids) == len(names)
     plan = Plan(0, -1, at) if session is None else session.plan(at, ids if by_id else {})
     try:
-        response: FetchAnswer = await cluster.request(
+        response: FetchResponse = await cluster.request(
             node,
             ApiKey.FETCH,
             _request(plan, ids, limits, read_committed, rack),
@@ -187,7 +188,7 @@ async def _fetch_from(
     names_of = {name: name for name in names} | {topic_id: name for name, topic_id in ids.items()}
     return {
         TopicPartition(names_of[topic], partition): fetched
-        for topic, partition, fetched in response.rows
+        for topic, partition, fetched in fetched_rows(response)
         if topic in names_of
     }
 
@@ -198,12 +199,11 @@ def _request(
     limits: FetchLimits,
     read_committed: bool,
     rack: str,
-) -> Any:
-    make = request_class(ApiKey.FETCH)
-    topics = defaultdict(list)
+) -> FetchRequest:
+    topics: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, where in plan.named.items():
         topics[partition.topic].append(
-            make.FetchTopic.FetchPartition(
+            FetchPartition(
                 partition=partition.partition,
                 current_leader_epoch=where.leader_epoch,
                 fetch_offset=where.offset,
@@ -212,7 +212,7 @@ def _request(
                 partition_max_bytes=limits.partition_max_bytes,
             )
         )
-    return make(
+    return FetchRequest(
         replica_id=-1,
         max_wait_ms=limits.max_wait_ms,
         min_bytes=limits.min_bytes,
@@ -220,9 +220,9 @@ def _request(
         isolation_level=1 if read_committed else 0,
         session_id=plan.session_id,
         session_epoch=plan.epoch,
-        topics=[make.FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
+        topics=[FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
         forgotten_topics_data=[
-            make.ForgottenTopic(topic=t, topic_id=ids.get(t), partitions=numbers)
+            ForgottenTopic(topic=t, topic_id=ids.get(t), partitions=numbers)
             for t, numbers in _numbers(plan.forgotten).items()
         ],
         rack_id=rack,

@@ -9,7 +9,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, TopicPartition
+from ..protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ..protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ..protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from ..protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from .requests import Requests, leader_or_raise, partition_name
 
 #: ListOffsets: the log's first offset, and its end.
@@ -100,15 +117,13 @@ async def _committed_once(
 
 
 def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
-    make = request_class(ApiKey.OFFSET_FETCH)
     old = new = None
     if partitions is not None:
         numbers = _numbers_by_topic(partitions)
-        old = [make.OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
-        inner = make.OffsetFetchRequestGroup.OffsetFetchRequestTopics
-        new = [inner(name=t, partition_indexes=n) for t, n in numbers.items()]
-    groups = [make.OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
-    return make(group_id=group, topics=old, groups=groups, require_stable=require_stable)
+        old = [OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
+        new = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in numbers.items()]
+    groups = [OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
+    return OffsetFetchRequest(group_id=group, topics=old, groups=groups, require_stable=require_stable)
 
 
 async def commit(
@@ -145,28 +160,27 @@ async def commit_once(
     If the coordinator takes topic ids, and ``topic_id`` knows those of all partitions, the commit is for
     these topics and for no others of their names.
     """
-    make = request_class(ApiKey.OFFSET_COMMIT)
     ids = {partition: topic_id(partition) for partition in offsets}
     by_id = None not in ids.values()
     topics = defaultdict(list)
     for partition, value in sorted(offsets.items()):
         offset = value if isinstance(value, CommittedOffset) else CommittedOffset(value)
         topics[partition.topic, ids[partition] if by_id else None].append(
-            make.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+            OffsetCommitRequestPartition(
                 partition_index=partition.partition,
                 committed_offset=offset.offset,
                 committed_leader_epoch=offset.leader_epoch,
                 committed_metadata=offset.metadata,
             )
         )
-    body = make(
+    body = OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=generation,
         member_id=member_id,
         group_instance_id=instance_id,
         retention_time_ms=-1,
         topics=[
-            make.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=rows)
+            OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=rows)
             for (name, topic_id), rows in topics.items()
         ],
     )
@@ -273,19 +287,18 @@ async def _ask_once(
 async def _epoch_ends_of(
     cluster: Requests, node: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, Any]:
-    make = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
     topics = defaultdict(list)
     for partition, epoch in epochs.items():
         topics[partition.topic].append(
-            make.OffsetForLeaderTopic.OffsetForLeaderPartition(
+            OffsetForLeaderPartition(
                 partition=partition.partition,
                 current_leader_epoch=cluster.known.leader_epoch(partition),
                 leader_epoch=epoch,
             )
         )
-    body = make(
+    body = OffsetForLeaderEpochRequest(
         replica_id=-1,
-        topics=[make.OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
+        topics=[OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
     )
     response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
     return {
@@ -298,18 +311,15 @@ async def _epoch_ends_of(
 async def _list_offsets_of(
     cluster: Requests, node: int, at: Mapping[TopicPartition, int], read_committed: bool
 ) -> dict[TopicPartition, Any]:
-    make = request_class(ApiKey.LIST_OFFSETS)
     topics = defaultdict(list)
     for partition, when in at.items():
         topics[partition.topic].append(
-            make.ListOffsetsTopic.ListOffsetsPartition(
-                partition_index=partition.partition, current_leader_epoch=-1, timestamp=when
-            )
+            ListOffsetsPartition(partition_index=partition.partition, current_leader_epoch=-1, timestamp=when)
         )
-    body = make(
+    body = ListOffsetsRequest(
         replica_id=-1,
         isolation_level=1 if read_committed else 0,
-        topics=[make.ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
+        topics=[ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
         timeout_ms=cluster.request_timeout_ms,
     )
     response = await cluster.request(node, ApiKey.LIST_OFFSETS, body)

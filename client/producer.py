@@ -20,9 +20,10 @@ from ..protocol import (
     TopicPartition,
     compress,
     kafka_module,
-    request_class,
     write_varint,
 )
+from ..protocol.messages.init_producer_id import InitProducerIdRequest
+from ..protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from .requests import Requests, partition_name
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -55,14 +56,12 @@ async def produce(
     One attempt at the leader in the cache. After an error that tells of a move the next one finds fresh
     metadata. A transaction must have been told of the partition.
     """
-    make = request_class(ApiKey.PRODUCE)
-    topic = make.TopicProduceData
-    data = topic.PartitionProduceData(index=partition.partition, records=batch)
-    body = make(
+    data = PartitionProduceData(index=partition.partition, records=memoryview(batch))
+    body = ProduceRequest(
         transactional_id=transactional_id,
         acks=_ALL_IN_SYNC,
         timeout_ms=cluster.request_timeout_ms,
-        topic_data=[topic(name=partition.topic, partition_data=[data])],
+        topic_data=[TopicProduceData(name=partition.topic, partition_data=[data])],
     )
     leader = cluster.leader(partition)
     if leader is None:
@@ -96,7 +95,7 @@ async def init_producer_id(
 
     ``timeout_ms`` is how long a transaction may stay open before the broker aborts it.
     """
-    body = request_class(ApiKey.INIT_PRODUCER_ID)(
+    body = InitProducerIdRequest(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout_ms,
         producer_id=-1,

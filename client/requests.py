@@ -1,4 +1,4 @@
-"""What every request to a cluster needs, and the requests about coordinators and topics."""
+"""The part of a cluster that requests need, and the requests about coordinators and topics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, request_class
+from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
+from ..protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ..protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ..protocol.messages.find_coordinator import FindCoordinatorRequest
 from .metadata import Address, ClusterMetadata, Node, TopicMetadata
 from .pool import Channel
 
@@ -81,7 +84,7 @@ def leader_or_raise(cluster: Requests, partition: TopicPartition) -> int:
 
 async def find_coordinator(cluster: Requests, key: str, key_type: int = GROUP) -> Node:
     """The coordinator of a group, or of a transactional id; KafkaError while there is none. One attempt."""
-    body = request_class(ApiKey.FIND_COORDINATOR)(key=key, key_type=key_type, coordinator_keys=[key])
+    body = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
     response = await cluster.request(None, ApiKey.FIND_COORDINATOR, body)
     row = response.coordinators[0] if response.coordinators else response
     if row.error_code:
@@ -101,18 +104,17 @@ async def create_topics(
     if_not_exists: bool,
 ) -> dict[str, uuid.UUID | None]:
     """See Cluster.create_topics."""
-    make = request_class(ApiKey.CREATE_TOPICS)
     rows = [
-        make.CreatableTopic(
+        CreatableTopic(
             name=name,
             num_partitions=count,
             replication_factor=replication_factor,
             assignments=[],
-            configs=[make.CreatableTopic.CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
+            configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
         )
         for name, count in topics.items()
     ]
-    body = make(topics=rows, timeout_ms=cluster.request_timeout_ms, validate_only=False)
+    body = CreateTopicsRequest(topics=rows, timeout_ms=cluster.request_timeout_ms, validate_only=False)
 
     async def attempt() -> None:
         response = await cluster.request(await _controller(cluster), ApiKey.CREATE_TOPICS, body)
@@ -129,10 +131,9 @@ async def create_topics(
 
 async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
     """See Cluster.delete_topics."""
-    make = request_class(ApiKey.DELETE_TOPICS)
     wanted = sorted(set(names))
-    body = make(
-        topics=[make.DeleteTopicState(name=name, topic_id=uuid.UUID(int=0)) for name in wanted],
+    body = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=name, topic_id=uuid.UUID(int=0)) for name in wanted],
         topic_names=wanted,
         timeout_ms=cluster.request_timeout_ms,
     )

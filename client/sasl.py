@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from ..protocol import ApiKey, ErrorCode, KafkaError, kafka_module, request_class
+from ..protocol import ErrorCode, KafkaError, kafka_module
+from ..protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from ..protocol.messages.sasl_handshake import SaslHandshakeRequest
 from .errors import AuthenticationError, BrokerConnectionError
 
 #: Returns a token for OAUTHBEARER. Called for each connection, in a thread, so it may block.
@@ -35,7 +37,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
 
     Raises AuthenticationError when the broker refuses, BrokerConnectionError for errors that may pass.
     """
-    handshake = await ask(request_class(ApiKey.SASL_HANDSHAKE)(mechanism=sasl.mechanism))
+    handshake = await ask(SaslHandshakeRequest(mechanism=sasl.mechanism))
     if handshake.error_code:
         offered = ", ".join(sorted(handshake.mechanisms)) or "none"
         raise AuthenticationError(
@@ -44,7 +46,7 @@ async def authenticate(sasl: Sasl, address: str, ask: Ask) -> float | None:
     mechanism = _mechanism(sasl)
     while True:
         data = await _step(sasl, address, mechanism.auth_bytes)
-        answer = await ask(request_class(ApiKey.SASL_AUTHENTICATE)(auth_bytes=data))
+        answer = await ask(SaslAuthenticateRequest(auth_bytes=data))
         if answer.error_code:
             code = KafkaError(answer.error_code).code
             if code is not ErrorCode.SASL_AUTHENTICATION_FAILED and code.retriable:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-from ..protocol import MetadataPartitions
+from ..protocol import PreparedArray
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -70,7 +70,7 @@ class TopicImage:
         self.partitions = tuple(partitions)
         self.internal = internal
         self.order = -1
-        self.described: MetadataPartitions | None = None
+        self.described: PreparedArray | None = None
 
     def __repr__(self) -> str:
         return f"TopicImage({self.name}, {len(self.partitions)} partitions)"

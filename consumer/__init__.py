@@ -1,6 +1,6 @@
-"""Consumers: the group consumer in its async and blocking faces, and the cluster client under them.
+"""The group consumer, async and blocking, and the consumer service; with the cluster client's public names.
 
-The faces are loaded when they are first asked for, so that this package is cheap to import.
+Consumers and services are loaded on first use, so that this package is cheap to import.
 """
 
 import importlib

@@ -25,12 +25,12 @@ _OFFSET = arrow.SCHEMA.get_field_index("offset")
 
 
 def prepare() -> None:
-    """pyarrow looks for pandas, and loads it, when it is first given an array: not while records wait."""
+    """Let pyarrow look for pandas, and load it, which it does with its first array."""
     pa.array(np.empty(0, np.int64))
 
 
 class Covered(NamedTuple):
-    """What a batch stands for: offsets ``first`` to, not including, ``end``, of a session."""
+    """The offsets ``first`` to, not including, ``end`` of a session."""
 
     session_id: int
     first: int
@@ -38,7 +38,7 @@ class Covered(NamedTuple):
 
 
 def covered(batch: pa.RecordBatch) -> Covered:
-    """What a batch from a consumer stands for. ValueError for one that is from elsewhere."""
+    """The offsets that a consumer's batch covers. ValueError for a batch from elsewhere."""
     text = (batch.schema.metadata or {}).get(_KEY)
     if text is None:
         raise ValueError(
@@ -49,9 +49,9 @@ def covered(batch: pa.RecordBatch) -> Covered:
 
 
 def batches_of(chunk: Chunk, include_headers: bool, rows: int) -> list[pa.RecordBatch]:
-    """The chunk's next records that no earlier session had done; its session has them as delivered then.
+    """The chunk's next records that no earlier session has done; they count as delivered.
 
-    Raises CorruptBatchError, with nothing delivered.
+    Raises CorruptBatchError, and delivers nothing then.
     """
     session, reader = chunk.session, chunk.reader
     if reader is None:
@@ -98,7 +98,7 @@ def _marked(batch: pa.RecordBatch, what: Covered) -> pa.RecordBatch:
 
 
 def _fresh(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Without what an earlier session had done."""
+    """The batch without the records that an earlier session has done."""
     closed = session.closed_beyond(session.position)
     if not closed or not batch.num_rows:
         return batch
@@ -110,7 +110,7 @@ def _fresh(session: PartitionSession, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _of_records(records: list[Record], include_headers: bool) -> pa.RecordBatch:
-    """What had been decoded for record by record reading before."""
+    """A batch of records that were decoded before, to be read one by one."""
     schema = arrow.SCHEMA_WITH_HEADERS if include_headers else arrow.SCHEMA
     columns = [
         [record.key for record in records],

@@ -1,4 +1,4 @@
-"""The group consumer for code without asyncio: the same consumer, on an event loop in a thread of its own."""
+"""The blocking group consumer: an AsyncGroupConsumer on an event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-#: Records that were marked done reach the consumer's thread so much later at most.
+#: Delay at most until records marked done are taken in by the consumer's thread.
 DONE_AFTER_S = 0.005
 
-#: What other threads wait for has so long to end when the consumer has been closed.
+#: Time for calls of other threads to end when the consumer has been closed.
 _LAST_WORDS_S = 0.1
 
 
@@ -70,9 +70,9 @@ class GroupConsumer:
         self._loop: asyncio.AbstractEventLoop
         self._thread: threading.Thread | None = None
         self._sessions = self._consumer.parts.tracker.sessions
-        #: Whether the loop has been asked to look at what is marked done.
+        #: Whether the loop is going to take in what is marked done.
         self._scheduled = False
-        #: What threads wait for; nothing of it is answered once the loop is over.
+        #: Calls that threads wait for; none is answered after the end of the loop.
         self._asked: set[Future[Any]] = set()
         self._ending = self._over = False
         self._process = os.getpid()
@@ -109,10 +109,10 @@ class GroupConsumer:
     def _close(self, drain_timeout_ms: float, timeout_ms: float, *, hurry: bool) -> None:
         thread = self._thread
         if thread is None or self._loop.is_closed() or os.getpid() != self._process:
-            return  # what a forked child has belongs to its parent
+            return  # in a forked child the consumer belongs to the parent
         work = self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms, hurry=hurry)
         if in_callback() or threading.current_thread() is thread:
-            # what closing waits for cannot wait for closing
+            # closing waits for the callback, which therefore cannot wait for closing
             self._submit(work)
             return
         try:
@@ -122,7 +122,10 @@ class GroupConsumer:
             self._stop_loop()
 
     def _stop_loop(self) -> None:
-        """Once nothing is left to be done there. Threads, or a signal's handler, may come here together."""
+        """Stop the loop when it has nothing left to do.
+
+        Several threads, or a signal handler, may call this at once.
+        """
         assert self._thread is not None, "started before it is stopped"
         with suppress(ConsumerClosedError):
             self._submit(self._end_loop())
@@ -134,7 +137,7 @@ class GroupConsumer:
         self._ending = True
         try:
             await self._consumer.close_by(None, 0, 0)
-            # what threads wait for ends by itself now, but for a start that waits for its next attempt
+            # pending calls end by themselves now, except for a start that waits for its next attempt
             if others := asyncio.all_tasks() - {asyncio.current_task()}:
                 _, left = await asyncio.wait(others, timeout=_LAST_WORDS_S)
                 for task in left:
@@ -156,8 +159,8 @@ class GroupConsumer:
 
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, until the consumer is closed."""
-        # no step in Python between one record and the next; what a run has given, when the loop takes it back
-        # meanwhile, is certain under a global interpreter lock alone
+        # no step in Python between one record and the next. How many records a run has delivered when the
+        # loop takes it back is only certain with a global interpreter lock
         locked = getattr(sys, "_is_gil_enabled", lambda: True)()
         return chain.from_iterable(self._runs() if locked else self.batches())
 
@@ -202,7 +205,7 @@ class GroupConsumer:
     def done(self, record: Record) -> None:
         """As AsyncGroupConsumer.done."""
         try:
-            # safe in any thread: a list takes what is appended to it in one step
+            # safe in any thread: appending to a list is one step
             self._sessions[record.session_id].marked.append(record.offset)
         except KeyError:
             self._raise_stale(record)
@@ -227,7 +230,7 @@ class GroupConsumer:
         self._consumer.parts.tracker.session_of(record)
 
     def _mark_soon(self) -> None:
-        """Let the loop mark what is done: to be woken for each record would cost more than the records."""
+        """Have the loop take in what is done a little later: a wake-up for each record would be costly."""
         self._scheduled = True
         try:
             self._loop.call_soon_threadsafe(self._loop.call_later, DONE_AFTER_S, self._mark_done)
@@ -236,8 +239,8 @@ class GroupConsumer:
             raise
 
     def _mark_done(self) -> None:
-        """On the loop: one turn for all that came meanwhile."""
-        # before it is read: what comes after this is scheduled anew
+        """On the loop: take in all that came meanwhile."""
+        # first: what is marked from here on is scheduled again
         self._scheduled = False
         self._consumer.done_marked()
 
@@ -316,21 +319,21 @@ class GroupConsumer:
         future = self._submit(self._after_done(work), work)
         self._asked.add(future)
         if self._over:
-            # the loop may have ended without having looked at it
+            # the loop may have ended without running it
             future.cancel()
         try:
             return future.result()
         except CancelledError:
             raise ConsumerClosedError("this consumer has been closed") from None
         except BaseException:
-            # an interrupt here must not leave the work to take records that nobody gets
+            # after an interrupt the call must not take records that nobody gets
             future.cancel()
             raise
         finally:
             self._asked.discard(future)
 
     def _submit(self, work: Coroutine[Any, Any, T], *within: Coroutine[Any, Any, Any]) -> Future[T]:
-        """Have the consumer's loop do it; ConsumerClosedError if there is none (any more)."""
+        """Run a coroutine on the consumer's loop; ConsumerClosedError if there is none (any more)."""
         try:
             self._require_running()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -341,7 +344,7 @@ class GroupConsumer:
             raise
 
     async def _after_done(self, work: Coroutine[Any, Any, T]) -> T:
-        """Whatever is asked for, what was marked done before counts."""
+        """Take in what was marked done before the call."""
         self._mark_done()
         return await work
 
@@ -362,7 +365,7 @@ async def _call(function: Any, *arguments: Any) -> Any:
 
 
 def _off_the_loop(callback: PartitionsCallback | None) -> PartitionsCallback | None:
-    """A callback that may block, on a thread where it does not hold up heartbeats."""
+    """Run a callback that may block in a thread, so that heartbeats do not wait for it."""
     if callback is None or inspect.iscoroutinefunction(callback):
         return callback
 

@@ -1,4 +1,4 @@
-"""The end of a consumer, which comes once, whoever asks for it and however often."""
+"""Closing a consumer: once, whoever asks for it and however often."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 from .assembly import Parts
 from .handover import in_callback
 
-#: The task, or the number of the thread, that closes.
+#: The task, or the id of the thread, that closes.
 Caller = asyncio.Task[Any] | int | None
 
-#: ``close`` waits so long for the last commit and callbacks.
+#: Time for the last commit and callbacks.
 CLOSE_TIMEOUT_MS = 30_000
-#: LeaveGroup has at least so long, whatever came before it took: without it the seat is kept for a session.
+#: LeaveGroup has at least this long, however long the rest took: without it the group waits for the session
+#: timeout.
 LEAVE_MS = 2_000.0
-#: Who closes waits for no other member once nobody has read for so long.
+#: ``close`` stops to wait for the other members when nobody has read for this long.
 NOT_READ_MS = 300.0
-#: Who is cancelled while it closes waits so long for the last commit, which no record holds up then.
+#: Time for the last commit when ``close`` is cancelled; it waits for no records then.
 CANCELLED_S = 2.0
 CLOSED = "the consumer was closed"
 
@@ -26,7 +27,7 @@ CLOSED = "the consumer was closed"
 class Closing:
     """``silenced`` is called when nothing may be delivered any more, ``over`` at the very end.
 
-    ``tasks`` are those of a consumer that has started; None for one that has not.
+    ``tasks`` returns the tasks of a consumer that has started, None before.
     """
 
     def __init__(
@@ -58,10 +59,10 @@ class Closing:
         *,
         hurry: bool = True,
     ) -> None:
-        """Begin, or ``hurry`` what has begun; return at the end of it.
+        """Close, or ``hurry`` a close in progress; return when it has ended.
 
-        Cancelled, it hurries as well, and nothing is left running when it raises. What closing waits for
-        cannot wait for closing: called in a callback, this returns at once.
+        When cancelled, it hurries as well, and nothing is left running when it raises. In a callback, for
+        which closing waits, it returns at once.
         """
         if self._work is None:
             self._drain_ms = drain_timeout_ms
@@ -75,7 +76,7 @@ class Closing:
         except asyncio.CancelledError:
             await self._end_soon(self._work)
             raise
-        if not self._work.cancelled():  # by whoever was cancelled while it waited for this
+        if not self._work.cancelled():  # by another caller that was cancelled
             self._work.result()
 
     async def _end_soon(self, work: asyncio.Task[None]) -> None:

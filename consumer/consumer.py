@@ -1,4 +1,4 @@
-"""The group consumer for asyncio. What it is made of: ``assembly``; its rebalances: ``handover``."""
+"""The group consumer for asyncio. ``assembly`` builds its parts, ``handover`` runs its rebalances."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from .assembly import Parts, assemble
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import off_the_loop, prepare
+from .delivery import POLL_BYTES
 from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
@@ -41,16 +42,16 @@ ROWS_PER_BATCH = 20_000
 #: What an int64 holds.
 _MOST = 2**63 - 1
 
-#: Whoever reads without ever waiting lets others run after this long. asyncio takes 256 KiB from a socket in
-#: a turn, so this also bounds how quickly data comes while records are read.
+#: A reader that never has to wait lets other tasks run after this long. asyncio takes 256 KiB from a socket
+#: in a turn, so this also bounds how fast data comes while records are read.
 TURN_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatus:
-    """Where the member is, why, and since when (the loop's clock, in milliseconds).
+    """State of the member, its reason, and since when (milliseconds of the event loop's clock).
 
-    ``assigned`` and ``undone`` count partitions owned now and records delivered and not done.
+    ``assigned`` counts partitions owned now, ``undone`` records delivered and not done.
     """
 
     state: MemberState
@@ -97,11 +98,11 @@ class AsyncGroupConsumer:
         self.config: ConsumerConfig = consumer_config(**config)
         if not self.config.group and not self._selection.manual:
             raise ConfigError("'group' is missing: name one, or give partitions to read without a group")
-        #: What happens, as typed events: iterate it, or give it a listener.
+        #: Typed events: iterate it, or give it a listener.
         self.events = EventLog()
         who = f"group {self.config.group}" if self.config.group else "partitions by hand"
         lines = EventLines(who, lambda: self._time())
-        #: Whether what happens is told to the logger ``kohort.consumer``.
+        #: Whether events are written to the logger ``kohort.consumer``.
         self.logged = True
         self.events.listen(lambda event: lines.see(event) if self.logged else None)
         self._callbacks = Callbacks(
@@ -146,20 +147,20 @@ class AsyncGroupConsumer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        # a close under way may have time for records that others are at
+        # a close in progress may have time for records that other tasks handle
         await self.close_by(asyncio.current_task(), 0, CLOSE_TIMEOUT_MS, hurry=False)
 
     # life
 
     async def start(self) -> None:
-        """Connect and begin to take part; records come when the group has settled.
+        """Connect and join the group; records come after the rebalance.
 
         Raises BrokerConnectionError if no broker answers within default_api_timeout_ms.
         """
         if self._parts is not None or self._closed:
             raise ConsumerClosedError("a consumer starts once: make a new one")
         parts = self._built
-        # loading aiokafka takes a quarter of a second, which connecting need not wait for
+        # loading aiokafka takes a quarter of a second, for which connecting need not wait
         loading = asyncio.create_task(off_the_loop(prepare))
         try:
             await parts.cluster.connect()
@@ -207,7 +208,7 @@ class AsyncGroupConsumer:
     async def close_by(
         self, caller: Caller, drain_ms: float, timeout_ms: float, *, hurry: bool = True
     ) -> None:
-        """``close``, for a task, or for the thread of this number; one under way is told to ``hurry``."""
+        """As ``close``, for a task, or for the thread with this id; ``hurry`` speeds up one in progress."""
         await self._closing.close(caller, drain_ms, timeout_ms, hurry=hurry)
 
     def _silence(self) -> None:
@@ -227,18 +228,18 @@ class AsyncGroupConsumer:
         await parts.driver.announce_leave(CLOSED, notice_ms)
 
     def subscribe(self, *topics: str) -> None:
-        """Take part for these topics instead; partitions of others are given up in order."""
+        """Subscribe to these topics instead; partitions of others are revoked."""
         self._select(Selection.of(topics, None, None))
 
     def subscribe_pattern(self, pattern: str | re.Pattern[str]) -> None:
-        """Take part for the topics that this matches as a whole, now and whenever there are new ones.
+        """Subscribe to the topics whose whole names match, new ones included.
 
         Internal topics never match. Topics are looked for every ``metadata_max_age_ms``.
         """
         self._select(Selection.of((), pattern, None))
 
     def assign(self, *partitions: TopicPartition) -> None:
-        """Read these partitions instead, in no group; others are given up in order."""
+        """Read these partitions instead, in no group; others are given up."""
         self._select(Selection.of((), None, partitions))
 
     def _select(self, new: Selection) -> None:
@@ -259,10 +260,10 @@ class AsyncGroupConsumer:
         raise StopAsyncIteration
 
     async def getmany(
-        self, max_records: int | None = None, timeout_ms: float | None = 1_000, max_bytes: int | None = None
+        self, max_records: int | None = None, timeout_ms: float | None = 1_000, max_bytes: int = POLL_BYTES
     ) -> list[Record]:
         """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
-        Of values beyond ``max_bytes`` there are only those of the record batch that goes beyond.
+        No further batches are taken apart once these have ``max_bytes``, decompressed.
 
         Waits for the first one up to ``timeout_ms`` (None: without limit). Empty when time is up or the
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
@@ -296,12 +297,12 @@ class AsyncGroupConsumer:
                 yield batch
 
     async def next_run(self) -> Run | None:
-        """For another thread: records to be taken there one by one; None when the consumer is closed."""
+        """Records to be taken one by one in another thread; None when the consumer is closed."""
         runs = await self._poll(_next_run, None)
         return runs[0] if runs else None
 
     async def _poll(self, take: Callable[[Parts], list[T]], timeout_ms: float | None) -> list[T]:
-        """What ``take`` gives once it gives something."""
+        """Wait until ``take`` returns something."""
         parts = self._running()
         now = parts.driver.now()
         deadline = None if timeout_ms is None else now + timeout_ms
@@ -327,8 +328,9 @@ class AsyncGroupConsumer:
             parts.watch.polled(parts.driver.now())
 
     async def _give_way(self) -> bool:
-        """Who reads what is there never waits: heartbeats and commits get their turn here. Whether one was
-        due.
+        """Let heartbeats and commits run if that is due, and return whether it was.
+
+        A reader may never wait.
         """
         due = self._time() >= self._turn_ends
         if due:
@@ -367,7 +369,7 @@ class AsyncGroupConsumer:
         except KeyError:
             session = (self._parts or self._running(closing=True)).tracker.session_of(record)
         if session.first == offset < session.limit:
-            # what mostly happens, in as few steps as can be: the first one that is not done is done
+            # the usual case in few steps: the first record that is not done
             session.first = offset + 1
         else:
             session.done(offset)
@@ -386,7 +388,7 @@ class AsyncGroupConsumer:
         parts = self._parts or self._running(closing=True)
         records = records if isinstance(records, list) else list(records)
         taken = parts.delivery.last_taken
-        # a record equals itself only: these are what was given together last
+        # records equal only themselves: these are the ones delivered together last
         if records == taken.records and all(self._goes_on(session) for session, _, _ in taken.parts):
             for session, start, end in taken.parts:
                 session.done_range(start, end)
@@ -401,7 +403,7 @@ class AsyncGroupConsumer:
         return session.session_id in self._sessions
 
     def done_marked(self) -> None:
-        """What other threads have marked done is done; it may have been given up since."""
+        """Take in what other threads have marked done, whose partitions may have been given up since."""
         self._tracker.done_marked()
         if self._tracker.awaited:
             self._was_done(self._parts or self._running(closing=True))
@@ -437,7 +439,7 @@ class AsyncGroupConsumer:
         parts.handover.record_done()
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, for these partitions or those of the assignment."""
+        """The group's committed offsets, of these partitions or the assigned ones."""
         self._require_group("committed")
         return await self._running().cluster.committed(self.config.group, partitions or self.assignment())
 
@@ -512,7 +514,7 @@ class AsyncGroupConsumer:
 
     @property
     def state(self) -> ConsumerStatus:
-        """Where the member is, why and since when."""
+        """State of the member, its reason and since when."""
         built = self._built
         state, reason, since_ms = self._status
         return ConsumerStatus(
@@ -553,7 +555,7 @@ class AsyncGroupConsumer:
 
     @property
     def parts(self) -> Parts:
-        """What this consumer is made of, for the blocking face and for tests; none of it is a stable API."""
+        """The parts of this consumer, for the blocking consumer and for tests; no stable API."""
         return self._built
 
     def _running(self, *, closing: bool = False) -> Parts:

@@ -1,7 +1,7 @@
 """Records from fetched bytes: checksums, codecs, control batches, aborted transactions (KIP-98).
 
-Batches of some size are taken apart by numpy where it is installed. aiokafka's compiled reader does the rest
-where that is, kafka-python's otherwise.
+Larger batches are decoded by numpy if it is installed, others by aiokafka's compiled reader if that is, and
+by kafka-python's otherwise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import importlib
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -29,16 +29,14 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from .lenient import read_records
 from .record import Record, RecordBatch, Rows
 
 T = TypeVar("T")
 
-#: From so many records on, the fixed cost of columns is worth it.
+#: From this number of records on, the fixed cost of columns pays.
 COLUMNS_FROM = 64
 
-#: So many records, or bytes of them, about, are taken apart at once: small batches together, so that each
-#: costs little.
+#: About this many records, or bytes, are decoded at once: small batches together, so that each costs little.
 RUN_RECORDS = 4_000
 RUN_BYTES = 4 * 1024 * 1024
 
@@ -48,8 +46,11 @@ _MARKER = struct.Struct(">hh")
 _ABORT_MARKER = 0
 
 
+_MAX_VARINT_BYTES = 10
+
+
 class _Found(NamedTuple):
-    """A batch to be given: its fixed part, its records (not compressed), and where reading was before it."""
+    """A batch to deliver: its header, its decompressed records, and the position before it."""
 
     header: BatchHeader
     overhead: bytes
@@ -61,10 +62,10 @@ class _Found(NamedTuple):
 class ChunkReader:
     """Reads the records of one partition's part of a Fetch response, some batches at a time.
 
-    ``next_offset`` is where reading goes on after what was read; it passes control batches and aborted
-    records, which are not given out under read_committed (control batches never are). A batch that is cut
-    short at the end is left for the next fetch. ``leader_epoch`` is the one of the last batch read.
-    ``damage`` is what is wrong behind the last batch that can be read: it is raised when reading gets there.
+    ``next_offset`` is the one after what was read. It passes control batches and, under read_committed,
+    aborted records, which are not returned. A batch cut short at the end is left for the next fetch.
+    ``leader_epoch`` is that of the last batch read. ``damage`` is the error behind the last readable batch;
+    it is raised when reading gets there.
     """
 
     __slots__ = (
@@ -113,24 +114,24 @@ class ChunkReader:
 
     @property
     def memory(self) -> bytes | bytearray:
-        """What these bytes keep from being freed: they may be a small part of it."""
+        """The buffer that these bytes are in, perhaps a small part of it."""
         memory: bytes | bytearray = self._data.obj  # type: ignore[assignment]
         return memory
 
     def copy_out(self) -> None:
-        """Keep what is not read yet, and nothing else."""
+        """Copy the unread bytes, so that the rest of the buffer can be freed."""
         self._data = memoryview(bytes(self._data[self._position :]))
         self._position = 0
 
     @property
     def rest(self) -> memoryview:
-        """The bytes not read yet, for somebody else to read; call ``pass_over`` then."""
+        """The unread bytes, for another reader; call ``pass_over`` afterwards."""
         return self._data[self._position :]
 
     def pass_over(self, size: int) -> None:
-        """So many bytes of ``rest``, whole batches, were read by somebody else; none: there was no whole one.
+        """Another reader has read this many bytes of ``rest``, whole batches; 0 if there was no whole one.
 
-        Then the rest is passed as well, or the CorruptBatchError raised that is known of it.
+        In that case the rest is passed, or ``damage`` raised if it is known.
         """
         end = self._position + size if size else len(self._data)
         if not size and self._damage is not None:
@@ -145,12 +146,12 @@ class ChunkReader:
 
     @property
     def max_batch_bytes(self) -> int:
-        """Most that a batch may grow to when it is decompressed."""
+        """Limit of the size of a decompressed batch."""
         return self._max_batch_bytes
 
     @property
     def transactions(self) -> list[AbortedTransaction]:
-        """The aborted transactions that matter to the bytes not read yet."""
+        """The aborted transactions that concern the unread bytes."""
         begun = [AbortedTransaction(producer, 0) for producer in self._aborting]
         return begun + list(reversed(self._aborted))
 
@@ -216,7 +217,7 @@ class ChunkReader:
         return header
 
     def _find(self, header: BatchHeader) -> _Found | None:
-        """The batch at this position, decompressed; None if nothing of it is to be given."""
+        """The batch at this position, decompressed; None if nothing of it is to be delivered."""
         self._begin_aborts(header.last_offset)
         if header.last_offset < self.next_offset and not header.control:
             return None
@@ -259,7 +260,7 @@ class ChunkReader:
         return Rows(*zip(*fields, strict=True)) if fields else Rows((), (), (), (), None)
 
     def _unreadable(self, header: BatchHeader, position: int, error: Exception) -> CorruptBatchError:
-        """The readers trip over bytes in their own ways: all of them mean the same."""
+        """One error for all the errors that the readers raise."""
         return CorruptBatchError(
             f"records of {self.partition.topic}-{self.partition.partition} from offset "
             f"{header.base_offset} cannot be read: {error}",
@@ -286,7 +287,7 @@ def _fields(found: _Found) -> list[tuple[Any, ...]]:
     try:
         return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in _each(found)]
     except UnicodeDecodeError:
-        return list(read_records(found.header, found.payload))
+        return list(_read_records(found.header, found.payload))
 
 
 def _each(found: _Found) -> Iterable[Any]:
@@ -297,9 +298,9 @@ def _each(found: _Found) -> Iterable[Any]:
 
 
 def prepare() -> None:
-    """Load what reads records and takes long to load; it would be loaded when the first ones come.
+    """Load the readers, which takes long, before the first records come.
 
-    kafka-python is not: other threads may be loading parts of it, and two that do trip over each other.
+    Not kafka-python's: other threads may be loading parts of it, and its imports are not safe then.
     """
     _by_columns()
     with suppress(ImportError):
@@ -307,7 +308,7 @@ def prepare() -> None:
 
 
 async def off_the_loop(load: Callable[[], T]) -> T:
-    """What ``load`` returns; it runs in a thread that does not outlive it."""
+    """Run ``load`` in a thread, so that heartbeats do not wait for it, and return its result."""
     with ThreadPoolExecutor(1) as other:
         return await asyncio.get_running_loop().run_in_executor(other, load)
 
@@ -337,8 +338,8 @@ def end_of_run(
 ) -> tuple[int, int, CorruptBatchError | None]:
     """The offset to fetch after these bytes, behind the last whole batch, and that batch's leader epoch.
 
-    What was given, if no batch is whole. The third is what is wrong with the bytes behind: they are no batch,
-    or there is not one whole batch, which a broker always sends.
+    Both are the given ones if no batch is whole. The third value is the error of the bytes behind: they are
+    no batch, or there is not one whole batch, which a broker always sends.
     """
     position = 0
     damage: CorruptBatchError | None = None
@@ -356,3 +357,51 @@ def end_of_run(
     if not position and damage is None:
         damage = CorruptBatchError(f"no whole record batch in {len(data)} bytes", 0)
     return offset, leader_epoch, damage
+
+
+def _read_records(header: BatchHeader, data: bytes | memoryview) -> Iterator[tuple[Any, ...]]:
+    """Offset, time, key, value and headers of each record, for batches that compiled readers refuse.
+
+    Those are batches with header names that are not UTF-8, which are replaced as Java's clients do. ``data``
+    is decompressed. Raises CorruptBatchError, or IndexError, for bytes that are no records.
+    """
+    reader = _Reader(data)
+    for _ in range(header.record_count):
+        end = reader.varint() + reader.at
+        reader.at += 1  # attributes, of which there are none
+        timestamp = header.base_timestamp_ms + reader.varint()
+        offset = header.base_offset + reader.varint()
+        key, value = reader.piece(), reader.piece()
+        headers = tuple(reader.header() for _ in range(reader.varint()))
+        if reader.at != end:
+            raise CorruptBatchError(f"the record at offset {offset} does not end where its length says")
+        yield offset, header.max_timestamp_ms if header.log_append_time else timestamp, key, value, headers
+
+
+class _Reader:
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = memoryview(data)
+        self.at = 0
+
+    def varint(self) -> int:
+        value = 0
+        for nth in range(_MAX_VARINT_BYTES):
+            byte = self._data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << (7 * nth)
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptBatchError("a number of more than ten bytes")
+
+    def piece(self) -> bytes | None:
+        """Bytes behind their length; None for null."""
+        size = self.varint()
+        if size < 0:
+            return None
+        begin, self.at = self.at, self.at + size
+        if self.at > len(self._data):
+            raise CorruptBatchError(f"a field of {size} bytes with {len(self._data) - begin} left")
+        return bytes(self._data[begin : self.at])
+
+    def header(self) -> tuple[str, bytes | None]:
+        return (self.piece() or b"").decode("utf-8", "replace"), self.piece()

@@ -1,7 +1,4 @@
-"""Events as lines of a log that a person understands: a consumer has no other way to be heard by itself.
-
-A service writes the same lines to a log of its own, and its consumer writes none then.
-"""
+"""Events as log lines. A service writes them to a log of its own, and its consumer writes none then."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ Line = tuple[int, str]
 
 log = logging.getLogger("kohort.consumer")
 
-#: The same sentence is written again after so long at the earliest.
+#: The same line is written again after this long at the earliest.
 REPEATED_AFTER_S = 60.0
 
 
@@ -31,7 +28,7 @@ class EventLines:
         self._written: dict[type[Event], tuple[str, float]] = {}
 
     def see(self, event: Event) -> None:
-        """Write its line, unless the last one of its kind was the same and a moment ago."""
+        """Write the event's line, unless the last one of its type was the same, and recent."""
         level, text = line_of(event)
         if not log.isEnabledFor(level):
             return

@@ -1,7 +1,4 @@
-"""What happens in a consumer, as data: one type for each thing that happens.
-
-Nothing of this is needed to consume; all of it is there for whoever asks why. ``str(event)`` is a sentence.
-"""
+"""Events of a consumer: one type for each kind of thing that happens. Consuming needs none of them."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from dataclasses import dataclass
 from ..protocol import TopicPartition
 from ..statemachine import MemberState
 
-#: Events kept for a reader that has not come yet; older ones are dropped first.
+#: Events kept for a reader that comes later; older ones are dropped first.
 KEPT_EVENTS = 1_000
 
 Partitions = tuple[TopicPartition, ...]
@@ -34,7 +31,7 @@ class StateChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class RebalanceStarted(Event):
-    """This member is about to join a new generation. ``generation`` is the one that ends, -1 for none."""
+    """This member is about to join a new generation. ``generation`` is the old one, -1 for none."""
 
     generation: int
     reason: str
@@ -42,7 +39,7 @@ class RebalanceStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RebalanceCompleted(Event):
-    """A generation is agreed. ``assignment`` is all that this member has now."""
+    """The group has a new generation. ``assignment`` is all that this member has now."""
 
     generation: int
     member_id: str
@@ -78,7 +75,7 @@ class PartitionsRevoking(Event):
 
 @dataclass(frozen=True, slots=True)
 class PartitionsRevoked(Event):
-    """Given up in order. ``undone`` counts the records, by partition, that others will see again."""
+    """Partitions are revoked. ``undone`` counts the records, by partition, that will be delivered again."""
 
     partitions: Partitions
     undone: Mapping[TopicPartition, int]
@@ -102,7 +99,7 @@ class DrainTimedOut(Event):
 
 @dataclass(frozen=True, slots=True)
 class OffsetReset(Event):
-    """A partition goes on elsewhere than asked. ``asked`` is None when nothing was committed."""
+    """Reading of a partition goes on elsewhere than ``asked``, which is None when nothing was committed."""
 
     partition: TopicPartition
     asked: int | None
@@ -180,19 +177,19 @@ class PollIntervalExceeded(Event):
 
 @dataclass(frozen=True, slots=True)
 class SessionInDoubt(Event):
-    """No heartbeat was answered for a session timeout: nothing is delivered until one is."""
+    """No heartbeat was answered for a session timeout: delivery stops until one is."""
 
     silent_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class SessionResumed(Event):
-    """A heartbeat was answered after doubt; delivery goes on."""
+    """A heartbeat was answered again; delivery goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopBlocked(Event):
-    """Something held the event loop for longer than a heartbeat interval: no heartbeat could be sent.
+    """Something blocked the event loop for longer than a heartbeat interval: no heartbeat could be sent.
 
     ``by`` names it, and the line it was at: ``bill (billing.py:31)``.
     """
@@ -248,7 +245,7 @@ class ConsumerFailed(Event):
 
 
 class EventLog:
-    """The last events, and whoever listens. Iterate it (``async for``) or give ``listen`` a function."""
+    """The last events, and listeners. Iterate it (``async for``) or give ``listen`` a function."""
 
     def __init__(self, kept: int = KEPT_EVENTS) -> None:
         self._recent: deque[Event] = deque(maxlen=kept)

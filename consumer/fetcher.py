@@ -1,6 +1,6 @@
-"""Keeps partitions fed: start offsets, long polls to each leader, prefetching within bounds.
+"""Fetches records: start offsets, long polls to each leader, prefetching within bounds.
 
-One Fetch is under way for each broker. Nothing here waits for commits or for the user.
+Each broker has one pending Fetch. Nothing here waits for commits or for the user.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ from .events import BrokerUnavailable, PartitionFailed
 from .positions import Phase, Position
 from .start_offsets import Reading, StartOffsets
 
-#: While some partitions have enough buffered, a long poll for the others must not keep them from their turn.
+#: Wait of a Fetch while other partitions have enough buffered: their next fetch must not wait for a long
+#: poll.
 BUSY_WAIT_MS = 20
 _FATAL = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """As in ConsumerConfig. ``replica_lease_ms``: how long a replica near by is read before asking again."""
+    """As in ConsumerConfig.
+
+    ``replica_lease_ms``: how long a preferred replica is used before asking again.
+    """
 
     group: str
     rack: str
@@ -61,7 +65,7 @@ class Fetcher:
         self._node_failures: dict[int, int] = defaultdict(int)
         self._node_retry_at: dict[int, float] = {}
         self._metadata_failures = 0
-        #: What met a fault of ours, how often in a row, and when it may begin again.
+        #: Tasks that failed unexpectedly, how often in a row, and when they may start again.
         self._faults: dict[str | int, tuple[int, float]] = {}
         self._leaderless: frozenset[TopicPartition] = frozenset()
 
@@ -98,13 +102,13 @@ class Fetcher:
             self._start("committed", lambda: self._starts.find_committed(seeking))
         self._look_at_metadata(now)
         for phase, work in ((Phase.RESETTING, self._starts.reset), (Phase.VALIDATING, self._starts.validate)):
-            # each leader by itself: one that does not answer holds up no others
+            # one task for each leader: one that does not answer delays no others
             for node, positions in self._by_leader(self._with.positions.in_phase(phase, now)).items():
                 self._start(f"{phase.value} at node {node}", partial(work, positions))
         self._start_fetches(now)
 
     def _by_leader(self, positions: Iterable[Position]) -> dict[int, list[Position]]:
-        """Those without a leader are put off, and the metadata is renewed."""
+        """Group by leader. Positions without one are retried later, with fresh metadata."""
         by_node: dict[int, list[Position]] = defaultdict(list)
         for position in positions:
             node = self._with.cluster.leader(position.partition)
@@ -126,7 +130,7 @@ class Fetcher:
         if task.cancelled() or (error := task.exception()) is None:
             self._faults.pop(key, None)
         else:
-            # a fault of ours: it may be of one record or answer, and go by
+            # a bug, which may concern a single record or response
             failures, _ = self._faults.get(key, (0, 0.0))
             self._faults[key] = failures + 1, self._now() + self._with.backoff.delay_ms(failures)
             asyncio.get_running_loop().call_exception_handler(
@@ -137,8 +141,9 @@ class Fetcher:
     # fetching
 
     def _look_at_metadata(self, now: float) -> None:
-        """A topic that was made anew has other records, and a partition that has a new leader may have lost
-        some: ask before reading on (KIP-320).
+        """Notice recreated topics, which have other records, and new leaders, which may have truncated it.
+
+        New leaders are asked before reading on (KIP-320).
         """
         known = self._with.cluster.known
         for position in self._with.positions.in_phase(Phase.READING, now):
@@ -162,7 +167,7 @@ class Fetcher:
                 self._start(node, partial(self._fetch, node, positions, enough))
 
     def _wanted(self, now: float) -> tuple[dict[int, list[Position]], bool]:
-        """What is to be fetched from which node, and whether other partitions have enough."""
+        """The positions to fetch from each node, and whether other partitions have enough."""
         by_node: dict[int, list[Position]] = defaultdict(list)
         enough = False
         hungry: list[Position] = []
@@ -179,14 +184,14 @@ class Fetcher:
         return by_node, enough
 
     def _nearest(self, position: Position, leader: int, now: float) -> int:
-        """The replica that the leader named, while that may be relied on (KIP-392); else the leader."""
+        """The preferred replica that the leader named, while that is valid (KIP-392); else the leader."""
         replica = position.read_replica
         if replica >= 0 and (now >= position.replica_until or replica not in self._with.cluster.known.nodes):
             position.read_replica = replica = -1
         return replica if replica >= 0 else leader
 
     def _room(self, node: int) -> int:
-        """How much a request may bring: what prefetching leaves beside the requests to other nodes."""
+        """Limit of a response: what prefetching leaves beside the pending requests to other nodes."""
         settings = self._settings
         others = sum(size for other, size in self._asked_bytes.items() if other != node)
         room = settings.prefetch_max_bytes - self._with.delivery.held.total - others
@@ -200,12 +205,11 @@ class Fetcher:
         )
 
     async def _fetch(self, node: int, positions: list[Position], others_wait: bool) -> None:
-        """Fetch on for as long as something is wanted of this node.
+        """Fetch from this node for as long as it has wanted partitions.
 
-        The next request goes out before anybody looks at what the last one brought: while records are taken
-        apart and handled, the broker is at work.
+        The next request is sent before the last response is decoded, so that the broker works meanwhile.
         """
-        # the task begins a moment after it was made, and some may have been given up in it
+        # some may have been revoked between the creation of the task and its start
         positions = [p for p in positions if p.readable and self._with.positions.get(p.partition) is p]
         while positions and await self._fetch_once(node, positions, others_wait):
             self.wake()
@@ -215,7 +219,7 @@ class Fetcher:
             positions = by_node.get(node, [])
 
     async def _fetch_once(self, node: int, positions: list[Position], others_wait: bool) -> bool:
-        """Return whether there was an answer."""
+        """Send one Fetch; return whether there was a response."""
         settings = self._settings
         before = {p.partition: (p, p.changed, self._with.delivery.session_id(p.partition)) for p in positions}
         max_wait_ms = min(settings.max_wait_ms, BUSY_WAIT_MS) if others_wait else settings.max_wait_ms
@@ -297,7 +301,7 @@ class Fetcher:
         from_follower = position.read_replica >= 0
         position.read_replica = -1
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and from_follower:
-            # it may be behind, or ahead in what it removed: the leader knows
+            # a follower may lag, or have deleted more: ask the leader
             self._starts.delay(position)
         elif error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             self._with.positions.out_of_range(position, "the log does not have it")
@@ -327,7 +331,7 @@ class Fetcher:
         await asyncio.sleep(self._with.backoff.delay_ms(self._metadata_failures) / 1000)
 
     def _tell_leaderless(self) -> None:
-        """Once, when it begins: the partition may not exist at all."""
+        """Report partitions that have lost their leader, once: they may not exist."""
         cluster = self._with.cluster
         leaderless = {p.partition for p in self._with.positions if cluster.leader(p.partition) is None}
         for partition in sorted(leaderless - self._leaderless):

@@ -1,8 +1,9 @@
-"""Where each partition is read: how a start offset is found, what is fetched next, what is paused. No I/O.
+"""Positions of partitions: finding the start offset, the next offset to fetch, pauses. No I/O.
 
-A partition goes from *seeking* (its committed offset is asked for) over *resetting* (there is none, or it is
-out of range: ask the log by ``auto_offset_reset``) or *validating* (there is one: ask whether the log has
-been cut before it, and again whenever its leader changes) to *reading*; *failed* when the policy is to fail.
+A partition starts in *seeking*: its committed offset is looked up. Without one, or if it is out of range, it
+is *resetting*: ``auto_offset_reset`` says which offset to ask the log for. With one it is *validating*: the
+leader is asked whether the log was truncated before it, and again whenever the leader changes. Then it is
+*reading*, or *failed* if the policy is to fail.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ResetPolicy = str | int
 
 
 class Phase(Enum):
-    """How far a partition's start is."""
+    """The phases of a partition, see above."""
 
     SEEKING = "seeking"
     RESETTING = "resetting"
@@ -32,7 +33,10 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A reset under way: ``asked`` cannot be read because of ``reason``; None when nothing was committed."""
+    """A reset in progress: offset ``asked`` cannot be read because of ``reason``.
+
+    None if none was committed.
+    """
 
     asked: int | None
     reason: str
@@ -40,12 +44,12 @@ class Reset:
 
 @dataclass(slots=True, eq=False)
 class Position:
-    """One partition. ``fetch_offset`` is the next to ask the broker for, ahead of what is delivered.
+    """The position in one partition. ``fetch_offset`` is the next to fetch, ahead of what is delivered.
 
-    ``held``: being given up (``leaving``), or not announced to the user yet. ``changed`` counts the times it
-    was set elsewhere than by reading on: an answer from before is stale. ``generation`` stamps what is
-    fetched from now on. ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the
-    leader's when the log was last known to be the same; ``unasked``: for the number of its epoch alone.
+    ``held``: about to be revoked (``leaving``), or not announced to the user yet. ``changed`` counts jumps:
+    responses to requests from before one are stale. Records fetched from now on get ``generation``.
+    ``leader_epoch`` is that of the record before ``fetch_offset``; ``checked_epoch`` the leader's when the
+    log was last known to be unchanged, ``unasked`` if only because the epochs are the same.
     """
 
     partition: TopicPartition
@@ -62,13 +66,13 @@ class Position:
     leaving: bool = False
     retry_at: float = 0.0
     failures: int = 0
-    #: How often in a row its bytes could not be read; whether what was fetched last ends in such bytes, so
-    #: that nothing behind them can be asked for.
+    #: How often in a row its bytes could not be decoded; whether the last fetch ended in such bytes, so that
+    #: the offset behind them is unknown.
     unreadable: int = 0
     damaged: bool = False
-    #: Polls raise it. In a phase other than FAILED what was refused is tried again.
+    #: Polls raise it. In phases other than FAILED the request is retried.
     error: Exception | None = None
-    #: Of the topic that it was read in; None where topics have none.
+    #: Id of the topic that it was read in; None if topics have no ids.
     topic_id: uuid.UUID | None = None
     reset: Reset | None = None
     reset_to: int = LATEST
@@ -84,10 +88,10 @@ class Position:
 
 
 class Positions:
-    """All partitions of a consumer. ``reset_policy`` is its ``auto_offset_reset``."""
+    """The positions of a consumer. ``reset_policy`` is its ``auto_offset_reset``."""
 
     def __init__(self, reset_policy: ResetPolicy) -> None:
-        #: Called when something may have made a position unreadable, or another one.
+        #: Called before anything that may change a position, or make it unreadable.
         self.disturbed: Callable[[], None] = lambda: None
         self._policy = reset_policy
         self._all: dict[TopicPartition, Position] = {}
@@ -103,7 +107,7 @@ class Positions:
         return self._all.get(partition)
 
     def partitions(self) -> frozenset[TopicPartition]:
-        """Every partition, those that are being given up included."""
+        """All partitions, those about to be revoked included."""
         return frozenset(self._all)
 
     def topic_id(self, partition: TopicPartition) -> uuid.UUID | None:
@@ -112,18 +116,18 @@ class Positions:
         return None if position is None else position.topic_id
 
     def in_phase(self, phase: Phase, now: float) -> list[Position]:
-        """Partitions of a phase whose pause after an error is over."""
+        """Partitions of a phase whose back-off after an error is over."""
         return [p for p in self._all.values() if p.phase is phase and now >= p.retry_at]
 
     # life
 
     def add(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """New partitions, held: their committed offsets are asked for first."""
+        """Add partitions, held; their committed offsets are looked up first."""
         for partition in partitions:
             self._all[partition] = Position(partition, generation, held=True)
 
     def kept(self, partitions: Iterable[TopicPartition], generation: int) -> None:
-        """Partitions that stay go on in a new generation, undisturbed."""
+        """Partitions that this member keeps go on in a new generation, undisturbed."""
         for partition in partitions:
             if (position := self._all.get(partition)) is not None:
                 position.generation = generation
@@ -152,11 +156,10 @@ class Positions:
     def found_committed(
         self, partition: TopicPartition, committed: CommittedOffset | None, leader_epoch: int = -1
     ) -> None:
-        """The committed offset, or None; ignored when it is no longer asked for.
+        """The committed offset was looked up; None if there is none. Ignored when no longer needed.
 
-        Under the epoch in which it was read, if that still is the leader's as far as we know, the log has not
-        been cut: a Fetch that names it would be refused otherwise. So nobody is asked, unless the log does
-        not have the offset.
+        If its leader epoch is still the known leader's, the log was not truncated: a Fetch with another epoch
+        would be refused. So the leader is not asked, unless the log does not have the offset.
         """
         position = self._all.get(partition)
         if position is None or position.phase is not Phase.SEEKING:
@@ -174,24 +177,28 @@ class Positions:
                     position.phase = Phase.VALIDATING
 
     def out_of_range(self, position: Position, reason: str) -> None:
-        """What was to be fetched next is not in the log."""
+        """The offset to fetch next is not in the log."""
         if position.phase is Phase.READING and position.unasked:
             self.validate(position)
         elif position.phase is Phase.READING:
             self._start_reset(position, Reset(position.fetch_offset, reason))
 
     def reset_found(self, position: Position, offset: int) -> Reset | None:
-        """The log's answer to a reset; what was reset, to be reported. None if it is no longer asked for."""
+        """A reset has found its offset; returns the reset to report, None if it is no longer needed."""
         reset = position.reset
         if position.phase is not Phase.RESETTING or reset is None:
             return None
         self._read_from(position, offset)
         return reset
 
-    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
-        """Read on at an offset; at EARLIEST or LATEST (negative) at that end. KeyError if not assigned.
+    def is_of(self, partition: TopicPartition, topic_id: uuid.UUID) -> None:
+        """Where it goes on is an offset of this topic, of no other of its name. KeyError if not assigned."""
+        self._all[partition].topic_id = topic_id
 
-        An offset that was reached in a known leader epoch is validated first.
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
+        """Read on at an offset, or at EARLIEST or LATEST. KeyError if the partition is not assigned.
+
+        An offset with a leader epoch is validated first.
         """
         position = self._all[partition]
         if offset in (EARLIEST, LATEST):
@@ -204,59 +211,59 @@ class Positions:
                 self.validate(position)
 
     def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
-        """Read on at the first record that is not older. KeyError if not assigned."""
+        """Read on at the first record that is not older. KeyError if the partition is not assigned."""
         position = self._all[partition]
         position.reset_to = timestamp_ms
         self._to_reset(position, Reset(None, "asked for by seek"))
 
-    # cut logs
+    # truncated logs
 
     @property
     def fails_without_offset(self) -> bool:
-        """Return whether the policy is to fail rather than to go on elsewhere."""
+        """Return whether the policy is to fail rather than to reset."""
         return self._policy == "fail"
 
     def validate(self, position: Position) -> None:
-        """Before it is read on, its log is asked whether it is still the same."""
+        """Ask the leader, before reading on, whether the log is unchanged."""
         position.phase = Phase.VALIDATING
         position.unasked = False
         self._disturb(position)
 
     def valid(self, position: Position) -> None:
-        """It is."""
+        """The log is unchanged."""
         position.phase = Phase.READING
         position.failures = 0
         position.error = None
 
     def cut_at(self, position: Position, offset: int) -> None:
-        """It is not: the log was cut at, or just behind, this offset."""
+        """The log was truncated at, or just behind, this offset."""
         checked = position.checked_epoch
         self._read_from(position, offset)
         position.checked_epoch = checked
 
     def cut_somewhere(self, position: Position, reason: str) -> None:
-        """It is not, and nothing that was read is left."""
+        """The log was truncated, and nothing that was read is left."""
         self._start_reset(position, Reset(position.fetch_offset, reason))
 
     def fail(self, position: Position, error: Exception) -> None:
-        """It cannot be read; polls raise this until it is sought elsewhere or given up."""
+        """The partition cannot be read; polls raise the error until a seek or a revocation."""
         position.error = error
         position.phase = Phase.FAILED
         self._disturb(position)
 
     def refuse(self, position: Position, error: Exception) -> bool:
-        """It may not be read now; polls raise this until it may. Whether that is news."""
+        """The partition may not be read; polls raise the error until it may. Returns whether that is new."""
         news = position.error is None
         position.error = error
         return news
 
     def first_error(self) -> Exception | None:
-        """Of a partition that failed or is refused, and is neither paused nor being given up."""
+        """The error of a partition that failed or is refused, and is neither paused nor held."""
         errors = (p.error for p in self._all.values() if p.error is not None and not (p.paused or p.held))
         return next(errors, None)
 
     def had_its_turn(self, position: Position) -> None:
-        """Data of it came: the others are asked for first from now on."""
+        """Data of the partition came: the next fetches name the others first."""
         if self._all.get(position.partition) is position:
             self._all[position.partition] = self._all.pop(position.partition)
 
@@ -279,7 +286,7 @@ class Positions:
 
     def _read_from(self, position: Position, offset: int) -> None:
         position.fetch_offset = offset
-        # a commit is not what reading starts from when it goes on elsewhere, be it at the same offset
+        # after a jump reading does not start from the commit, even at the same offset
         position.committed = None
         position.leader_epoch = -1
         position.unasked = False

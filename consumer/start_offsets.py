@@ -1,4 +1,4 @@
-"""Finds where partitions are read: committed offsets, resets to an end or a time, cut logs (KIP-320)."""
+"""Finds start offsets: committed offsets, resets to an end or a time, truncated logs (KIP-320)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What those who read for a consumer share.
+    """The objects that fetcher and start offsets share.
 
-    ``polled`` is called when a poll that waits may have something to say.
+    ``polled`` is called when a waiting poll may have something to raise.
     """
 
     cluster: Cluster
@@ -36,7 +36,7 @@ class Reading:
     polled: Callable[[], None]
 
 
-#: A right that is missing may be given: what is refused so is asked for again.
+#: Refusals after which requests are retried: the right may be granted.
 REFUSALS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client needs the right to read the topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "this client needs the right to read the group",
@@ -44,7 +44,7 @@ REFUSALS = {
 
 
 class StartOffsets:
-    """``group``: "" for none. ``stale`` is called when the metadata may be."""
+    """``group``: "" for none. ``stale`` is called when the metadata may be stale."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class StartOffsets:
     # committed offsets
 
     async def find_committed(self, seeking: list[Position]) -> None:
-        """Ask for the committed offsets of these."""
+        """Look up the committed offsets of these positions."""
         errors: Errors = {}
         found = await self._guarded(
             seeking, "asking for committed offsets", errors, lambda: self._committed(seeking, errors)
@@ -92,7 +92,7 @@ class StartOffsets:
     # resets
 
     async def reset(self, resetting: list[Position]) -> None:
-        """Ask the logs where these go on."""
+        """Ask the leaders for the offsets of these resets."""
         errors: Errors = {}
         at = {p.partition: p.reset_to for p in resetting}
         before = {p.partition: p.changed for p in resetting}
@@ -119,24 +119,24 @@ class StartOffsets:
             self.moved(position, moved_by_reset=True)
 
     async def _ranges(self, partitions: list[TopicPartition]) -> dict[TopicPartition, str]:
-        """What the logs hold, in words, for the reason of a reset."""
+        """The offset ranges of the logs, as texts for the reason of a reset."""
         unknown: Errors = {}
         starts = await self._with.cluster.list_offsets(dict.fromkeys(partitions, EARLIEST), errors=unknown)
         ends = await self._with.cluster.list_offsets(dict.fromkeys(starts, LATEST), errors=unknown)
         return {p: f": it starts at {starts[p].offset} and ends at {ends[p].offset}" for p in ends}
 
     async def _offsets_at(self, at: dict[TopicPartition, int], errors: Errors) -> dict[TopicPartition, int]:
-        """Offsets by time; the end of the log where no record is that late."""
+        """Offsets by time; the end of the log if no record is that late."""
         committed, listed = self._read_committed, self._with.cluster.list_offsets
         found = await listed(at, read_committed=committed, errors=errors)
         none = {partition: LATEST for partition, row in found.items() if row.offset < 0}
         ends = await listed(none, read_committed=committed, errors=errors)
         return {p: ends.get(p, row).offset for p, row in found.items() if p not in errors}
 
-    # cut logs
+    # truncated logs
 
     async def validate(self, validating: list[Position]) -> None:
-        """Ask the leaders whether their logs still are the ones that were read (KIP-320)."""
+        """Ask the leaders whether their logs were truncated before these positions (KIP-320)."""
         epochs = {p.partition: max(p.leader_epoch, self._read_under(p)) for p in validating}
         before = {p.partition: p.changed for p in validating}
         known = {p: self._with.cluster.known.leader_epoch(p) for p in epochs}
@@ -159,7 +159,7 @@ class StartOffsets:
             else:
                 self._with.positions.valid(position)
             self.moved(position, goes_on=True)
-            # what is done beyond the commit may be of the part that was cut, while the commit is not
+            # what is done beyond the commit may be in the truncated part, even if the commit is not
             self._with.delivery.known_to(partition, position.fetch_offset if end is None else end.offset)
 
     def _read_under(self, position: Position) -> int:
@@ -173,7 +173,7 @@ class StartOffsets:
         try:
             found = await self._with.cluster.epoch_ends(epochs, errors=errors)
         except UnsupportedVersionError:
-            # brokers before Kafka 2.1 cannot say, and nobody could ask them before
+            # brokers before Kafka 2.1 do not have this request
             return {}
         for partition, error in list(errors.items()):
             if isinstance(error, UnsupportedVersionError):
@@ -181,7 +181,7 @@ class StartOffsets:
         return found
 
     def _truncated(self, position: Position, epoch: int, end: EpochEnd) -> None:
-        """What was read is not in the log any more: go on where it was cut, or as the policy is."""
+        """The log was truncated: go on where, or as the reset policy says."""
         partition, asked = position.partition, position.fetch_offset
         if self._with.positions.fails_without_offset:
             self._with.positions.fail(position, LogTruncatedError(partition, asked, epoch, end.offset))
@@ -190,11 +190,12 @@ class StartOffsets:
             self._with.positions.cut_somewhere(position, f"leader epoch {epoch}, which it is from, is gone")
             self._with.delivery.drop([partition])
             return
-        # what was fetched and not delivered may be gone as well; what was delivered is where it was, or gone
+        # undelivered data may be gone as well; delivered records are at their offsets, or gone
         delivered = self._with.delivery.delivered_to(partition)
         offset = end.offset if delivered is None else min(end.offset, delivered)
         session = self._with.delivery.session(partition)
-        # a session with records from behind the cut is over: what it has not done before it is read again
+        # a session with records from behind the cut is over: what it has not done before the cut is read
+        # again
         again = offset if session is None or delivered == offset else min(offset, session.committable)
         self._with.positions.cut_at(position, again)
         position.leader_epoch = end.leader_epoch
@@ -202,19 +203,19 @@ class StartOffsets:
         self._with.report(LogTruncated(partition, asked, epoch, offset))
 
     def made_anew(self, position: Position) -> None:
-        """The topic was deleted and made anew: what was read is of another log."""
+        """The topic was recreated: what was read is of another log."""
         self._with.delivery.end(position.partition)
         self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")
-        # its leader epochs begin anew as well
+        # its leader epochs start again as well
         position.checked_epoch = -1
         self.moved(position)
 
     # what they share
 
     def moved(self, position: Position, *, moved_by_reset: bool = False, goes_on: bool = False) -> None:
-        """The position is in another phase: start delivery, or say why there is none."""
+        """The position has changed its phase: start delivery, or report why there is none."""
         there = goes_on and self._with.delivery.has(position.partition)
-        # of what is given up nothing is delivered any more: its session ends when what is undone is done
+        # a partition about to be revoked delivers nothing more; its session ends when its records are done
         if position.phase is Phase.READING and not (there or position.leaving):
             self._with.delivery.start(position, moved_by_reset=moved_by_reset)
         if position.phase is Phase.FAILED and position.error is not None:
@@ -228,7 +229,7 @@ class StartOffsets:
         errors: Errors,
         call: Callable[[], Awaitable[T]],
     ) -> T | None:
-        """The call's answer, None after an error; what is in ``errors`` then is reported, and put off."""
+        """The call's result, None after an error; partitions in ``errors`` are reported and retried later."""
         answer = None
         try:
             answer = await call()
@@ -253,7 +254,7 @@ class StartOffsets:
         return answer
 
     def refused(self, position: Position, error: KafkaError) -> None:
-        """Trying again does not help: not at all, or not until somebody gives us the right."""
+        """A final error, or a missing right that may be granted."""
         if error.code not in REFUSALS:
             self._with.positions.fail(position, error)
             self.moved(position)
@@ -265,14 +266,14 @@ class StartOffsets:
         self._with.polled()
 
     def delay(self, position: Position) -> None:
-        """Leave it alone for a while."""
+        """Start the partition's back-off."""
         now = asyncio.get_running_loop().time() * 1000
         position.retry_at = now + self._with.backoff.delay_ms(position.failures)
         position.failures += 1
 
 
 def _certain(committed: CommittedOffset | None) -> CommittedOffset | None:
-    """Without what is done beyond it, where no leader can say whether its log is the one that was read."""
+    """The commit without its metadata if no leader epoch allows to check that the log is unchanged."""
     if committed is None or committed.leader_epoch >= 0 or not done_ahead.is_ours(committed.metadata):
         return committed
     return replace(committed, metadata="")

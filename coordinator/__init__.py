@@ -1,15 +1,24 @@
-"""The group coordinator: ``Shard`` is its deterministic core without I/O, ``GroupCoordinator`` runs it."""
+"""The group coordinator: shards are its deterministic core without I/O, ``GroupCoordinator`` runs them."""
 
-from .engine.effects import Append, Effect, Note, Reply, Request
-from .engine.events import EventStream
-from .engine.loader import LoadError
+from typing import Any
+
+from .durable import OpenTransaction
+from .engine.effects import Append, Effect, Marker, Reply, Request
+from .engine.events import (
+    CoordinatorEvent,
+    EventsLost,
+    EventStream,
+    RecordSkipped,
+    ShardLoaded,
+    ShardLoading,
+)
 from .engine.readiness import Unready, append_error, unready_error
-from .engine.runner import OffsetsLog
+from .engine.runner import CoordinatorLog
 from .engine.shard import Shard
 from .events import (
     AppendRefused,
+    CauseKind,
     CommitRefused,
-    EventsLost,
     GenerationAbandoned,
     GroupEvent,
     GroupRemoved,
@@ -19,26 +28,26 @@ from .events import (
     MemberIdUnused,
     MemberJoined,
     MemberReplaced,
+    Move,
     OffsetsRemoved,
-    RebalanceNote,
+    RebalanceCompleted,
     RebalanceStarted,
-    RecordSkipped,
     Refusal,
-    ShardLoaded,
-    ShardLoading,
 )
-from .group_coordinator import GroupCoordinator
+from .group_coordinator import GroupCoordinator, LoadError
+from .groups import GroupType, TopicDirectory
 from .history import HistoryEntry
-from .moves import Move
-from .offsets.transactions import OpenTransaction
 from .repeats import Repeats
 from .settings import GroupSettings
-from .topics import TopicDirectory
+from .shards import group_shard
 
 __all__ = [
     "Append",
     "AppendRefused",
+    "CauseKind",
     "CommitRefused",
+    "CoordinatorEvent",
+    "CoordinatorLog",
     "Effect",
     "EventStream",
     "EventsLost",
@@ -47,20 +56,20 @@ __all__ = [
     "GroupEvent",
     "GroupRemoved",
     "GroupSettings",
+    "GroupType",
     "HistoryEntry",
     "JoinRefused",
     "LoadError",
+    "Marker",
     "MemberFenced",
     "MemberGone",
     "MemberIdUnused",
     "MemberJoined",
     "MemberReplaced",
     "Move",
-    "Note",
-    "OffsetsLog",
     "OffsetsRemoved",
     "OpenTransaction",
-    "RebalanceNote",
+    "RebalanceCompleted",
     "RebalanceStarted",
     "RecordSkipped",
     "Refusal",
@@ -73,5 +82,18 @@ __all__ = [
     "TopicDirectory",
     "Unready",
     "append_error",
+    "group_shard",
     "unready_error",
 ]
+
+_RENAMED = {"Note": CoordinatorEvent, "OffsetsLog": CoordinatorLog, "RebalanceNote": RebalanceCompleted}
+
+
+def __getattr__(name: str) -> Any:
+    new = _RENAMED.get(name)
+    if new is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import warnings
+
+    warnings.warn(f"{name} is called {new.__name__} now", DeprecationWarning, stacklevel=2)
+    return new

@@ -1,30 +1,21 @@
-"""DescribeGroups (key 15) v0-6, ListGroups (key 16) v0-5, DeleteGroups (key 42) v0-2: what tools ask.
+"""ListGroups (key 16), v0-5, and DeleteGroups (key 42), v0-2: groups of all types.
 
-Describe: v4 instance ids, v6 GROUP_ID_NOT_FOUND for a missing group (KIP-1043; "Dead" below). List: v4 filter
-by state (KIP-518), v5 by type (KIP-848). A request with many groups is asked one group at a time.
+List: v4 filter by state (KIP-518), v5 by type (KIP-848). A DeleteGroups of many groups is asked one group at
+a time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from ..protocol import ErrorCode
-from ..statemachine import GroupState
+from .engine.effects import Request
 from .engine.readiness import append_error
 from .events import GroupRemoved, append_refused
+from .groups import Group, GroupShard, forget
 from .offsets.expiry import group_tombstones
-from .repeats import Repeats
-from .replies import GROUP_OPERATIONS, DeletedGroup, DescribedGroup, DescribedMember, ListedGroup
-
-if TYPE_CHECKING:
-    from .engine.effects import Request
-    from .engine.shard import Shard
-
-#: The only kind of group here; KIP-848 has others.
-GROUP_TYPE: Final = "classic"
-
-_NOT_FOUND_VERSION: Final = 6
+from .replies import DeletedGroup, ListedGroup
 
 
 @dataclass(slots=True)
@@ -44,18 +35,6 @@ class ListRequest:
     types: frozenset[str]
 
 
-def split_describe(body: Any) -> list[GroupRequest]:
-    """One request for each group of a DescribeGroups body."""
-    with_operations = bool(body.include_authorized_operations)
-    repeats = Repeats()
-    return [
-        GroupRequest(
-            group_id, with_operations, int(ErrorCode.INVALID_REQUEST) if repeats.refuses(group_id) else 0
-        )
-        for group_id in (named or "" for named in body.groups)
-    ]
-
-
 def split_delete(body: Any) -> list[GroupRequest]:
     """One request for each group of a DeleteGroups body, duplicates folded."""
     return [GroupRequest(group_id or "") for group_id in dict.fromkeys(body.groups_names)]
@@ -67,63 +46,29 @@ def list_request(body: Any) -> ListRequest:
     return ListRequest(states, frozenset(name.lower() for name in body.types_filter or ()))
 
 
-def handle_describe(shard: Shard, request: Request, _now_ms: int) -> None:
-    """The group as it is now; metadata of members only when Stable."""
-    if request.body.error:
-        shard.reply(request, describe_refusal(request, request.body.error))
-        return
-    group = shard.find(request.body.group_id)
-    if group is None:
-        shard.reply(request, _not_found(request))
-        return
-    stable = group.state is GroupState.STABLE
-    members = [
-        DescribedMember(
-            member.member_id,
-            member.instance_id,
-            member.client_id,
-            member.client_host,
-            member.metadata(group.protocol_name) if stable else b"",
-            member.assignment,
-        )
-        for member in group.members.values()
-    ]
-    protocol = (group.protocol_name or "") if stable else ""
-    described = DescribedGroup(
-        0, group.group_id, group.state.value, group.protocol_type or "", protocol, members
-    )
-    shard.reply(request, _with_operations(request, described))
-
-
-def describe_refusal(request: Request, error: int) -> DescribedGroup:
-    """The answer for a group that cannot be described."""
-    return DescribedGroup(error, request.body.group_id, group_state="")
-
-
-def handle_list(shard: Shard, request: Request, _now_ms: int) -> None:
+def handle_list(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """All groups of this shard that pass the filters."""
     wanted: ListRequest = request.body
     listed = []
-    if not wanted.types or GROUP_TYPE in wanted.types:
-        for group_id in shard.group_ids():
-            group = shard.find(group_id)
-            if group is not None and (not wanted.states or group.state.value.lower() in wanted.states):
-                state = group.state.value
-                listed.append(ListedGroup(group_id, group.protocol_type or "", state, GROUP_TYPE))
+    for group_id in shard.state.group_ids():
+        group = shard.state.find(group_id)
+        if group is not None and _wanted(group, wanted):
+            protocol_type, type_ = group.protocol_type or "", group.type.value
+            listed.append(ListedGroup(group_id, protocol_type, group.state_name, type_))
     shard.reply(request, listed)
 
 
-def handle_delete(shard: Shard, request: Request, _now_ms: int) -> None:
+def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     """Tombstones for an Empty group; whoever asks for the group meanwhile waits until it is settled."""
     group_id = request.body.group_id
-    group = shard.find(group_id)
+    group = shard.state.find(group_id)
     if group is None:
         shard.reply(request, delete_refusal(request, ErrorCode.GROUP_ID_NOT_FOUND))
-    elif group.state is not GroupState.EMPTY:
+    elif not group.is_empty:
         shard.reply(request, delete_refusal(request, ErrorCode.NON_EMPTY_GROUP))
     else:
         shard.block(group_id)
-        shard.append(group_tombstones(shard, group_id), AfterDelete(group_id, request))
+        shard.append(group_id, group_tombstones(shard, group), AfterDelete(group_id, request))
 
 
 def delete_refusal(request: Request, error: int) -> DeletedGroup:
@@ -138,26 +83,24 @@ class AfterDelete:
     group_id: str
     request: Request
 
-    def done(self, shard: Shard, _now_ms: int) -> None:
-        shard.forget(self.group_id)
-        shard.note(GroupRemoved(self.group_id, cause="deleted by request"))
+    def done(self, shard: GroupShard, _now_ms: int) -> None:
+        shard.unblock(self.group_id)
+        forget(shard, self.group_id)
+        shard.tell(GroupRemoved(self.group_id, cause="deleted by request"))
         shard.reply(self.request, DeletedGroup(self.group_id, 0))
 
-    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
+    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
         shard.unblock(self.group_id)
         shard.reply(self.request, delete_refusal(self.request, append_error(error)))
 
 
-def _not_found(request: Request) -> DescribedGroup:
-    group_id = request.body.group_id
-    if request.version < _NOT_FOUND_VERSION:
-        return _with_operations(request, DescribedGroup(0, group_id))
-    message = f"Group {group_id} not found."
-    return DescribedGroup(int(ErrorCode.GROUP_ID_NOT_FOUND), group_id, error_message=message)
+def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:
+    """What a shard that does not serve lists."""
+    return []
 
 
-def _with_operations(request: Request, described: DescribedGroup) -> DescribedGroup:
-    if request.body.with_operations:
-        described.authorized_operations = GROUP_OPERATIONS
-    return described
+def _wanted(group: Group, wanted: ListRequest) -> bool:
+    if wanted.types and group.type.value not in wanted.types:
+        return False
+    return not wanted.states or group.state_name.lower() in wanted.states

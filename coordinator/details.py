@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any, Final
 
 from ..protocol import ErrorCode
-from .engine.effects import Note
-from .events import RebalanceNote, Refusal
+from .engine.events import CoordinatorEvent
+from .events import CausedEvent, RebalanceCompleted, Refusal
 from .history import HistoryEntry
 
 #: Fields that stand beside the details: of every event, and of the answer to DescribeGroupHistory.
@@ -22,13 +22,15 @@ MAX_LISTED: Final = 200
 MAX_BYTES: Final = 32_000
 
 
-def event_fields(event: Note) -> dict[str, Any]:
+def event_fields(event: CoordinatorEvent) -> dict[str, Any]:
     """The fields of an event that are not those of every event, without assignments."""
     found = {
         field.name: getattr(event, field.name)
         for field in fields(event)
         if field.repr and field.name not in _EVERYWHERE
     }
+    if isinstance(event, CausedEvent):
+        found["cause_kind"] = event.cause_kind.value
     if isinstance(event, Refusal):
         found["error"] = ErrorCode(event.error_code).name
         found["error_code"] = int(event.error_code)
@@ -41,7 +43,7 @@ def details_json(entry: HistoryEntry) -> str:
     found = {name: value for name, value in event_fields(event).items() if name not in _ON_THE_WIRE}
     if entry.count > 1:
         found |= {"count": entry.count, "first_ms": entry.first_ms}
-    if not isinstance(event, RebalanceNote):
+    if not isinstance(event, RebalanceCompleted):
         return _json(found)
     found |= {"partitions_moved": event.partitions_moved, "partitions_total": event.partitions_total}
     joined, left, moves = event.joined(), event.left(), event.moves()

@@ -1,8 +1,8 @@
 """What a shard knows from its log alone: groups as last stored, committed offsets, open transactions.
 
-:meth:`Durable.apply` is the only thing that changes it, one record at a time, whether the record was just
-appended or is read back at the start. So a shard that was loaded knows what the one that wrote knew.
-:meth:`Durable.apply_encoded` is the same for records that nobody has decoded yet.
+Records change it, and nothing else, whether they were just appended or are read back at the start
+(``Shard.apply``). So a shard that was loaded knows what the one that wrote knew. Plain commits that are read
+back stay encoded until somebody asks for them, which for most is never: :meth:`Durable.load`.
 
 Order does not matter more than it must: after compaction an offset may stand before its group's record, or
 the group's tombstone may be gone. Offsets and groups are therefore kept apart; a group with offsets and no
@@ -11,9 +11,9 @@ record is a *simple* one, used for storage only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, cast
 
 from ..offsets_topic import (
     NONE,
@@ -22,11 +22,13 @@ from ..offsets_topic import (
     GroupStored,
     OffsetCommitted,
     OffsetDeleted,
-    Record,
+    OtherRecord,
     decode_commit_value,
     decode_partition,
 )
 from ..protocol import TopicPartition
+from .engine.loader import LoadedBatch
+from .engine.shard import LoadedRecord
 
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
@@ -52,6 +54,30 @@ _NO_OFFSETS: Final[Entries] = {}
 
 #: Partitions that are remembered before those are looked for that nobody commits any more.
 _KEYS: Final = 10_000
+
+
+class OffsetsBatch(LoadedBatch, Protocol):
+    """A batch of the offsets topic; ``pieces`` are its records with the plain commits undecoded, and raise
+    CorruptBatchError.
+    """
+
+    def pieces(
+        self, known: MutableMapping[bytes, TopicPartition], /
+    ) -> Iterator[Iterable[EncodedCommit] | OtherRecord]: ...
+
+
+class OpenTransaction(NamedTuple):
+    """One producer's transaction in one group: its age in ms since its first offset, and the partitions that
+    wait for its end.
+
+    While it is open they are UNSTABLE_OFFSET_COMMIT for readers of stable offsets, and its group is not
+    removed. The log has no time limit for it, so its age is told.
+    """
+
+    group_id: str
+    producer_id: int
+    age_ms: int
+    partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(slots=True)
@@ -117,51 +143,65 @@ class Durable:
                     found.setdefault(group_id, {}).update(dict.fromkeys(k for k in entries if k in keys))
         return found
 
-    def apply_all(self, records: Iterable[Record], record_offset: int) -> None:
-        """Take in the records of a write, the first of them at ``record_offset``: ``apply`` of each.
+    # --- how records are taken in, those of one type that lie one behind the other --------------------------
 
-        All in one loop, because a call costs as much as half of it.
-        """
-        known = self._keys
-        offsets: Entries = {}
-        offsets_of = None
-        for record in records:
-            if type(record) is OffsetCommitted:
-                group, topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms = record
-                if group is not offsets_of:
-                    offsets = self.offsets.setdefault(group, {})
-                    offsets_of = group
-                # a plain tuple finds the same entry as the named one
-                key = known.get((topic, partition)) or self._key(topic, partition)
-                fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
-                offsets[key] = _new(OffsetEntry, fields)
-            else:
-                self.apply(record, record_offset)
-                offsets_of = None
-            record_offset += 1
-
-    def apply(self, record: Record, record_offset: int, producer_id: int = NONE) -> None:
-        """Take in one record. ``producer_id`` is that of a transactional batch, NONE for a plain one."""
-        if type(record) is OffsetCommitted:
-            if producer_id == NONE:
-                self._commit(self.offsets, record, record_offset)
-            else:
+    def commit(self, records: Sequence[OffsetCommitted], record_offset: int, producer_id: int) -> None:
+        """Take in committed offsets; those of a transaction are pending."""
+        by_group, known = self.offsets, self._keys
+        if producer_id != NONE:
+            by_group = self.pending.setdefault(producer_id, {})
+            for record in records:
                 since = self.open_producers.setdefault(record.group, {})
                 since.setdefault(producer_id, record.commit_timestamp_ms)
-                self._commit(self.pending.setdefault(producer_id, {}), record, record_offset)
-        elif type(record) is OffsetDeleted:
-            self._delete_offset(record.group, TopicPartition(record.topic, record.partition))
-        elif type(record) is GroupStored:
-            self.stored[record.group] = record
-        elif type(record) is GroupDeleted:
+        offsets: Entries = {}
+        offsets_of = None
+        for group, topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms in records:
+            if group is not offsets_of:
+                offsets = by_group.setdefault(group, {})
+                offsets_of = group
+            # a plain tuple finds the same entry as the named one
+            key = known.get((topic, partition)) or self._key(topic, partition)
+            fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
+            offsets[key] = _new(OffsetEntry, fields)
+            record_offset += 1
+
+    def remove_offsets(self, records: Sequence[OffsetDeleted]) -> None:
+        """Take in tombstones of offsets."""
+        for group_id, topic, number in records:
+            partition = TopicPartition(topic, number)
+            offsets = self.offsets.get(group_id)
+            if offsets is not None and offsets.pop(partition, None) is not None and not offsets:
+                del self.offsets[group_id]
+            for producer_id in self.open_producers.get(group_id, ()):
+                # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
+                self.pending[producer_id][group_id].pop(partition, None)
+
+    def store_groups(self, records: Sequence[GroupStored]) -> None:
+        """Take in groups."""
+        self.stored.update((record.group, record) for record in records)
+
+    def remove_groups(self, records: Sequence[GroupDeleted]) -> None:
+        """Take in tombstones of groups."""
+        for record in records:
             self.stored.pop(record.group, None)
 
-    def apply_encoded(self, commits: Iterable[EncodedCommit]) -> None:
-        """Take in plain commits of a load as they lie in the log; each is decoded when it is asked for.
+    def load(self, batch: OffsetsBatch) -> Iterator[LoadedRecord]:
+        """Take in the plain commits of a batch that is read back, and give its other records.
 
-        Not while a transaction is open: what its marker does goes by where the records lie.
+        While a transaction is open every record is given: what its marker does goes by where they lie.
         """
-        assert not self.pending
+        if self.pending:
+            for offset, _, record_key, value in batch.records:
+                yield LoadedRecord(offset, record_key, value)
+            return
+        for piece in batch.pieces(self.encoded_keys):
+            if type(piece) is OtherRecord:
+                yield LoadedRecord(batch.base_offset + piece.delta, piece.key, piece.value)
+            else:
+                self._load_encoded(cast("Iterable[EncodedCommit]", piece))
+
+    def _load_encoded(self, commits: Iterable[EncodedCommit]) -> None:
+        """Take in plain commits as they lie in the log; each is decoded when it is asked for."""
         by_group, known = self.offsets, self.encoded_keys
         for encoded_group, partition, value in commits:
             group = encoded_group.decode()
@@ -179,6 +219,16 @@ class Durable:
         self._keys.update((key, key) for key in self.encoded_keys.values())
         self.encoded_keys.clear()
 
+    def open_transactions(self, now_ms: int) -> list[OpenTransaction]:
+        """Every open transaction, in the order in which groups were first met."""
+        return [
+            OpenTransaction(
+                group_id, producer_id, max(now_ms - since_ms, 0), tuple(self.pending[producer_id][group_id])
+            )
+            for group_id, producers in self.open_producers.items()
+            for producer_id, since_ms in producers.items()
+        ]
+
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Take in a marker. A plain commit that lies later in the log than a pending one stays."""
         for group_id, entries in self.pending.pop(producer_id, {}).items():
@@ -195,20 +245,6 @@ class Durable:
                     if type(stored) is not OffsetEntry or entry.record_offset > stored.record_offset:
                         offsets[partition] = entry
 
-    def _commit(
-        self,
-        by_group: dict[str, Entries],
-        record: OffsetCommitted,
-        record_offset: int,
-    ) -> None:
-        group, topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms = record
-        offsets = by_group.get(group)
-        if offsets is None:
-            offsets = by_group[group] = {}
-        fields = (offset, leader_epoch, metadata, commit_ms, expire_ms, record_offset)
-        key = self._keys.get((topic, partition)) or self._key(topic, partition)
-        offsets[key] = _new(OffsetEntry, fields)
-
     def _key(self, topic: str, partition: int) -> TopicPartition:
         if len(self._keys) >= self._most_keys:
             # topics come and go
@@ -217,14 +253,6 @@ class Durable:
             self._most_keys = max(_KEYS, 2 * len(self._keys))
         key = TopicPartition(topic, partition)
         return self._keys.setdefault(key, key)
-
-    def _delete_offset(self, group_id: str, partition: TopicPartition) -> None:
-        offsets = self.offsets.get(group_id)
-        if offsets is not None and offsets.pop(partition, None) is not None and not offsets:
-            del self.offsets[group_id]
-        for producer_id in self.open_producers.get(group_id, ()):
-            # the empty entry stays: it is the link from the group to its open transaction (KAFKA-19164)
-            self.pending[producer_id][group_id].pop(partition, None)
 
 
 def _pop_topics(known: dict[tuple[str, int], TopicPartition], topics: Collection[str]) -> set[TopicPartition]:

@@ -1,22 +1,19 @@
-"""What the coordinator tells about itself: one typed event for each thing that happens.
+"""What the coordinator tells about groups: one typed event for each thing that happens in one.
 
-Nobody has to listen, so an event costs little to make: the moves of a rebalance are only worked out when
-asked for, and only then are members' assignments looked into, and only for the protocol type "consumer".
-Nothing is made for a heartbeat or a commit that is accepted.
+An event costs little to make: the moves of a rebalance are only worked out when asked for, and only then are
+members' assignments looked into, and only for the protocol type "consumer". Nothing is made for a heartbeat
+or a commit that is accepted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from enum import StrEnum
+from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
 
-from ..protocol import ErrorCode
-from .engine.effects import Note
-from .moves import Move, count_moves, moves_between
-
-if TYPE_CHECKING:
-    from .classic.group import Group, Member
-    from .engine.effects import Request
+from ..protocol import ErrorCode, MalformedMessageError, TopicPartition, decode_assignment
+from .engine.events import CoordinatorEvent
 
 #: How a history divides its room, and what makes way for what.
 Share: TypeAlias = Literal["rebalances", "members", "refusals"]
@@ -31,47 +28,48 @@ MAX_CAUSE: Final = 2_000
 # by kind of event: worked out once
 _text_fields: dict[str, tuple[str, ...]] = {}
 
-# a rebalance that keeps starting over keeps its first reasons, one that many are late for some of their names
-_MAX_CAUSES = 5
-_MAX_NAMES = 3
+
+class CauseKind(StrEnum):
+    """Kinds of causes, by the names that the wire, logs and metrics have for them."""
+
+    JOIN = "join"
+    LEAVE = "leave"
+    SESSION_EXPIRED = "session_expired"
+    LATE_JOIN = "late_join"
+    LATE_SYNC = "late_sync"
+    CHANGED_SUBSCRIPTION = "changed_subscription"
+    ASKED_FOR = "asked_for"
+    NOT_WRITTEN = "not_written"
+    TOO_LARGE = "too_large"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why something happens: in words, and the member it is about ("" if about none)."""
+    """Why something happens: in words, of what kind, and the member it is about ("" if about none)."""
 
     text: str
+    kind: CauseKind = CauseKind.OTHER
     member_id: str = ""
     instance_id: str | None = None
     client_id: str = ""
     client_host: str = ""
 
 
-@dataclass(slots=True, eq=False)
-class RebalanceTrace:
-    """A rebalance under way. ``assignments`` are those it ends, by owner (instance id, or member id)."""
+class Move(NamedTuple):
+    """A partition with its owner before and after, None for none."""
 
-    causes: list[Cause]
-    started_ms: int
-    members_before: int
-    assignments: dict[str, bytes]
-    joined_ms: int | None = None
-
-    def add(self, cause: Cause) -> None:
-        """Another reason why it takes as long as it does."""
-        if len(self.causes) < _MAX_CAUSES:
-            self.causes.append(cause)
-
-    def cause(self) -> str:
-        """All reasons, each once."""
-        return "; ".join(dict.fromkeys(cause.text for cause in self.causes))
+    topic: str
+    partition: int
+    from_owner: str | None
+    to_owner: str | None
 
 
 # Kinds without fields of their own are no dataclasses themselves: each costs a start most of a millisecond.
 
 
 @dataclass(slots=True, kw_only=True)
-class GroupEvent(Note):
+class GroupEvent(CoordinatorEvent):
     """Something that happened in a group.
 
     ``generation`` is the group's at that time, -1 for none; ``cause`` says why, in one line of words with
@@ -89,14 +87,22 @@ class GroupEvent(Note):
     client_host: str = ""
 
 
-class RebalanceStarted(GroupEvent):
+@dataclass(slots=True, kw_only=True)
+class CausedEvent(GroupEvent):
+    """An event that has a kind of cause; of several causes it is that of the first."""
+
+    cause_kind: CauseKind = CauseKind.OTHER
+
+
+class RebalanceStarted(CausedEvent):
     """A group begins to collect its members; ``generation`` is the one that ends."""
 
     __slots__ = ()
+    name = "RebalanceStarted"
 
 
 @dataclass(slots=True, kw_only=True)
-class RebalanceNote(GroupEvent):
+class RebalanceCompleted(CausedEvent):
     """A rebalance is over: generation ``generation`` is Stable, or Empty with ``members`` 0.
 
     ``duration_ms`` runs from the first cause to here: ``join_ms`` until all had joined and ``sync_ms`` until
@@ -104,6 +110,8 @@ class RebalanceNote(GroupEvent):
     and ``after`` are assignments by owner (instance id, or member id); a history lets go of them in time, and
     then no moves are known.
     """
+
+    name = "RebalanceNote"
 
     leader: str = ""
     members: int
@@ -150,8 +158,10 @@ class RebalanceNote(GroupEvent):
 
 
 @dataclass(slots=True, kw_only=True)
-class GenerationAbandoned(GroupEvent):
+class GenerationAbandoned(CausedEvent):
     """All had joined ``generation``, and it ended before its assignment was handed out."""
+
+    name = "GenerationAbandoned"
 
     members: int
 
@@ -160,14 +170,16 @@ class MemberJoined(GroupEvent):
     """A member was taken in; it belongs to the generation after ``generation``."""
 
     __slots__ = ()
+    name = "MemberJoined"
     level = "debug"
     share = "members"
 
 
-class MemberGone(GroupEvent):
+class MemberGone(CausedEvent):
     """A member was removed: it left, its session expired, it was late, or there was no room for it."""
 
     __slots__ = ()
+    name = "MemberGone"
     share = "members"
 
 
@@ -175,6 +187,7 @@ class MemberGone(GroupEvent):
 class MemberReplaced(GroupEvent):
     """A static member came back under the new id ``member``; ``old_member`` is fenced from here on."""
 
+    name = "MemberReplaced"
     share = "members"
 
     old_member: str
@@ -184,6 +197,7 @@ class MemberIdUnused(GroupEvent):
     """A member id that was handed out is forgotten: nobody joined with it. Until then a rebalance waits."""
 
     __slots__ = ()
+    name = "MemberIdUnused"
     share = "members"
 
 
@@ -191,6 +205,7 @@ class MemberIdUnused(GroupEvent):
 class OffsetsRemoved(GroupEvent):
     """``count`` offsets of a group were removed: expired, deleted, or their topic was."""
 
+    name = "OffsetsRemoved"
     share = "members"
 
     count: int
@@ -200,6 +215,7 @@ class GroupRemoved(GroupEvent):
     """A group is gone with its offsets, and its history with it."""
 
     __slots__ = ()
+    name = "GroupRemoved"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -216,6 +232,8 @@ class Refusal(GroupEvent):
 class MemberFenced(Refusal):
     """``api`` was refused because its sender is no member, not any more, or not in this generation."""
 
+    name = "MemberFenced"
+
     api: str
 
 
@@ -223,11 +241,14 @@ class JoinRefused(Refusal):
     """A JoinGroup was refused for what it asks."""
 
     __slots__ = ()
+    name = "JoinRefused"
 
 
 @dataclass(slots=True, kw_only=True)
 class CommitRefused(Refusal):
     """A whole OffsetCommit was refused; ``claimed_generation`` is the one its sender believes in."""
+
+    name = "CommitRefused"
 
     claimed_generation: int
 
@@ -236,48 +257,7 @@ class AppendRefused(Refusal):
     """The log did not take records of a group; ``error_code`` is what it said."""
 
     __slots__ = ()
-
-
-@dataclass(slots=True)
-class RecordSkipped(Note):
-    """A record of the offsets topic could not be read and was left out."""
-
-    level = "warning"
-
-    partition: int
-    offset: int
-    reason: str
-
-
-@dataclass(slots=True)
-class ShardLoading(Note):
-    """A partition of the offsets topic is being read back, and that takes long."""
-
-    partition: int
-    records: int
-    duration_ms: int
-
-
-@dataclass(slots=True)
-class ShardLoaded(Note):
-    """A partition of the offsets topic was read back."""
-
-    level = "debug"
-
-    partition: int
-    records: int
-    skipped: int
-    groups: int
-    duration_ms: int
-
-
-@dataclass(slots=True)
-class EventsLost(Note):
-    """Only in a subscription: its reader was too slow, ``count`` events before this one are lost to it."""
-
-    level = "warning"
-
-    count: int
+    name = "AppendRefused"
 
 
 def append_refused(group_id: str, error: ErrorCode) -> AppendRefused:
@@ -329,34 +309,34 @@ def quoted(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def about(member: Member, text: str) -> Cause:
-    """A cause that is about a member."""
-    return Cause(text, member.member_id, member.instance_id, member.client_id, member.client_host)
+def count_moves(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[int, int]:
+    """How many partitions were given to an owner that did not have them, and how many have an owner."""
+    total = moved = 0
+    for owner, data in after.items():
+        owned = _partitions(data)
+        total += len(owned)
+        old = before.get(owner)
+        if old != data:
+            moved += len(owned - _partitions(old))
+    return moved, total
 
 
-def late(members: list[Member], what: str, timeout_ms: int) -> Cause:
-    """Members that did not do ``what`` in time, the first of them by name."""
-    names = ", ".join(quoted(member.member_id) for member in members[:_MAX_NAMES])
-    if len(members) > _MAX_NAMES:
-        names += f" and {len(members) - _MAX_NAMES} more"
-    noun = "member" if len(members) == 1 else "members"
-    return about(members[0], f"{noun} {names} did not {what} within {timeout_ms / 1000:.1f} s")
+def moves_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[Move]:
+    """Every partition whose owner is another now, by topic and partition."""
+    changed = [owner for owner in {**before, **after} if before.get(owner) != after.get(owner)]
+    old = {partition: owner for owner in changed for partition in _partitions(before.get(owner))}
+    new = {partition: owner for owner in changed for partition in _partitions(after.get(owner))}
+    return [
+        Move(*partition, old.get(partition), new.get(partition))
+        for partition in sorted({**old, **new})
+        if old.get(partition) != new.get(partition)
+    ]
 
 
-def fenced(group: Group | None, request: Request, member_id: str, instance_id: str | None, error: int) -> str:
-    """Why a request's sender does not pass for a member, in words."""
-    who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
-    if group is None:
-        return f"{who} speaks of a group that does not exist"
-    if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
-        now = quoted(group.static_members.get(instance_id, ""))
-        return f"{who} is fenced: static {quoted(instance_id)} is member {now} now"
-    if error == ErrorCode.ILLEGAL_GENERATION:
-        body = request.body
-        claimed = getattr(body, "generation", getattr(body, "generation_id", -1))
-        return f"{who} is in generation {claimed}, the group is in {group.generation}"
-    if error == ErrorCode.REBALANCE_IN_PROGRESS:
-        return f"{who} has not synced in generation {group.generation}"
-    if instance_id is not None and instance_id not in group.static_members:
-        return f"{who} says to be static {quoted(instance_id)}, of whom the group knows nothing"
-    return f"{who} is not in the group"
+def _partitions(assignment: bytes | None) -> frozenset[TopicPartition]:
+    if assignment is None:
+        return frozenset()
+    try:
+        return frozenset(decode_assignment(assignment).partitions)
+    except MalformedMessageError:
+        return frozenset()

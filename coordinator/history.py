@@ -12,13 +12,16 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from .engine.events import CoordinatorEvent
 from .events import (
     GroupEvent,
+    GroupRemoved,
     MemberFenced,
-    RebalanceNote,
+    RebalanceCompleted,
     RebalanceStarted,
     Refusal,
     Share,
+    shorten,
     size_of,
     text_bytes,
 )
@@ -90,6 +93,17 @@ class History:
         """How many entries there are, of all groups."""
         return self._entries
 
+    def keep(self, event: CoordinatorEvent, knows: Callable[[str], bool]) -> None:
+        """Take note of an event, and cut its texts; ``knows`` says whether a group exists."""
+        if not isinstance(event, GroupEvent):
+            return
+        shorten(event)
+        if isinstance(event, GroupRemoved):
+            self.drop(event.group)
+        elif not isinstance(event, Refusal) or knows(event.group):
+            # anybody may be refused in a group that does not exist
+            self.add(event)
+
     def add(self, event: GroupEvent) -> None:
         """Keep an event, and number it."""
         if not self._size:
@@ -130,7 +144,7 @@ class History:
 
     def _put(self, history: _GroupHistory, event: GroupEvent) -> None:
         share = history.shares.setdefault(event.share, {})
-        if isinstance(event, RebalanceNote):
+        if isinstance(event, RebalanceCompleted):
             for key in _begun(share):
                 # what it says about why it began is in this event too
                 self._remove(history, share, key)
@@ -170,7 +184,7 @@ class History:
             for entry in history.shares.get("rebalances", {}).values():
                 if not _heavy(history):
                     break
-                if isinstance(entry.event, RebalanceNote):
+                if isinstance(entry.event, RebalanceCompleted):
                     # listeners hold the event too: theirs stays as it is
                     entry.event = replace(entry.event, before=None, after=None)
                     self._weigh(history, entry, _weight(entry.event))
@@ -190,7 +204,7 @@ def _begun(share: dict[Hashable, HistoryEntry]) -> list[Hashable]:
     """The beginnings of the rebalance that is under way."""
     begun = []
     for key in reversed(share):
-        if isinstance(share[key].event, RebalanceNote):
+        if isinstance(share[key].event, RebalanceCompleted):
             break
         if isinstance(share[key].event, RebalanceStarted):
             begun.append(key)
@@ -206,7 +220,7 @@ def _key(event: GroupEvent) -> Hashable:
 
 def _weight(event: GroupEvent) -> _Weight:
     owners, size = 0, text_bytes(event)
-    if isinstance(event, RebalanceNote):
+    if isinstance(event, RebalanceCompleted):
         for assignments in (event.before or {}, event.after or {}):
             owners += len(assignments)
             size += sum(map(len, assignments.values())) + sum(map(size_of, assignments))

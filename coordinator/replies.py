@@ -10,11 +10,15 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from ..protocol import operation_bits
+
 NO_TOPIC_ID: Final = uuid.UUID(int=0)
 
-#: What may be done to a group where there are no access rules, as numbers of Kafka's AclOperation (KIP-430):
+#: What may be done to a group where there are no access rules, as bits of Kafka's AclOperation (KIP-430):
 #: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
-GROUP_OPERATIONS: Final = frozenset({3, 6, 8, 10, 11})
+GROUP_OPERATIONS: Final = operation_bits((3, 6, 8, 10, 11))
+#: To who has not asked for them.
+OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
 
 @dataclass(slots=True)
@@ -174,7 +178,7 @@ class DescribedMember:
 
 @dataclass(slots=True)
 class DescribedGroup:
-    """A group in DescribeGroups; ``authorized_operations`` is None where they were not asked for."""
+    """A group in DescribeGroups."""
 
     error_code: int
     group_id: str
@@ -183,7 +187,7 @@ class DescribedGroup:
     protocol_data: str = ""
     members: list[DescribedMember] = field(default_factory=list)
     error_message: str | None = None
-    authorized_operations: frozenset[int] | None = None
+    authorized_operations: int = OPERATIONS_NOT_ASKED
 
 
 @dataclass(slots=True)

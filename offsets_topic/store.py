@@ -5,6 +5,7 @@ One append is one batch, so its records are in the log together or not at all.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ LOAD_BYTES = 5 * 1024 * 1024
 
 #: Producer id, epoch and sequence number of a batch that no producer numbers.
 NO_PRODUCER = -1
+
+_MARKER_KEY = struct.Struct(">hh")
+_MARKER_VALUE = struct.Struct(">hi")
 
 #: Key and value of a record to write; a value of None is a tombstone.
 KeyValue = tuple[bytes, bytes | None]
@@ -161,6 +165,31 @@ class OffsetsStore:
             producer_epoch=producer_epoch,
             base_sequence=0 if producer_id != NO_PRODUCER else NO_PRODUCER,
             transactional=transactional,
+        )
+        return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
+
+    def append_marker(
+        self,
+        partition: int,
+        now_ms: int,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+    ) -> int:
+        """Write the end of a producer's transaction as a control batch and return its offset. Raises as
+        ``append`` does.
+        """
+        # version and type, version and the coordinator's epoch
+        key, value = _MARKER_KEY.pack(0, int(committed)), _MARKER_VALUE.pack(0, coordinator_epoch)
+        batch = build_batch(
+            [(key, value, ())],
+            timestamp_ms=now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=True,
+            control=True,
         )
         return self._log(partition).append(bytes(batch), now_ms=now_ms, from_client=False).base_offset
 

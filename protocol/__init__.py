@@ -1,7 +1,7 @@
 """Kafka's wire protocol: frames, the table of APIs, messages, error codes, record batch headers.
 
-The message classes are kafka-python's; they are imported when the first message of an API is coded, because
-that import takes longer than everything else a broker does before it serves.
+An API's messages, in ``messages/``, are imported when the first of them is read or written: importing all of
+them takes longer than everything else a broker does before it serves.
 """
 
 from ._apis import APIS, GROUP_HISTORY_FEATURE, Api, ApiKey, api_for
@@ -32,23 +32,25 @@ from ._errors import (
     ProtocolError,
     UnsupportedVersionError,
 )
-from ._fetch_answers import Part, Sendable, fetch_answer
 from ._frames import LENGTH_PREFIX, MAX_FRAME_BYTES, FrameReader, FrameReceiver
-from ._hot import MAX_HOT_BYTES, HotCodec, hot_codec, hot_header
-from ._hot_fields import UNREADABLE
-from ._hot_requests import CommitBodyPartition
 from ._kafka_python import kafka_module
 from ._messages import (
+    MessageCodec,
+    Part,
     RequestHeader,
+    codec_of,
     decode_request,
     decode_request_header,
     decode_response,
     encode_request,
     encode_response,
-    request_class,
-    response_class,
+    encode_response_parts,
+    messages_of,
+    operation_bits,
+    request_type,
+    response_type,
+    struct_arrays,
 )
-from ._metadata_answers import MetadataPartition, MetadataPartitions, metadata_answer
 from ._subscription import (
     SUBSCRIPTION_VERSION,
     Assignment,
@@ -62,6 +64,7 @@ from ._subscription import (
     encode_topic_partitions,
     subscribed_topics,
 )
+from .messages._wire import PreparedArray, Sendable
 
 __all__ = [
     "ANONYMOUS",
@@ -71,30 +74,26 @@ __all__ = [
     "LENGTH_PREFIX",
     "MAX_DECOMPRESSED_BYTES",
     "MAX_FRAME_BYTES",
-    "MAX_HOT_BYTES",
     "SUBSCRIPTION_VERSION",
-    "UNREADABLE",
     "Api",
     "ApiKey",
     "Assignment",
     "BatchHeader",
     "BrokenOffBatchError",
     "Codec",
-    "CommitBodyPartition",
     "CorruptBatchError",
     "ErrorCode",
     "FrameReader",
     "FrameReceiver",
     "FrameTooLargeError",
     "GrownTooLargeError",
-    "HotCodec",
     "KafkaError",
     "KohortError",
     "MalformedFrameError",
     "MalformedMessageError",
-    "MetadataPartition",
-    "MetadataPartitions",
+    "MessageCodec",
     "Part",
+    "PreparedArray",
     "ProtocolError",
     "RequestContext",
     "RequestHeader",
@@ -105,6 +104,7 @@ __all__ = [
     "WireReader",
     "api_for",
     "build_batch",
+    "codec_of",
     "compress",
     "compress_batch",
     "decode_assignment",
@@ -117,19 +117,19 @@ __all__ = [
     "encode_assignment",
     "encode_request",
     "encode_response",
+    "encode_response_parts",
     "encode_subscription",
     "encode_topic_partitions",
-    "fetch_answer",
-    "hot_codec",
-    "hot_header",
     "iter_batches",
     "kafka_module",
-    "metadata_answer",
+    "messages_of",
+    "operation_bits",
     "parse_batch_header",
     "read_varint",
-    "request_class",
-    "response_class",
+    "request_type",
+    "response_type",
     "stamp_batch",
+    "struct_arrays",
     "subscribed_topics",
     "verify_batch",
     "write_varint",

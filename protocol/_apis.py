@@ -73,7 +73,6 @@ class Api:
     min_version: int
     max_version: int
     flexible_from: int | None
-    module: str
 
     @property
     def private(self) -> bool:
@@ -92,51 +91,45 @@ class Api:
             )
 
 
-_CONSUMER = "kafka.protocol.consumer"
-_METADATA = "kafka.protocol.metadata"
-_PRODUCER = "kafka.protocol.producer"
-_ADMIN = "kafka.protocol.admin"
-_SASL = "kafka.protocol.sasl"
-
 _ROWS = (
-    Api(ApiKey.PRODUCE, "Produce", 3, 13, 9, _PRODUCER),
-    Api(ApiKey.FETCH, "Fetch", 4, 18, 12, _CONSUMER),
-    Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 11, 6, _CONSUMER),
-    Api(ApiKey.METADATA, "Metadata", 0, 13, 9, _METADATA),
-    Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 10, 8, _CONSUMER),
-    Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 10, 6, _CONSUMER),
-    Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, 3, _METADATA),
-    Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, 6, _CONSUMER),
-    Api(ApiKey.HEARTBEAT, "Heartbeat", 0, 4, 4, _CONSUMER),
-    Api(ApiKey.LEAVE_GROUP, "LeaveGroup", 0, 5, 4, _CONSUMER),
-    Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, 4, _CONSUMER),
-    Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 6, 5, _ADMIN),
-    Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, 3, _ADMIN),
-    Api(ApiKey.SASL_HANDSHAKE, "SaslHandshake", 0, 1, None, _SASL),
-    Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, 3, _METADATA),
-    Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, 5, _ADMIN),
-    Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, 4, _ADMIN),
-    Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, 2, _ADMIN),
-    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, 2, _PRODUCER),
-    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 4, _CONSUMER),
-    Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 0, 3, 3, _PRODUCER),
-    Api(ApiKey.END_TXN, "EndTxn", 0, 4, 3, _PRODUCER),
-    Api(ApiKey.DESCRIBE_ACLS, "DescribeAcls", 1, 3, 2, _ADMIN),
-    Api(ApiKey.CREATE_ACLS, "CreateAcls", 1, 3, 2, _ADMIN),
-    Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, 2, _ADMIN),
-    Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, 4, _ADMIN),
-    Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, 2, _ADMIN),
-    Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, 2, _SASL),
-    Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, 2, _ADMIN),
-    Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2, _ADMIN),
-    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, 1, _ADMIN),
-    Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None, _CONSUMER),
-    Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", 0, 0, 0, _ADMIN),
-    Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, 0, _ADMIN),
-    Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 0, 1, 1, _ADMIN),
-    Api(ApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 0, 1, 1, _ADMIN),
-    Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0, _ADMIN),
-    Api(ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0, f"{__package__}._group_history"),
+    Api(ApiKey.PRODUCE, "Produce", 3, 13, 9),
+    Api(ApiKey.FETCH, "Fetch", 4, 18, 12),
+    Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 11, 6),
+    Api(ApiKey.METADATA, "Metadata", 0, 13, 9),
+    Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 10, 8),
+    Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 10, 6),
+    Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, 3),
+    Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, 6),
+    Api(ApiKey.HEARTBEAT, "Heartbeat", 0, 4, 4),
+    Api(ApiKey.LEAVE_GROUP, "LeaveGroup", 0, 5, 4),
+    Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, 4),
+    Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 6, 5),
+    Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, 3),
+    Api(ApiKey.SASL_HANDSHAKE, "SaslHandshake", 0, 1, None),
+    Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, 3),
+    Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, 5),
+    Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, 4),
+    Api(ApiKey.DELETE_RECORDS, "DeleteRecords", 0, 2, 2),
+    Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, 2),
+    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, 4),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 0, 3, 3),
+    Api(ApiKey.END_TXN, "EndTxn", 0, 4, 3),
+    Api(ApiKey.DESCRIBE_ACLS, "DescribeAcls", 1, 3, 2),
+    Api(ApiKey.CREATE_ACLS, "CreateAcls", 1, 3, 2),
+    Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, 2),
+    Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, 4),
+    Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, 2),
+    Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, 2),
+    Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, 2),
+    Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2),
+    Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, 1),
+    Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None),
+    Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", 0, 0, 0),
+    Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, 0),
+    Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 0, 1, 1),
+    Api(ApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 0, 1, 1),
+    Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0),
+    Api(ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0),
 )
 
 #: Every API by number.

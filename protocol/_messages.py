@@ -1,31 +1,46 @@
-"""Messages: request and response headers, and bodies through kafka-python's schema classes.
+"""Messages: request and response headers, and bodies by the modules of ``messages/``.
 
-A body is any object with the schema's field names in snake case: kafka-python's own classes when decoded, and
-they or plain objects with those attributes when encoded. Layouts: KIP-482 (flexible versions), KIP-511
-(ApiVersions answers always carry the old header).
+A body that is read is a named tuple of its API's module, such as ``messages.heartbeat.HeartbeatRequest``; one
+that is written may be any object with the fields of its version. An API's module is imported at its first
+message. Layouts: KIP-482 (flexible versions), KIP-511 (ApiVersions answers always carry the old header).
 """
 
 from __future__ import annotations
 
+import importlib
+import re
 import struct
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
-from ._apis import APIS, ApiKey, api_for
-from ._bounds import allow_elements, bound_decoders, unsigned_varint
+from ._apis import APIS, Api, ApiKey, api_for
 from ._errors import MalformedFrameError, MalformedMessageError
-from ._kafka_python import kafka_module
+from .messages._wire import Pieces, Sendable, long_varint
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
+#: Length and correlation id in front of a response, and no tagged fields.
+_HEAD, _HEAD_WITH_TAGS = struct.Struct(">ii"), struct.Struct(">iix")
+_LENGTH_BYTES: Final = 4
 _NO_TAGS = b"\x00"
 
 #: Most array elements of a request, nested ones included: more than the largest clusters have partitions to
 #: name. Each becomes an object that takes far more than its bytes.
 MAX_REQUEST_ELEMENTS = 100_000
 
+#: A response is bounded by its own bytes alone.
+_UNLIMITED: Final = 1 << 62
+
 #: Most tagged fields of a header; KIPs define one so far.
 _MAX_HEADER_TAGS = 1_000
+
+#: A piece of a response frame.
+Part: TypeAlias = bytes | bytearray | Sendable
+
+_Read: TypeAlias = Callable[[Any, int, int, int], tuple[Any, int]]
+_Write: TypeAlias = Callable[[bytearray, Any, int], None]
 
 
 class RequestHeader(NamedTuple):
@@ -36,6 +51,82 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     size: int
+
+
+class MessageCodec(NamedTuple):
+    """One version of an API: how its headers and bodies are read and written."""
+
+    api: Api
+    version: int
+    flexible: bool
+    response_head: struct.Struct
+    read_request: _Read
+    write_request: _Write
+    read_response: _Read
+    write_response: _Write
+
+    def request(self, frame: bytes, at: int) -> Any:
+        """The body that starts at ``at``. Raises MalformedMessageError."""
+        return _body(self, "Request", self.read_request, frame, at, MAX_REQUEST_ELEMENTS)
+
+    def response_frame(self, correlation_id: int, body: Any) -> bytearray:
+        """A whole response frame, length included."""
+        out = bytearray(self.response_head.pack(0, correlation_id))
+        self.write_response(out, body, self.version)
+        out[:_LENGTH_BYTES] = (len(out) - _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "big")
+        return out
+
+
+@cache
+def codec_of(api_key: int, version: int) -> MessageCodec:
+    """The codec of a version that is spoken here. Raises UnsupportedVersionError for any other."""
+    api = api_for(api_key)
+    api.require(version)
+    module = messages_of(api_key)
+    flexible = api.flexible(version)
+    return MessageCodec(
+        api,
+        version,
+        flexible,
+        _HEAD_WITH_TAGS if flexible and api.key is not ApiKey.API_VERSIONS else _HEAD,
+        module.read_request(version),
+        module.write_request(version),
+        module.read_response(version),
+        module.write_response(version),
+    )
+
+
+@cache
+def messages_of(api_key: int) -> ModuleType:
+    """The module with the messages of an API."""
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", api_for(api_key).name).lower()
+    return importlib.import_module(f".messages.{name}", __package__)
+
+
+def request_type(api_key: int) -> Any:
+    """The class of the requests of an API."""
+    return getattr(messages_of(api_key), f"{api_for(api_key).name}Request")
+
+
+def response_type(api_key: int) -> Any:
+    """The class of the responses of an API."""
+    return getattr(messages_of(api_key), f"{api_for(api_key).name}Response")
+
+
+@cache
+def struct_arrays(message: type) -> dict[str, type]:
+    """The fields of a message or struct that are arrays of structs, with the type of their elements."""
+    found = {}
+    for name, hint in get_type_hints(message).items():
+        array = next((each for each in (hint, *get_args(hint)) if get_origin(each) is Sequence), None)
+        if array is not None and hasattr(get_args(array)[0], "_fields"):
+            (found[name],) = get_args(array)
+    return found
+
+
+def operation_bits(operations: Iterable[int]) -> int:
+    """Numbers of Kafka's AclOperation as the bit field that answers have (KIP-430)."""
+    return sum(1 << each for each in operations)
 
 
 def decode_request_header(frame: bytes) -> RequestHeader:
@@ -59,35 +150,50 @@ def decode_request_header(frame: bytes) -> RequestHeader:
 
 def decode_request(frame: bytes, header: RequestHeader) -> Any:
     """The body behind a header whose API and version are offered. Raises MalformedMessageError."""
-    api = api_for(header.api_key)
-    api.require(header.api_version)
-    allow_elements(MAX_REQUEST_ELEMENTS)
-    try:
-        return _decode(request_class(api.key), frame, header.size, header.api_version)
-    finally:
-        allow_elements(None)
+    return codec_of(header.api_key, header.api_version).request(frame, header.size)
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, body: Any) -> bytearray:
     """A whole response frame, length included."""
-    head = _CORRELATION_ID.pack(correlation_id)
-    if _has_tags(api_key, version) and api_key != ApiKey.API_VERSIONS:
-        head += _NO_TAGS
-    return _framed(head, response_class(api_key), version, body)
+    return codec_of(api_key, version).response_frame(correlation_id, body)
+
+
+def encode_response_parts(api_key: int, version: int, correlation_id: int, body: Any) -> Sequence[Part]:
+    """The parts of a response frame, length included: records that are long or lie in a file are passed on as
+    they are.
+    """
+    found = codec_of(api_key, version)
+    out = Pieces(found.response_head.pack(0, correlation_id))
+    found.write_response(out, body, version)
+    size = len(out) + sum(len(records) for _, records in out.apart) - _LENGTH_BYTES
+    out[:_LENGTH_BYTES] = size.to_bytes(_LENGTH_BYTES, "big")
+    parts: list[Part] = []
+    start = 0
+    for end, records in out.apart:
+        parts += (out[start:end], records)
+        start = end
+    parts.append(out[start:])
+    return parts
 
 
 def encode_request(version: int, correlation_id: int, client_id: str, body: Any) -> bytearray:
-    """A whole request frame, length included. ``body`` is an instance of kafka-python's request class."""
-    key = body.API_KEY
+    """A whole request frame, length included. ``body.API_KEY`` says of which API."""
+    found = codec_of(body.API_KEY, version)
     name = client_id.encode()
-    head = _REQUEST_HEADER.pack(key, version, correlation_id, len(name)) + name
-    if _has_tags(key, version):
-        head += _NO_TAGS
-    return _framed(head, request_class(key), version, body)
+    head = _REQUEST_HEADER.pack(found.api.key, version, correlation_id, len(name))
+    out = bytearray(_LENGTH_BYTES) + head + name
+    if found.flexible:
+        out += _NO_TAGS
+    found.write_request(out, body, version)
+    out[:_LENGTH_BYTES] = (len(out) - _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "big")
+    return out
 
 
 def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tuple[int, Any]:
-    """Correlation id and body of a response frame. Raises MalformedMessageError."""
+    """Correlation id and body of a response frame; records are a part of ``frame``.
+
+    Raises MalformedMessageError.
+    """
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         start = _CORRELATION_ID.size
@@ -98,26 +204,24 @@ def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tu
             start = _skip_tags(frame, start)
     except (struct.error, IndexError, MalformedMessageError) as error:
         raise MalformedMessageError(f"unreadable response header in a frame of {len(frame)} bytes") from error
-    return correlation_id, _decode(response_class(api_key), frame, start, version)
+    found = codec_of(api_key, version)
+    return correlation_id, _body(found, "Response", found.read_response, frame, start, _UNLIMITED)
 
 
-@cache
-def request_class(api_key: int) -> Any:
-    """kafka-python's class for the requests of an API."""
-    api = api_for(api_key)
-    return getattr(_module(api.module), f"{api.name}Request")
-
-
-@cache
-def response_class(api_key: int) -> Any:
-    """kafka-python's class for the responses of an API."""
-    api = api_for(api_key)
-    return getattr(_module(api.module), f"{api.name}Response")
-
-
-def _module(name: str) -> Any:
-    bound_decoders()
-    return kafka_module(name)
+def _body(
+    of: MessageCodec, side: str, read: _Read, frame: bytes | memoryview, start: int, max_elements: int
+) -> Any:
+    try:
+        body, end = read(frame, start, of.version, max_elements)
+    except Exception as error:
+        # whatever the reader trips over in these bytes is the fault of the bytes
+        why = str(error) if isinstance(error, MalformedMessageError) else repr(error)
+        raise MalformedMessageError(f"{of.api.name}{side} v{of.version} cannot be decoded: {why}") from error
+    if end > len(frame):
+        raise MalformedMessageError(
+            f"{of.api.name}{side} v{of.version} is cut short by {end - len(frame)} bytes"
+        )
+    return body
 
 
 def _has_tags(api_key: int, version: int) -> bool:
@@ -126,55 +230,13 @@ def _has_tags(api_key: int, version: int) -> bool:
 
 
 def _skip_tags(data: bytes | memoryview, position: int) -> int:
-    count, position = unsigned_varint(data, position)
+    count, position = long_varint(data, position)
     if count > _MAX_HEADER_TAGS:
         raise IndexError(f"{count} tagged fields in a header")
     for _ in range(count):
-        _, position = unsigned_varint(data, position)
-        size, position = unsigned_varint(data, position)
+        _, position = long_varint(data, position)
+        size, position = long_varint(data, position)
         position += size
         if position > len(data):
             raise IndexError("a tagged field is longer than its frame")
     return position
-
-
-def _decode(message: Any, frame: bytes | memoryview, start: int, version: int) -> Any:
-    try:
-        body, end = _decoder(message, version)(memoryview(frame), start)
-    except Exception as error:
-        # whatever the decoder trips over in these bytes is the fault of the bytes
-        raise MalformedMessageError(f"{message.name} v{version} cannot be decoded: {error!r}") from error
-    if end > len(frame):
-        raise MalformedMessageError(f"{message.name} v{version} is cut short by {end - len(frame)} bytes")
-    return body
-
-
-def _framed(head: bytes, message: Any, version: int, body: Any) -> bytearray:
-    encode, buffers = _encoder(message, version)
-    with buffers.acquire() as out:
-        out.ensure(len(head) + 4)
-        out.pos = 4 + len(head)
-        out.buf[4 : out.pos] = head
-        encode(body, out)
-        out.buf[0:4] = (out.pos - 4).to_bytes(4, "big")
-        framed: bytearray = out.result()
-        return framed
-
-
-@cache
-def _decoder(message: Any, version: int) -> Any:
-    """The function that kafka-python generates for a version's bodies: bytes and position to body and end."""
-    flexible = message.flexible_version_q(version)
-    return message._struct.compiled_decode_from(
-        version, compact=flexible, tagged=flexible, data_class=message
-    )
-
-
-@cache
-def _encoder(message: Any, version: int) -> tuple[Any, Any]:
-    """The function that writes a version's bodies into a buffer, and the pool the buffer comes from."""
-    codecs = kafka_module("kafka.protocol.schemas.fields.codecs")
-    flexible = message.flexible_version_q(version)
-    return message._struct.compiled_encode_into(
-        version, compact=flexible, tagged=flexible
-    ), codecs.EncodeBufferPool

@@ -37,8 +37,15 @@ FIXED = {
 _WRITTEN = "Written by scripts/generate_messages.py: do not edit."
 #: Letters of formats in the names of constants.
 _LETTERS = str.maketrans("?bhHiIqd", "TBHUIWQD")
-PYTHON = {"string": "str", "bytes": "bytes", "records": "bytes | memoryview", "uuid": "UUID | None"}
+PYTHON = {
+    "string": "str",
+    "bytes": "bytes",
+    "records": "bytes | memoryview",
+    "uuid": "UUID | None",
+}
 ANY = 32_767
+#: The array of an answer that is written once and then copied (see ``PreparedArray``): by API, its field's name.
+PREPARED = {"Metadata": "partitions"}
 #: The APIs that brokers get most of: what helpers would do stands in their functions, which takes a third less time.
 INLINE = {"Heartbeat", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup", "Produce", "Fetch"}
 
@@ -234,7 +241,7 @@ class Module:
     def text(self) -> str:
         functions = [text for message in self.messages for text in self._functions(message)]
         for message in self.messages:
-            self._class(message.name, message.fields, f"{_title(message)}.")
+            self._class(message.name, message.fields, f"{_title(message)}.", message.key)
         low, high = self.messages[0].versions.low, self.messages[0].versions.high
         head = [
             f'"""{self.api} ({self.messages[0].key}), versions {low} to {high}. {_WRITTEN}"""',
@@ -261,16 +268,19 @@ class Module:
         if self.helpers:
             yield f"from ._wire import {', '.join(sorted(self.helpers, key=str.lower))}"
 
-    def _class(self, name: str, fields: list[Field], words: str) -> None:
+    def _class(self, name: str, fields: list[Field], words: str, key: int | None = None) -> None:
         for each in fields:
             if each.is_struct and each.kind not in self.structs:
                 self._class(each.kind, each.fields, f"{each.kind} of {self.api}.")
         lines = [f"class {name}(NamedTuple):", f'    """{words}"""', ""]
-        for each in fields:
+        for each in _present(fields):
             clash = "  # type: ignore[assignment]" if each.name in ("count", "index") else ""
             lines.append(f"    {each.name}: {each.type} = {each.default}{clash}")
-        if not fields:
+        if not lines[-1]:
             lines.pop()
+        if key is not None:
+            # inside of the class it would be a field
+            lines += ["", "", f"{name}.API_KEY = {key}  # type: ignore[attr-defined]"]
         self.structs[name] = "\n" + "\n".join(lines) + "\n"
 
     def _functions(self, message: Message) -> Iterator[str]:
@@ -297,6 +307,11 @@ class Module:
             return f"\ndef {name}(version: int) -> Any:\n    return {functions[0][0]}\n"
         (classic, _), (flexible, versions) = functions
         return f"\ndef {name}(version: int) -> Any:\n    return {flexible} if version >= {versions.low} else {classic}\n"
+
+
+def _present(fields: list[Field]) -> list[Field]:
+    """Without the fields that only older versions had than are known."""
+    return [each for each in fields if not each.versions.empty]
 
 
 def _structs(fields: list[Field]) -> Iterator[Field]:
@@ -406,7 +421,7 @@ class Reader(Side):
             self.code.add(f"{names[each.name]}: Any = {each.default}")
         if self.flexible:
             self.tags(tagged, names, within)
-        return [names.get(each.name, each.default) for each in fields]
+        return [names.get(each.name, each.default) for each in _present(fields)]
 
     def run(self, run: list[Field], targets: list[str], within: Range) -> None:
         code = self.code
@@ -622,17 +637,33 @@ class Reader(Side):
 class Writer(Side):
     """``(out, body, version)``; takes any object with the fields of that version."""
 
+    name = ""
+    #: Functions that this one calls.
+    others = ""
+
     def function(self, name: str) -> str:
+        self.name = name
         self.struct("body", self.message.fields, self.versions)
+        return self.others + self.text(name, "body")
+
+    def text(self, name: str, given: str) -> str:
         if not self.code.lines:
-            self.code.add("del out, body, version")
+            self.code.add(f"del out, {given}, version")
         body = "\n".join(self.code.lines)
-        head = f"\ndef {name}(out: bytearray, body: Any, version: int) -> None:"
+        head = f"\ndef {name}(out: bytearray, {given}: Any, version: int) -> None:"
         unused = [
-            word for word in ("body", "version") if self.code.lines and not re.search(rf"\b{word}\b", body)
+            word for word in (given, "version") if self.code.lines and not re.search(rf"\b{word}\b", body)
         ]
         lines = f"    del {', '.join(unused)}\n" if unused else ""
         return f"{head}\n{lines}{body}\n"
+
+    def prepared(self, expression: str, each: Field, within: Range) -> None:
+        """An array that may be a ``PreparedArray``: a function of its own writes it."""
+        writer = Writer(self.module, self.message, within, flexible=self.flexible)
+        writer.plain_array("items", each, within)
+        name = f"{self.name}_{each.name}"
+        self.others += writer.text(name, "items")
+        self.code.add(f"{self.helper('write_array')}(out, {expression}, version, {name})")
 
     def struct(self, item: str, fields: list[Field], within: Range) -> None:
         body, tagged = self.split(fields, within)
@@ -706,9 +737,15 @@ class Writer(Side):
                 code.add(
                     f"out += {self.module.format('h' if each.kind == 'string' else 'i')}.pack(len(data))"
                 )
-            code.add("out += data")
+            code.add(f"{self.helper('add_records')}(out, data)" if each.kind == "records" else "out += data")
 
     def array(self, expression: str, each: Field, within: Range) -> None:
+        if PREPARED.get(self.module.api) == each.name and self.message.name.endswith("Response"):
+            self.prepared(expression, each, within)
+        else:
+            self.plain_array(expression, each, within)
+
+    def plain_array(self, expression: str, each: Field, within: Range) -> None:
         code = self.code
         items, item = code.name(f"{each.name}_"), code.name("item")
         code.add(f"{items} = {expression}")

@@ -45,6 +45,7 @@ ROOMS = {
         "tests/coordinator/engine/test_loader.py",
         "tests/coordinator/engine/test_loading.py",
     ),
+    "cluster": ("tests/cluster",),
     "log": ("tests/log", "tests/broker/test_cleaner.py", "tests/broker/test_partition.py"),
     "client": ("tests/client", "tests/consumer"),
     "consumer": ("tests/consumer", "tests/client"),

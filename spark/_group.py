@@ -14,7 +14,7 @@ from ..client import EARLIEST, LATEST, Cluster, CommittedOffset
 from ..protocol import ErrorCode, KafkaError, KohortError, TopicPartition
 from ._client import Client
 from ._events import CommitRefused, Event
-from ._member import ExclusiveSeat
+from ._member import ExclusiveMember
 from ._offsets import Bounds, Committed
 from ._options import ReadOptions
 from ._plan import NoStartError
@@ -31,7 +31,7 @@ _REFUSALS = frozenset(
     }
 )
 
-#: What a driver with a seat is told once the coordinator has given it up: trying again cannot help.
+#: What an exclusive driver is told once the coordinator has given it up: trying again cannot help.
 _FENCED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_INSTANCE_ID})
 
 _FIRST_WAIT_SECONDS = 0.05
@@ -84,7 +84,7 @@ class GroupOffsets:
         self._on_event = on_event
         self._stopping = stopping
         self._metadata_at = float("-inf")
-        self._seat: ExclusiveSeat | None = None
+        self._exclusive: ExclusiveMember | None = None
 
     def look(self) -> GroupState:
         """Commits and log bounds. Raises UnknownTopicError, BrokerConnectionError and KafkaError.
@@ -92,19 +92,19 @@ class GroupOffsets:
         In exclusive mode the first look joins the group: GroupTakenError while others are in it.
         """
         state = self._client.run(self._look)
-        if self._options.group_mode == "exclusive" and self._seat is None:
+        if self._options.group_mode == "exclusive" and self._exclusive is None:
             topics = {partition.topic for partition in state.bounds}
-            seat = ExclusiveSeat(self._client, self._options.group, topics, state.bounds)
-            seat.take()
-            self._seat = seat
+            member = ExclusiveMember(self._client, self._options.group, topics, state.bounds)
+            member.take()
+            self._exclusive = member
             # until then somebody else may have committed
             state = self._client.run(self._look)
         return state
 
     def close(self) -> None:
         """Leave the group, where we are in it."""
-        if self._seat is not None:
-            self._seat.leave()
+        if self._exclusive is not None:
+            self._exclusive.leave()
 
     def commit(
         self,
@@ -115,7 +115,7 @@ class GroupOffsets:
         """Commit for batch ``number``, all or nothing; ``meanwhile`` is called while the answer is awaited.
 
         While members of the group make the coordinator refuse, wait and warn; with ``fail_on_commit_error``,
-        or when told to stop, raise CommitRefusedError; at once where our own seat in the group is lost.
+        or when told to stop, raise CommitRefusedError; at once where our own membership is lost.
         """
         patience = Patience()
         while not self.try_commit(number, offsets, patience, meanwhile):
@@ -194,18 +194,18 @@ class GroupOffsets:
         return None
 
     async def _commit(self, cluster: Cluster, values: Mapping[TopicPartition, CommittedOffset]) -> None:
-        seat = self._seat
-        generation, member = (-1, "") if seat is None else (seat.generation, seat.member_id)
-        await cluster.commit(self._options.group, values, generation, member)
+        member = self._exclusive
+        generation, member_id = (-1, "") if member is None else (member.generation, member.member_id)
+        await cluster.commit(self._options.group, values, generation, member_id)
 
     def _fenced(self, error: KafkaError) -> bool:
-        return self._seat is not None and error.code in _FENCED
+        return self._exclusive is not None and error.code in _FENCED
 
     def _refused(self, number: int, error: KafkaError) -> CommitRefusedError:
         if self._fenced(error):
             return CommitRefusedError(
                 f"commit of batch {number} refused ({error.code.name}): this driver was away longer than its "
-                f"session, and has lost its seat in group {self._options.group!r}. Start it again"
+                f"session, and has lost its membership of group {self._options.group!r}. Start it again"
             )
         return CommitRefusedError(
             f"commit of batch {number} refused ({error.code.name}): group {self._options.group!r} has live "

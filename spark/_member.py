@@ -12,11 +12,9 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable
-from typing import Any
 
 from ..client import BrokerConnectionError, Channel, Cluster
 from ..protocol import (
-    ApiKey,
     ErrorCode,
     KafkaError,
     KohortError,
@@ -24,8 +22,11 @@ from ..protocol import (
     TopicPartition,
     encode_assignment,
     encode_subscription,
-    request_class,
 )
+from ..protocol.messages.heartbeat import HeartbeatRequest
+from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ..protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ..protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from ._client import Client
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ PROTOCOL_TYPE = "consumer"
 SESSION_TIMEOUT_MS = 10_000
 HEARTBEAT_INTERVAL_SECONDS = 2.0
 
-#: A killed driver keeps its seat until its session ends: wait that and a little longer.
+#: A killed driver stays a member until its session ends: wait that and a little longer.
 JOIN_PATIENCE_SECONDS = SESSION_TIMEOUT_MS / 1000 + 5.0
 _PAUSE_SECONDS = 0.25
 
@@ -56,7 +57,7 @@ class GroupTakenError(KohortError):
     """The group has members that are not ours, so it cannot be had alone."""
 
 
-class ExclusiveSeat:
+class ExclusiveMember:
     """The only member of a group. ``take`` joins, ``generation`` and ``member_id`` go with each commit."""
 
     def __init__(
@@ -73,19 +74,19 @@ class ExclusiveSeat:
         self.lost: KohortError | None = None
 
     def __repr__(self) -> str:
-        return f"ExclusiveSeat({self._group}, generation {self.generation}, member {self.member_id!r})"
+        return f"ExclusiveMember({self._group}, generation {self.generation}, member {self.member_id!r})"
 
     def take(self) -> None:
         """Join. Raises GroupTakenError when others stay longer than a dead driver's session."""
         self._client.run(self._take)
 
     def leave(self) -> None:
-        """Free the seat at once; without it the session has to end first."""
+        """Leave at once; otherwise the session has to end first."""
         if self.member_id:
             try:
                 self._client.run(self._leave)
             except (KafkaError, BrokerConnectionError) as error:
-                log.info("group %s: the seat ends with its session: %s", self._group, error)
+                log.info("group %s: the membership ends with its session: %s", self._group, error)
 
     async def _take(self, cluster: Cluster) -> None:
         deadline = time.monotonic() + JOIN_PATIENCE_SECONDS
@@ -103,17 +104,16 @@ class ExclusiveSeat:
         self._beating = asyncio.get_running_loop().create_task(self._beat(cluster))
 
     async def _join(self, cluster: Cluster) -> ErrorCode:
-        make = request_class(ApiKey.JOIN_GROUP)
         joined = await cluster.request_coordinator(
             self._group,
-            make(
+            JoinGroupRequest(
                 group_id=self._group,
                 session_timeout_ms=SESSION_TIMEOUT_MS,
                 rebalance_timeout_ms=SESSION_TIMEOUT_MS,
                 member_id=self.member_id,
                 group_instance_id=None,
                 protocol_type=PROTOCOL_TYPE,
-                protocols=[make.JoinGroupRequestProtocol(name=self._protocol, metadata=self._subscription)],
+                protocols=[JoinGroupRequestProtocol(name=self._protocol, metadata=self._subscription)],
                 reason="a Spark driver that wants the group for itself",
             ),
             timeout_ms=SESSION_TIMEOUT_MS * 2,
@@ -128,11 +128,10 @@ class ExclusiveSeat:
         if code is not ErrorCode.NONE:
             return code
         self.member_id = joined.member_id
-        make = request_class(ApiKey.SYNC_GROUP)
-        row = make.SyncGroupRequestAssignment(member_id=self.member_id, assignment=self._assignment)
+        row = SyncGroupRequestAssignment(member_id=self.member_id, assignment=self._assignment)
         synced = await cluster.request_coordinator(
             self._group,
-            make(
+            SyncGroupRequest(
                 group_id=self._group,
                 generation_id=joined.generation_id,
                 member_id=self.member_id,
@@ -148,10 +147,9 @@ class ExclusiveSeat:
 
     async def _beat(self, cluster: Cluster) -> None:
         """Send heartbeats until cancelled or removed by the coordinator: then ``lost`` says why."""
-        make = request_class(ApiKey.HEARTBEAT)
         while self.lost is None:
             await asyncio.sleep(HEARTBEAT_INTERVAL_SECONDS)
-            body = make(
+            body = HeartbeatRequest(
                 group_id=self._group,
                 generation_id=self.generation,
                 member_id=self.member_id,
@@ -173,14 +171,13 @@ class ExclusiveSeat:
             ErrorCode.ILLEGAL_GENERATION,
             ErrorCode.FENCED_INSTANCE_ID,
         ):
-            self.lost = KafkaError(code, f"this driver's seat in group {self._group!r}")
+            self.lost = KafkaError(code, f"membership of this driver in group {self._group!r}")
             log.error("group %s: the coordinator has given up this driver: %s", self._group, code.name)
 
     async def _leave(self, cluster: Cluster) -> None:
         if self._beating is not None:
             self._beating.cancel()
-        make: Any = request_class(ApiKey.LEAVE_GROUP)
-        who = make.MemberIdentity(member_id=self.member_id, group_instance_id=None, reason="the job ends")
-        body = make(group_id=self._group, member_id=self.member_id, members=[who])
+        who = MemberIdentity(member_id=self.member_id, group_instance_id=None, reason="the job ends")
+        body = LeaveGroupRequest(group_id=self._group, member_id=self.member_id, members=[who])
         await cluster.request_coordinator(self._group, body)
         self.member_id, self.generation = "", -1

@@ -22,8 +22,9 @@ from ..protocol import (
     KohortError,
     TopicPartition,
     UnsupportedVersionError,
-    request_class,
 )
+from ..protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ..protocol.messages.end_txn import EndTxnRequest
 from ._client import Client
 
 log = logging.getLogger(__name__)
@@ -88,9 +89,8 @@ async def _begin(cluster: Cluster, rules: TransactionRules) -> Transaction:
 
 async def add_partition(cluster: Cluster, transaction: Transaction, place: TopicPartition) -> None:
     """Add a partition, before the first batch for it."""
-    make = request_class(ApiKey.ADD_PARTITIONS_TO_TXN)
-    topic = make.AddPartitionsToTxnTopic(name=place.topic, partitions=[place.partition])
-    body = make(
+    topic = AddPartitionsToTxnTopic(name=place.topic, partitions=[place.partition])
+    body = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transaction.name,
         v3_and_below_producer_id=transaction.producer_id,
         v3_and_below_producer_epoch=transaction.producer_epoch,
@@ -108,7 +108,7 @@ async def add_partition(cluster: Cluster, transaction: Transaction, place: Topic
 
 
 async def _end(cluster: Cluster, transaction: Transaction, commit: bool) -> None:
-    body = request_class(ApiKey.END_TXN)(
+    body = EndTxnRequest(
         transactional_id=transaction.name,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,

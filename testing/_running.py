@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..broker import Broker
-    from ..coordinator import Note
+    from ..coordinator import CoordinatorEvent
     from ._running_broker import RunningBroker, TestClock
     from ._steering import RequestFaults
 
@@ -28,7 +28,7 @@ def running_broker(
     data: str | Path | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
-    on_note: Callable[[Note], None] | None = None,
+    on_note: Callable[[CoordinatorEvent], None] | None = None,
     **settings: Any,
 ) -> Iterator[RunningBroker]:
     """A broker in its own thread and event loop, until the block ends.
@@ -39,6 +39,8 @@ def running_broker(
     raises.
     """
     from ..broker import Broker, BrokerSettings
+    from ..broker._parts import handlers
+    from ..broker._warm import load
     from ._running_broker import TestClock
     from ._steering import FaultyRouter, RequestFaults
 
@@ -54,6 +56,8 @@ def running_broker(
         clock_ms=clock,
         make_router=partial(FaultyRouter, faults),
     )
+    # before there is a second thread: pytest parses what is imported, and Python cannot do so in two at once
+    load(handlers)
     thread = _BrokerThread(broker, clock, faults)
     running = thread.begin()
     try:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..broker import Broker
-from ..coordinator import Shard
 from ..coordinator.classic.steering import begin_rebalance, end_session, member_of, members_of
 from ..coordinator.engine.runner import Call
-from ..coordinator.group_coordinator import steady_clock_ms
+from ..coordinator.engine.runtime import steady_clock_ms
+from ..coordinator.groups import GroupShard
 from ..protocol import ApiKey, RequestContext
 from ._steering import RequestFaults
 
@@ -143,11 +143,10 @@ class RunningBroker:
     # inside
 
     def _join_again(self, group: str, seat: Any) -> None:
-        from ..protocol import request_class
+        from ..protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
-        make = request_class(ApiKey.JOIN_GROUP)
-        protocols = [make.JoinGroupRequestProtocol(name=n, metadata=m) for n, m in seat.protocols]
-        body = make(
+        protocols = [JoinGroupRequestProtocol(name=n, metadata=m) for n, m in seat.protocols]
+        body = JoinGroupRequest(
             group_id=group,
             session_timeout_ms=seat.session_timeout_ms,
             rebalance_timeout_ms=seat.rebalance_timeout_ms,
@@ -160,7 +159,7 @@ class RunningBroker:
         context = RequestContext(client_id="kohort-testing", client_host="/127.0.0.1")
         self._broker.coordinator.submit(ApiKey.JOIN_GROUP, 9, body, context, Call())
 
-    def _steer(self, group: str, step: Callable[[Shard, int], T]) -> T:
+    def _steer(self, group: str, step: Callable[[GroupShard, int], T]) -> T:
         return self._on_loop(lambda: self._broker.coordinator.steer(group, step))
 
     def _on_loop(self, call: Callable[[], T]) -> T:

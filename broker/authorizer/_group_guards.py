@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
-from ...protocol import ApiKey, ErrorCode
+from ...protocol import ApiKey, ErrorCode, operation_bits
+from ...protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
 from .._error_answers import element_errors, error_answer
+from .._requests import replaced
 from ._access import ACCESS, Access
 from ._acls import CLUSTER_NAME, ResourceType
-from ._guard import Asked, append, each, groups, refuse, topic_name
+from ._guard import Asked, appended, each, groups, refuse, topic_name
 
 #: Kinds of coordinators: of groups, transactions, share groups.
 _GROUP_KEY, _TRANSACTION_KEY, _SHARE_KEY = range(3)
@@ -41,75 +42,77 @@ async def offset_fetch(asked: Asked) -> Any:
     if request.version < _MANY_GROUPS_FROM:
         if not asked.may(group_access, body.group_id):
             return error_answer(request, refuse(group_access).code)
-        hidden = [_hidden_topics(asked, topic_access, body)]
-        answer = await asked.proceed()
-        told = [answer]
-    else:
-        allowed: list[Any] = []
-        refused: list[Any] = []
-        for group in body.groups:
-            (allowed if asked.may(group_access, group.group_id) else refused).append(group)
-        hidden = [_hidden_topics(asked, topic_access, group) for group in allowed]
-        body.groups = allowed
-        answer = await asked.proceed() if allowed else request.answer()
-        told = answer.groups
-        answer.groups = [*told, *element_errors(request, refused, refuse(group_access).code)]
-    # by their places, not by their ids: a group may be in the request twice, each time with other topics
-    for answered, topics in zip(told, hidden, strict=True):
-        if answered.error_code:
-            continue
-        if topics is None:
-            answered.topics = [
-                topic
-                for topic in answered.topics
-                if asked.shows(topic_access, topic_name(asked, topic) or "")
-            ]
+        request.body, hidden = _seen(asked, topic_access, body)
+        return _told(asked, topic_access, await asked.proceed(), hidden)
+    allowed: list[tuple[Any, list[Any] | None]] = []
+    refused: list[Any] = []
+    for group in body.groups:
+        if asked.may(group_access, group.group_id):
+            allowed.append(_seen(asked, topic_access, group))
         else:
-            append(answered, "topics", (_unfetched(topic) for topic in topics))
-    return answer
+            refused.append(group)
+    asked.narrow(groups=[group for group, _ in allowed])
+    answer = await asked.proceed() if allowed else request.answer()
+    # by their places, not by their ids: a group may be in the request twice, each time with other topics
+    told = [
+        _told(asked, topic_access, group, hidden)
+        for group, (_, hidden) in zip(answer.groups, allowed, strict=True)
+    ]
+    errors = element_errors(request, refused, refuse(group_access).code)
+    return replaced(answer, groups=[*told, *errors])
 
 
-def _hidden_topics(asked: Asked, access: Access, group: Any) -> list[Any] | None:
-    """Take out of a group's topics those that may not be seen; None where all are asked for."""
+def _seen(asked: Asked, access: Access, group: Any) -> tuple[Any, list[Any] | None]:
+    """A group without the topics that may not be seen, and these; None where all topics are asked for."""
     if group.topics is None:
-        return None
+        return group, None
     hidden: list[Any] = []
     seen: list[Any] = []
     for topic in group.topics:
         name = topic_name(asked, topic)
         (seen if name is None or asked.may(access, name) else hidden).append(topic)
-    group.topics = seen
-    return hidden
+    return replaced(group, topics=seen), hidden
 
 
-def _unfetched(topic: Any) -> Any:
+def _told(asked: Asked, access: Access, group: Any, hidden: list[Any] | None) -> Any:
+    """An answered group as its asker may see it; ``hidden`` are topics that were left out of the request."""
+    if group.error_code:
+        return group
+    if hidden is not None:
+        return appended(group, "topics", (_unfetched(topic) for topic in hidden))
+    topics = [topic for topic in group.topics if asked.shows(access, topic_name(asked, topic) or "")]
+    return replaced(group, topics=topics)
+
+
+def _unfetched(topic: Any) -> OffsetFetchResponseTopics:
     """A topic of an OffsetFetch answer that may not be seen."""
+    error = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partitions = [
-        SimpleNamespace(
-            partition_index=partition,
-            committed_offset=-1,
-            committed_leader_epoch=-1,
-            metadata="",
-            error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        )
+        OffsetFetchResponsePartitions(partition, committed_offset=-1, error_code=error)
         for partition in topic.partition_indexes
     ]
-    return SimpleNamespace(name=topic.name, topic_id=getattr(topic, "topic_id", None), partitions=partitions)
+    return OffsetFetchResponseTopics(topic.name, getattr(topic, "topic_id", None), partitions)
 
 
 async def describe_groups(asked: Asked) -> Any:
     (access,) = ACCESS[ApiKey.DESCRIBE_GROUPS]
     answer = await groups(access)(asked)
-    if asked.request.body.include_authorized_operations:
-        for group in answer.groups:
-            if not group.error_code:
-                group.authorized_operations = asked.operations(ResourceType.GROUP, group.group_id)
-    return answer
+    if not asked.request.body.include_authorized_operations:
+        return answer
+    return replaced(answer, groups=[_with_operations(asked, group) for group in answer.groups])
+
+
+def _with_operations(asked: Asked, group: Any) -> Any:
+    if group.error_code:
+        return group
+    operations = asked.operations(ResourceType.GROUP, group.group_id)
+    return replaced(group, authorized_operations=operation_bits(operations))
 
 
 async def list_groups(asked: Asked) -> Any:
     cluster, group_access = ACCESS[ApiKey.LIST_GROUPS]
     answer = await asked.proceed()
     if not asked.may(cluster):
-        answer.groups = [group for group in answer.groups if asked.may(group_access, group.group_id)]
+        seen = [group for group in answer.groups if asked.may(group_access, group.group_id)]
+        return replaced(answer, groups=seen)
     return answer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._config_request import ConfigResource, flaw, has_configs, times_named
 from .._error_answers import element_errors, mirrored_arrays
-from .._requests import Handler, Request
+from .._requests import Handler, Request, replaced
 from ._access import Access
 from ._acls import CLUSTER_NAME, ResourceType
 from ._authorizer import Authorizer
@@ -43,6 +43,10 @@ class Asked:
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> frozenset[int]:
         """All that may be done to a resource."""
         return self.authorizer.operations(self.request.context, resource_type, name)
+
+    def narrow(self, **fields: Any) -> None:
+        """Leave only this in fields of the request's body."""
+        self.request.body = replaced(self.request.body, **fields)
 
     async def proceed(self) -> Any:
         return await self.handler(self.node, self.request)
@@ -76,17 +80,18 @@ async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool
             refused.setdefault(refuse(wanted[0]).code, []).append(item)
     if not refused:
         return await asked.proceed()
-    setattr(request.body, asking, allowed)
+    asked.narrow(**{asking: allowed})
     answer = await asked.proceed() if allowed or always else request.answer()
     if getattr(answer, "error_code", ErrorCode.NONE):
         return answer
     for code, items in refused.items():
-        append(answer, answering, element_errors(request, items, code))
+        answer = appended(answer, answering, element_errors(request, items, code))
     return answer
 
 
-def append(answer: Any, field: str, more: Iterable[Any]) -> None:
-    setattr(answer, field, [*getattr(answer, field), *more])
+def appended(answer: Any, field: str, more: Iterable[Any]) -> Any:
+    """The answer with more elements in an array."""
+    return replaced(answer, **{field: [*getattr(answer, field), *more]})
 
 
 def topic_name(asked: Asked, item: Any, field: str = "name") -> str | None:
@@ -131,7 +136,7 @@ def groups(access: Access, *, refused_once: bool = False) -> Guard:
         named = getattr(asked.request.body, asking)
         if refused_once and len(set(named)) < len(named):
             allowed = [one for one in named if asked.shows(access, one)]
-            setattr(asked.request.body, asking, [*allowed, *(set(named) - set(allowed))])
+            asked.narrow(**{asking: [*allowed, *(set(named) - set(allowed))]})
         return await each(asked, lambda group_id: (access, group_id))
 
     return guard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...protocol import ApiKey, ErrorCode
+from ...protocol import ApiKey, ErrorCode, operation_bits
 from .._error_answers import element_errors
 from .._metadata_request import topics_meant
 from ._access import ACCESS, Access
@@ -21,17 +21,19 @@ async def metadata(asked: Asked) -> Any:
         topics = [topic for topic in answer.topics if asked.shows(describe, topic.name)]
     else:
         allowed, refused = _sorted_out(asked, describe, create_any, create)
-        body.topics = allowed
+        asked.narrow(topics=allowed)
         answer = await asked.proceed()
         # v0 took an empty list for all of them
         topics = answer.topics if allowed else []
     if body.include_topic_authorized_operations:
-        for topic in topics:
-            if topic.name:
-                topic.authorized_operations = asked.operations(ResourceType.TOPIC, topic.name)
+        topics = [_with_operations(asked, topic) if topic.name else topic for topic in topics]
     errors = element_errors(asked.request, refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    answer.topics = [*topics, *errors]
-    return _with_cluster_operations(asked, cluster, answer)
+    return _with_cluster_operations(asked, cluster, answer._replace(topics=[*topics, *errors]))
+
+
+def _with_operations(asked: Asked, topic: Any) -> Any:
+    operations = asked.operations(ResourceType.TOPIC, topic.name)
+    return topic._replace(topic_authorized_operations=operation_bits(operations))
 
 
 def _sorted_out(
@@ -66,6 +68,6 @@ async def describe_cluster(asked: Asked) -> Any:
 
 def _with_cluster_operations(asked: Asked, cluster: Access, answer: Any) -> Any:
     if asked.request.body.include_cluster_authorized_operations:
-        seen = asked.shows(cluster)
-        answer.authorized_operations = asked.operations(ResourceType.CLUSTER) if seen else frozenset()
+        operations = asked.operations(ResourceType.CLUSTER) if asked.shows(cluster) else ()
+        return answer._replace(cluster_authorized_operations=operation_bits(operations))
     return answer

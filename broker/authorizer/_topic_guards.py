@@ -8,7 +8,7 @@ from typing import Any
 from ...protocol import ApiKey
 from .._error_answers import element_errors
 from ._access import ACCESS
-from ._guard import Asked, append, each, refuse, topic_name
+from ._guard import Asked, appended, each, refuse, topic_name
 
 
 async def create_topics(asked: Asked) -> Any:
@@ -18,12 +18,15 @@ async def create_topics(asked: Asked) -> Any:
     # what is in the request twice is wrong however it is meant
     once = {name for name in names if names.count(name) == 1} if len(names) < 100 else set(names)
     answer = await each(asked, lambda item: None if cluster or item.name not in once else (create, item.name))
-    for topic in answer.topics:
-        if not topic.error_code and not asked.shows(configs, topic.name):
-            topic.topic_config_error_code = configs.error
-            topic.num_partitions = topic.replication_factor = -1
-            topic.configs = []
-    return answer
+
+    def shown(topic: Any) -> Any:
+        if topic.error_code or asked.shows(configs, topic.name):
+            return topic
+        return topic._replace(
+            topic_config_error_code=configs.error, num_partitions=-1, replication_factor=-1, configs=[]
+        )
+
+    return answer._replace(topics=[shown(topic) for topic in answer.topics])
 
 
 async def delete_topics(asked: Asked) -> Any:
@@ -46,7 +49,6 @@ async def delete_topics(asked: Asked) -> Any:
         else:
             told = name if item.name is not None or asked.shows(describe, name) else None
             refused.append(SimpleNamespace(name=told, topic_id=item.topic_id))
-    request.body.topics = allowed
+    asked.narrow(topics=allowed)
     answer = await asked.proceed() if allowed else request.answer()
-    append(answer, "responses", element_errors(request, refused, refuse(delete).code))
-    return answer
+    return appended(answer, "responses", element_errors(request, refused, refuse(delete).code))

@@ -20,7 +20,7 @@ async def handle(node: Node, request: Request) -> Any:
     entries = {_parts(entry): entry for entry in request.body.entries}
     changed = QuotaTable(dict(node.quotas.table.values))
     make_entry = request.part("EntryData")
-    make_entity = request.part("EntryData", "EntityData")
+    make_entity = request.part("EntityData")
     answers = []
     for parts, entry in entries.items():
         code, message = ErrorCode.NONE, None

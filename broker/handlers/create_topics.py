@@ -165,7 +165,7 @@ def _answer(request: Request, plan: TopicPlan, configs: list[Any] | None) -> Any
 
 
 def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> list[Any]:
-    make = request.part("CreatableTopicResult", "CreatableTopicConfigs")
+    make = request.part("CreatableTopicConfigs")
     return [
         make(name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False)
         for row in topic_rows(node, plan.configs)

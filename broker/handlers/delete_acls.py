@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def handle(node: Node, request: Request) -> Any:
     make = request.part("DeleteAclsFilterResult")
-    make_acl = request.part("DeleteAclsFilterResult", "DeleteAclsMatchingAcl")
+    make_acl = request.part("DeleteAclsMatchingAcl")
     authorizer = authorizer_of(node)
     # a rule that two filters mean is told with both
     filters = [filter_of(item) for item in request.body.filters]

@@ -18,7 +18,7 @@ _UNKNOWN = -1
 
 async def handle(node: Node, request: Request) -> Any:
     make_topic = request.part("DeleteRecordsTopicResult")
-    make_partition = request.part("DeleteRecordsTopicResult", "DeleteRecordsPartitionResult")
+    make_partition = request.part("DeleteRecordsPartitionResult")
     topics = []
     moved: list[Partition] = []
     for topic in request.body.topics:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def handle(node: Node, request: Request) -> Any:
     make = request.part("DescribeAclsResource")
-    make_acl = request.part("DescribeAclsResource", "AclDescription")
+    make_acl = request.part("AclDescription")
     found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
     for acl in authorizer_of(node).find(filter_of(request.body)):
         found.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(acl)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 async def handle(node: Node, request: Request) -> Any:
     make_entry = request.part("EntryData")
-    make_entity = request.part("EntryData", "EntityData")
-    make_value = request.part("EntryData", "ValueData")
+    make_entity = request.part("EntityData")
+    make_value = request.part("ValueData")
     body = request.body
     components = ((part.entity_type, part.match_type, part.match) for part in body.components)
     wanted = check_filter(components, strict=body.strict)

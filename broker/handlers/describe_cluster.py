@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import ErrorCode
 from .._requests import Request
-from ._operations import CLUSTER_OPERATIONS
+from ._operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -26,7 +26,9 @@ async def handle(node: Node, request: Request) -> Any:
         cluster_id=node.image.cluster_id,
         controller_id=node.image.controller_id,
         brokers=brokers,
-        authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if body.include_cluster_authorized_operations
+        else OPERATIONS_NOT_ASKED,
     )
 
 

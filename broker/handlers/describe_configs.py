@@ -62,12 +62,10 @@ def _rows(node: Node, resource: Any) -> list[ConfigRow]:
 
 
 def _shown(request: Request, row: ConfigRow) -> Any:
-    make_synonym = request.part(
-        "DescribeConfigsResult", "DescribeConfigsResourceResult", "DescribeConfigsSynonym"
-    )
+    make_synonym = request.part("DescribeConfigsSynonym")
     body = request.body
     synonyms = row.synonyms if body.include_synonyms else ()
-    return request.part("DescribeConfigsResult", "DescribeConfigsResourceResult")(
+    return request.part("DescribeConfigsResourceResult")(
         name=row.name,
         value=row.value,
         read_only=row.read_only,

@@ -203,7 +203,7 @@ def _diverging(partition: Partition, wanted: Any) -> tuple[int, int] | None:
 
 def _answer(request: Request, found: _Round) -> Any:
     make_topic = request.part("FetchableTopicResponse")
-    make_partition = request.part("FetchableTopicResponse", "PartitionData")
+    make_partition = request.part("PartitionData")
     responses = [
         make_topic(
             topic=topic.topic,
@@ -227,23 +227,24 @@ def _count(found: _Round) -> None:
 
 
 def _partition(request: Request, make: Any, result: _Found) -> Any:
-    answer = make(
+    diverging = None
+    if result.diverging is not None:
+        epoch, end_offset = result.diverging
+        diverging = request.part("EpochEndOffset")(epoch=epoch, end_offset=end_offset)
+    return make(
         partition_index=result.index,
         error_code=result.error,
         high_watermark=result.high_watermark,
         last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start_offset,
+        diverging_epoch=diverging,
         aborted_transactions=_aborted(request, result),
         records=result.records,
     )
-    if result.diverging is not None:
-        parted = request.part("FetchableTopicResponse", "PartitionData", "EpochEndOffset")
-        answer.diverging_epoch = parted(epoch=result.diverging[0], end_offset=result.diverging[1])
-    return answer
 
 
 def _aborted(request: Request, result: _Found) -> list[Any] | None:
     if not result.aborted:
         return None if result.aborted is None else []
-    made = request.part("FetchableTopicResponse", "PartitionData", "AbortedTransaction")
+    made = request.part("AbortedTransaction")
     return [made(producer_id=producer, first_offset=first) for producer, first in result.aborted]

@@ -1,4 +1,4 @@
-"""DescribeGroupHistory (20001), v0: the events of a group. kohort's own, see ``protocol._group_history``.
+"""DescribeGroupHistory (20001), v0: the events of a group. kohort's own, which no other broker offers.
 
 As for DescribeGroups, who asks must be allowed to DESCRIBE the group.
 """
@@ -26,7 +26,7 @@ async def handle(node: Node, request: Request) -> Any:
         make(
             sequence=entry.event.sequence,
             timestamp_ms=entry.event.timestamp_ms,
-            kind=type(entry.event).__name__,
+            kind=entry.event.name,
             generation=entry.event.generation,
             cause=entry.event.cause,
             member=entry.event.member,

@@ -38,7 +38,7 @@ _NOWHERE = (-1, -1, -1)
 
 async def handle(node: Node, request: Request) -> Any:
     make_topic = request.part("ListOffsetsTopicResponse")
-    make_partition = request.part("ListOffsetsTopicResponse", "ListOffsetsPartitionResponse")
+    make_partition = request.part("ListOffsetsPartitionResponse")
     # a partition that is named twice is refused, wherever the two stand, and looked for nowhere
     times = Counter(
         (topic.name, wanted.partition_index) for topic in request.body.topics for wanted in topic.partitions

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
-from ...protocol import ErrorCode, KafkaError, MetadataPartition, MetadataPartitions
+from ...protocol import ErrorCode, KafkaError, PreparedArray
+from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
 from .._metadata_request import topics_meant
 from .._requests import Request
 from .._topics import NO_TOPIC_ID
 from .._turns import in_slices
-from ._operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from ._operations import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from .create_topics import check_total, create_all
 
 if TYPE_CHECKING:
@@ -34,14 +35,15 @@ async def handle(node: Node, request: Request) -> Any:
     make = request.part("MetadataResponseBroker")
     image = node.image
     # a broker listens where it was asked
-    brokers = [make(node_id=each, host=host, port=port) for each in image.brokers]
-    return request.answer(
-        brokers=brokers,
+    answer = MetadataResponse(
+        brokers=[make(node_id=each, host=host, port=port) for each in image.brokers],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=await _topics(node, request),
-        authorized_operations=CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else None,
     )
+    if body.include_cluster_authorized_operations:
+        return answer._replace(cluster_authorized_operations=CLUSTER_OPERATIONS)
+    return answer
 
 
 async def _topics(node: Node, request: Request) -> list[Any]:
@@ -104,22 +106,25 @@ def _described(node: Node, request: Request, topic: TopicImage) -> Any:
         except KafkaError:
             # no file can be opened now: clients come again
             return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
-        topic.described = MetadataPartitions(
+        topic.described = PreparedArray(
             [_partition(index, state) for index, state in enumerate(topic.partitions)]
         )
+    operations = (
+        TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
+    )
     return request.part("MetadataResponseTopic")(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.internal,
         partitions=topic.described,
-        authorized_operations=_operations(request),
+        topic_authorized_operations=operations,
     )
 
 
-def _partition(index: int, state: PartitionState) -> MetadataPartition:
+def _partition(index: int, state: PartitionState) -> MetadataResponsePartition:
     code = ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
-    return MetadataPartition(
+    return MetadataResponsePartition(
         code, index, state.leader, state.leader_epoch, state.replicas, state.isr, state.offline
     )
 
@@ -129,7 +134,3 @@ def _missing(request: Request, name: str | None, topic_id: UUID, code: ErrorCode
     return request.part("MetadataResponseTopic")(
         error_code=code, name=name if name is not None or request.version >= 12 else "", topic_id=topic_id
     )
-
-
-def _operations(request: Request) -> frozenset[int] | None:
-    return TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def handle(node: Node, request: Request) -> Any:
     make_topic = request.part("OffsetForLeaderTopicResult")
-    make_partition = request.part("OffsetForLeaderTopicResult", "EpochEndOffset")
+    make_partition = request.part("EpochEndOffset")
     topics = []
     for topic in request.body.topics:
         partitions = []

@@ -89,7 +89,7 @@ async def _settled(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
 
 def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcome]]]]) -> Any:
     make_topic = request.part("TopicProduceResponse")
-    make_partition = request.part("TopicProduceResponse", "PartitionProduceResponse")
+    make_partition = request.part("PartitionProduceResponse")
     return request.answer(
         responses=[
             make_topic(
@@ -117,7 +117,7 @@ def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
     """Which records a batch is refused for (KIP-467, from v8 on)."""
     if not isinstance(error, RecordsError):
         return []
-    make = request.part("TopicProduceResponse", "PartitionProduceResponse", "BatchIndexAndErrorMessage")
+    make = request.part("BatchIndexAndErrorMessage")
     return [
         make(batch_index=record.batch_index, batch_index_error_message=record.message)
         for record in error.records

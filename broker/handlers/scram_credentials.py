@@ -32,7 +32,7 @@ async def describe(node: Node, request: Request) -> Any:
     names = [item.name for item in request.body.users or ()]
     times = Counter(names)
     make = request.part("DescribeUserScramCredentialsResult")
-    make_info = request.part("DescribeUserScramCredentialsResult", "CredentialInfo")
+    make_info = request.part("CredentialInfo")
     results = []
     for user in times or sorted(found):
         code, message = ErrorCode.NONE, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ...coordinator import Note
+from ...coordinator import CoordinatorEvent
 from .._stopwatch import clock
 from ._groups import GroupCounters
 from ._requests import RequestMeters
@@ -16,7 +16,7 @@ from ._traffic import Clients
 class BrokerMetrics:
     """Counters of one broker. ``on_note`` is told of the coordinator's events behind the counters."""
 
-    def __init__(self, on_note: Callable[[Note], None] | None = None) -> None:
+    def __init__(self, on_note: Callable[[CoordinatorEvent], None] | None = None) -> None:
         self.requests = RequestMeters(clock())
         self.groups = GroupCounters(on_note)
         self.clients = Clients()

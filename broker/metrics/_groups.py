@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
 
 from ...coordinator import (
+    CauseKind,
+    CoordinatorEvent,
     GenerationAbandoned,
     MemberGone,
-    Note,
     OffsetsRemoved,
-    RebalanceNote,
+    RebalanceCompleted,
     RecordSkipped,
     Refusal,
 )
 from ._sensors import Histogram
 
-#: Kinds of causes by the words that a cause begins with or has in it; the first that fits counts.
-CAUSES: Final = (
-    ("join", r"^(static )?member .* joined"),
-    ("leave", r"^member .* left|was removed by its instance id"),
-    ("session_expired", r"^session of "),
-    ("late_join", r"did not (re)?join within|did not finish joining"),
-    ("late_sync", r"did not sync within"),
-    ("changed_subscription", r"^(leader|member) .* changed its |^rejoin of static"),
-    ("asked_for", r"asked for a rebalance"),
-    ("not_written", r"could not be written"),
-    ("too_large", r"group\.max\.size"),
-)
-_CAUSES: Final = [(kind, re.compile(words)) for kind, words in CAUSES]
-_EXPIRED: Final = re.compile(r"^session of ")
-
-#: A cause of no known kind.
-OTHER: Final = "other"
-
-
-def kind_of(cause: str) -> str:
-    """The kind of a cause; of several that of the first."""
-    first = cause.split("; ", 1)[0]
-    return next((kind for kind, words in _CAUSES if words.search(first)), OTHER)
-
 
 class GroupCounters:
-    """Give ``see`` the events."""
+    """Counts of the events that ``see`` is given; ``then`` is given each of them too."""
 
     __slots__ = (
         "_then",
@@ -57,7 +32,7 @@ class GroupCounters:
         "refusals",
     )
 
-    def __init__(self, then: Callable[[Note], None] | None = None) -> None:
+    def __init__(self, then: Callable[[CoordinatorEvent], None] | None = None) -> None:
         self._then = then
         self.rebalances: Counter[str] = Counter()
         self.rebalance_times = Histogram()
@@ -67,17 +42,17 @@ class GroupCounters:
         self.refusals = 0
         self.records_skipped = 0
 
-    def see(self, event: Note) -> None:
+    def see(self, event: CoordinatorEvent) -> None:
         """Count an event and hand it on."""
-        if isinstance(event, RebalanceNote):
-            self.rebalances[kind_of(event.cause)] += 1
+        if isinstance(event, RebalanceCompleted):
+            self.rebalances[event.cause_kind] += 1
             self.rebalance_times.record(event.duration_ms / 1000)
         elif isinstance(event, Refusal):
             self.refusals += 1
         elif isinstance(event, GenerationAbandoned):
             self.abandoned += 1
         elif isinstance(event, MemberGone):
-            self.expired_members += _EXPIRED.match(event.cause) is not None
+            self.expired_members += event.cause_kind is CauseKind.SESSION_EXPIRED
         elif isinstance(event, OffsetsRemoved):
             self.offsets_removed += event.count
         elif isinstance(event, RecordSkipped):

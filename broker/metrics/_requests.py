@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar, Final
 
-from ...protocol import ApiKey, ErrorCode, api_for, response_class
+from ...protocol import ApiKey, ErrorCode, api_for, response_type, struct_arrays
 from ._sensors import Counter, Histogram
 from ._snapshot import ApiFigures
 
@@ -141,15 +141,14 @@ def _codes(body: Any, paths: tuple[_Path, ...]) -> Iterator[int]:
 @cache
 def _paths(key: int) -> tuple[_Path, ...]:
     """Where the answer of an API has errors."""
-    return tuple(_found(response_class(key)._struct, ()))
+    return tuple(_found(response_type(key), ()))
 
 
-def _found(struct: Any, path: _Path) -> Iterator[_Path]:
-    for field in struct._fields:
-        if field.name == "error_code":
-            yield path
-        elif field.is_struct_array():
-            yield from _found(field.array_of, (*path, field.name))
+def _found(message: Any, path: _Path) -> Iterator[_Path]:
+    if "error_code" in message._fields:
+        yield path
+    for name, element in struct_arrays(message).items():
+        yield from _found(element, (*path, name))
 
 
 def _error_name(code: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...protocol import ANONYMOUS, HotCodec, RequestContext, hot_header
+from ...protocol import ANONYMOUS, RequestContext, decode_request_header
 from ..metrics import ApiMeter
 from ..metrics._traffic import Traffic
 from ..quotas import Gauge
@@ -13,12 +13,13 @@ from ..quotas import Gauge
 if TYPE_CHECKING:
     from ..authorizer._authorizer import Readable
 
-_CLIENT_ID_AT = 10
+#: Where a header's client id starts, behind the correlation id.
+_CLIENT_ID_AT = 8
 
 
-class HotHeader(NamedTuple):
-    """The header of a request that was read by hand, from behind its correlation id: its bytes, where they
-    end, and what they say. Most clients never send another.
+class KnownHeader(NamedTuple):
+    """The last header that was read, from behind its correlation id: its bytes, where they end, and what they
+    say. Most clients never send another.
     """
 
     flexible: bool
@@ -48,8 +49,8 @@ class Peer:
     gauge_epoch: int = 0
     meter: ApiMeter | None = None
     traffic: Traffic = field(default_factory=Traffic)
-    #: The last header that was read by hand.
-    header: HotHeader | None = None
+    #: The last header of a request that needed no task.
+    header: KnownHeader | None = None
     #: What it is known to be allowed to read.
     readable: Readable | None = None
     _contexts: dict[str, RequestContext] = field(default_factory=dict)
@@ -61,12 +62,12 @@ class Peer:
         self.header = None
         self.readable = None
 
-    def read_header(self, frame: bytes, codec: HotCodec) -> HotHeader:
-        """The header of a request that is read by hand. Raises one of UNREADABLE."""
-        _, end = hot_header(frame, codec)
-        size = int.from_bytes(frame[8:_CLIENT_ID_AT], "big", signed=True)
-        name = str(frame[_CLIENT_ID_AT : _CLIENT_ID_AT + size], "utf-8") if size > 0 else None
-        self.header = HotHeader(codec.flexible, frame[8:end], end, self.context(name))
+    def read_header(self, frame: bytes, *, flexible: bool) -> KnownHeader:
+        """The header of a request frame, kept for the next. Raises MalformedFrameError."""
+        found = decode_request_header(frame)
+        self.header = KnownHeader(
+            flexible, frame[_CLIENT_ID_AT : found.size], found.size, self.context(found.client_id)
+        )
         return self.header
 
     def take_delay_s(self) -> float:

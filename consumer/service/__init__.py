@@ -1,4 +1,4 @@
-"""ConsumerService: handlers with lanes, retries, dead letters, health and a graceful end."""
+"""ConsumerService: handlers with ordered lanes, retries, dead letters, health checks and a graceful stop."""
 
 from ._deadletter import DeadLetterError
 from ._dependencies import SignatureError

@@ -1,4 +1,4 @@
-"""Dead letters: records no handler could cope with, set aside with the reason in their headers."""
+"""Dead letters: records that no handler could process, kept in a topic with the reason in their headers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 #: Most bytes of error text and of stack in a header: the record must still fit into the topic.
 MAX_ERROR_BYTES = 1_000
 MAX_STACK_BYTES = 8_000
-#: How long a dead letter may take to be safe before the service gives up and stops.
+#: Time for a dead letter to be acknowledged before the service stops.
 SEND_TIMEOUT_MS = 30_000
-#: Letters from this size on are compressed: their records may have been, and the topic's limit is for a batch
-#: as it comes. From the other size on that takes so long that it is done in a thread.
+#: Letters from this size on are compressed: their records may have been, and the topic limits the size of
+#: batches as sent. From the second size on compression takes long and is done in a thread.
 COMPRESSED_BYTES = 1_024
 LARGE_BYTES = 65_536
 
@@ -36,11 +36,10 @@ class DeadLetterError(ConsumerError):
 
 
 class DeadLetters:
-    """Writes records to dead-letter topics, over connections of its own that the first one opens.
+    """Writes records to dead-letter topics, over connections of its own, opened with the first one.
 
-    Key, value and headers stay as they were; the headers below are added. A letter goes to the partition with
-    the number of its origin (modulo the partitions there are), so that letters of one partition keep their
-    order.
+    Key, value and headers are kept, and the headers below added. A letter goes to the partition with the
+    number of its origin (modulo the number of partitions), so that letters of one partition keep their order.
     """
 
     def __init__(self, config: Callable[[], ConsumerConfig], group: str) -> None:
@@ -71,7 +70,7 @@ class DeadLetters:
 
 
 def make_cluster(config: ConsumerConfig) -> Cluster:
-    """A client for the cluster that a consumer of these settings reads."""
+    """A cluster client with a consumer's settings."""
     return Cluster(
         config.bootstrap,
         config.client_id,
@@ -116,7 +115,7 @@ async def _explained(sending: Awaitable[None], topic: str, record: Record) -> No
 
 
 def error_headers(record: Record, error: BaseException, attempts: int, group: str) -> Headers:
-    """What is said about a dead letter; all values are UTF-8 text."""
+    """The headers of a dead letter; all values are UTF-8 text."""
     cause = error.__cause__ if error.__cause__ is not None else error
     stack = "".join(traceback.format_exception(error))
     texts = {

@@ -1,6 +1,6 @@
-"""Values by type: what handlers and lifespans ask for in their signatures, and where it comes from.
+"""Dependency injection by type, for parameters of handlers and lifespans.
 
-Everything is looked at before the service connects: what nobody provides is one clear SignatureError.
+All signatures are checked before the service connects: a missing value is one clear SignatureError.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...client.errors import ConfigError
 
 
 class SignatureError(ConfigError, TypeError):
-    """A handler's or a lifespan's signature does not go with the service; raised before it connects."""
+    """A handler's or lifespan's signature does not fit the service; raised before it connects."""
 
 
 _YIELDS = (abc.AsyncIterator, abc.AsyncGenerator, abc.Iterator, abc.Generator)
@@ -121,7 +121,7 @@ def fill(name: str, wants: Iterable[Wanted], values: Mapping[type, Any]) -> dict
 
 
 def check_lifespans(lifespans: Iterable[Lifespan], provided: Iterable[type]) -> set[type]:
-    """All types there will be. Raises SignatureError for a lifespan that asks for what comes later."""
+    """All provided types. Raises SignatureError for a lifespan that needs a value of a later one."""
     known = set(provided)
     for lifespan in lifespans:
         for want in lifespan.wants:
@@ -136,7 +136,7 @@ def check_lifespans(lifespans: Iterable[Lifespan], provided: Iterable[type]) -> 
 async def enter_lifespans(
     stack: AsyncExitStack, lifespans: Iterable[Lifespan], provided: Mapping[type, Any]
 ) -> dict[type, Any]:
-    """Run each up to its yield, in order; the stack runs the rest in the reverse order."""
+    """Run each up to its yield, in order; the stack runs the rest in reverse order."""
     values = dict(provided)
     for lifespan in lifespans:
         arguments = fill(lifespan.name, lifespan.wants, values)

@@ -1,4 +1,4 @@
-"""The service's work as a group member: records in, handlers, done; and what happens at a rebalance."""
+"""One run of a service: polls records, passes them to handlers, marks them done, drains at rebalances."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from ._exactly_once import Once
     from ._tracing import Tracing
 
-#: How many records, and how much of them at most, are taken from the consumer at a time.
+#: Records, and bytes of them, taken from the consumer at a time at most.
 POLL_RECORDS = 2_000
 POLL_BYTES = 8_388_608
-#: How long is waited for them: the time within which a stop is noticed.
+#: How long a poll waits: a stop is noticed within this time.
 POLL_TIMEOUT_MS = 100
 #: How long the last commit and LeaveGroup may take after the drain.
 CLOSE_TIMEOUT_MS = 8_000
-#: Brokers that do not answer at the start are a line in the log after so long, and then every so often.
+#: Times after which a start without an answer of any broker is logged, first and again.
 UNREACHABLE_FIRST_S = 1.5
 UNREACHABLE_AGAIN_S = 10.0
 
@@ -75,9 +75,9 @@ class Engine:
         self._progress = progress
         self._stop_reason: str | None = None
         self.started = False
-        #: Why it ends by itself.
+        #: The error that stops the service.
         self.failure: Exception | None = None
-        #: Partitions that were given up while a poll's records were looked at.
+        #: Partitions revoked while a poll's records were being prepared.
         self._released: set[TopicPartition] = set()
         self._repeated = RateLimitedLog()
         self._dead_letters = DeadLetters(lambda: self._consumer.config, group)
@@ -102,7 +102,7 @@ class Engine:
 
     @property
     def ending(self) -> bool:
-        """A stop was asked for, or a failure makes one necessary."""
+        """Return whether a stop was asked for, or a failure makes one necessary."""
         return self._stop_reason is not None or self.failure is not None
 
     def stop(self, reason: str) -> None:
@@ -178,7 +178,7 @@ class Engine:
             )
             await self._hand_over(records)
             self._observe(loop.time(), idle=not records)
-            # a full buffer answers without ever letting the handlers run
+            # a poll of a full buffer does not wait, so handlers would not run
             await asyncio.sleep(0)
         if announcing is not None:
             announcing.cancel()
@@ -192,7 +192,7 @@ class Engine:
             await self._stored.begin_sessions(run[0] for run in runs)
             runs = [run for run in runs if run[0].topic_partition not in self._released]
         if self.failure is not None:
-            # without the stored offsets these need not be the records that come next
+            # without the stored offsets these may be the wrong records
             return
         # so that all of them together stay within the limit
         share = self._backlog_max_bytes // max(1, len(self._consumer.assignment()))
@@ -205,7 +205,8 @@ class Engine:
         finished = self.finished
         waiting = sum(each.queues.backlog for each in self._running)
         if idle and not waiting and self._consumer.config.isolation_level == "read_uncommitted":
-            # under read_committed an open transaction of somebody else holds records back: not our standstill
+            # under read_committed another client's open transaction may hold records back: no standstill of
+            # ours
             waiting = sum(self._consumer.lag().values())
         self._progress.observe(now, finished=finished, waiting=waiting)
 
@@ -221,7 +222,7 @@ class Engine:
         await self._release(partitions, self._drain_timeout_ms)
 
     async def _lost(self, partitions: Iterable[TopicPartition]) -> None:
-        # they have another owner already: finishing would only make more records be handled twice
+        # they may have another owner: finishing would only make more records be handled twice
         await self._release(partitions, 0)
 
     async def _release(self, partitions: Iterable[TopicPartition], timeout_ms: float) -> None:
@@ -256,7 +257,7 @@ class Engine:
             self._consumer.resume(partition)
 
     def _fail(self, error: Exception) -> None:
-        # the traceback of the handler says what there is to say
+        # the handler's traceback is enough
         shown = error.__cause__ if isinstance(error, HandlerFailedError) else error
         shown = None if isinstance(shown, KohortError) else shown
         if self.failure is None:
@@ -267,13 +268,13 @@ class Engine:
 
     @property
     def finished(self) -> int:
-        """Records dealt with so far."""
+        """Number of records finished so far."""
         return sum(each.finished for each in self._running)
 
-    # -- what probes see ------------------------------------------------------------------------------------
+    # -- for probes -----------------------------------------------------------------------------------------
 
     def unready(self) -> str | None:
-        """Why no record can be handled just now; None when the member has joined and is not ending."""
+        """Why no record can be handled now; None when the member has joined and is not stopping."""
         if self.ending:
             return "stopping"
         status = self._consumer.state

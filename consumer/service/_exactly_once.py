@@ -1,13 +1,12 @@
 """Offsets stored with the results, in one transaction of the user's own database.
 
-For each call of a handler one transaction: lock the partition's row, leave out what is stored as done, call
-the handler with the connection, store the next offset, commit. So the effect of a record and the note
-that it is done are there together or not at all, and whoever comes second (a member that was thought dead, a
-retry, the next owner) finds the note and does nothing. That is also why no fencing of members is needed.
+Each call of a handler is one transaction: lock the partition's row, leave out records that are stored as
+done, call the handler with the connection, store the next offset, commit. So a record's effect and its offset
+are stored together or not at all. A second handler of the record (in a member that was thought dead, a retry,
+the next owner) finds the offset and does nothing, so members need no fencing.
 
-The note is about one log: the leader epoch and the topic id beside the offset tell whether the partition
-still has it. Where the log was cut, or the topic made anew, records come again under offsets that are stored
-as done; these are new ones, and are handled.
+A row is about one log, identified by the leader epoch and the topic id beside the offset. After a truncation,
+or when the topic is recreated, new records have offsets that are stored as done; they are handled.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from ...protocol import KohortError, TopicPartition
 from ..errors import ConsumerError
@@ -39,7 +39,7 @@ log = logging.getLogger("kohort.consumer.service")
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    """What records of one session of a partition are from.
+    """The log that the records of one partition session are from.
 
     ``other_from`` is the offset from which on it is another log than the session before had; None: the same.
     ``begun``: the row is about this one.
@@ -144,7 +144,7 @@ class _RowAppearedError(ConsumerError):
 
 
 class StoredOffsets:
-    """Keeps the consumer's positions and the sink's offsets together, on the event loop.
+    """Keeps the consumer's positions in step with the sink's offsets, on the event loop.
 
     ``see`` every event, ``go_to`` at an assignment, ``begin_sessions`` before records are handled.
 
@@ -206,6 +206,9 @@ class StoredOffsets:
                 continue
             with suppress(KeyError):  # on its way to another member
                 self._consumer.seek(partition, row.next_offset, leader_epoch=row.leader_epoch)
+                if row.topic_id is not None:
+                    # which may be gone just now, and another one there later
+                    self._consumer.parts.positions.is_of(partition, UUID(row.topic_id))
 
     async def begin_sessions(self, firsts: Iterable[Record]) -> None:
         """Before records are handled; of each partition the first one."""

@@ -1,4 +1,4 @@
-"""A handler: the function, what it wants to be given, and what happens to records it cannot cope with."""
+"""A handler: the function, its parameters, and what happens to records that it fails with."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ._threads import DaemonThreads
     from ._tracing import Tracing
 
-#: "key": one record of a key at a time (records without a key share a lane); "partition": one record of a
-#: partition at a time; "none": no order at all.
+#: Which records are handled one after the other: those of one "partition"; of one "key" (records without a
+#: key share a lane); or "none".
 Lanes = Literal["partition", "key", "none"]
 HandlerFunction = Callable[..., Any]
 
-#: Values of a batch are validated on the event loop for so long at a stretch.
+#: Values of a batch are validated on the event loop for this long at a stretch.
 STRETCH_S = 0.005
 
 _key_of: Callable[[Any], Hashable] = itemgetter(Record._fields.index("key"))
@@ -70,7 +70,7 @@ class HandlerFailedError(ConsumerError):
 
 @dataclass(slots=True, eq=False)
 class Counters:
-    """What a handler did so far; plain numbers, read when metrics are asked for."""
+    """Counters of a handler, read when metrics are requested."""
 
     handled: int = 0
     failed: int = 0
@@ -81,7 +81,7 @@ class Counters:
 
 @dataclass(slots=True, eq=False)
 class Handler:
-    """One registered handler; ``batch`` is the most records it takes at once."""
+    """A registered handler; ``batch`` is the maximum number of records of a call."""
 
     function: HandlerFunction
     topics: tuple[str, ...]
@@ -95,7 +95,7 @@ class Handler:
     validate: Callable[[bytes], Any] | None
     is_async: bool
     counters: Counters
-    #: Parameters behind the records, filled by type when the service starts.
+    #: Parameters after the records, filled by type when the service starts.
     wants: tuple[Wanted, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
     #: Set for the time of a run.
@@ -112,7 +112,7 @@ class Handler:
 
     @property
     def key_of(self) -> Callable[[Any], Hashable] | None:
-        """Gives the queue of its partition that a record belongs to; None: there is one for all of them."""
+        """Function from a record to its queue in the partition; None if the partition has a single queue."""
         if self.lanes == "partition":
             return None
         return _key_of if self.lanes == "key" else _offset_of
@@ -120,9 +120,9 @@ class Handler:
     async def run(
         self, records: list[Record], attempt: int, threads: DaemonThreads | None, send: SendDeadLetter
     ) -> Outcome:
-        """Handle records that stand first in their queue.
+        """Handle the first records of a queue.
 
-        Raises HandlerFailedError when there is no try left and no dead-letter topic, and DeadLetterError.
+        Raises HandlerFailedError after the last attempt without a dead-letter topic, and DeadLetterError.
         """
         try:
             if self.tracing is None:
@@ -138,7 +138,7 @@ class Handler:
         return None
 
     def _called(self, records: list[Record], threads: DaemonThreads | None) -> Awaitable[Any]:
-        """What is to be awaited: for an async function itself, since a step between costs every record."""
+        """The awaitable of a call; that of an async function itself, since a step in between costs time."""
         if self.is_async:
             if self.takes_batches and self.validate is not None:
                 return self._with_models(records)
@@ -206,7 +206,7 @@ class Handler:
         send: SendDeadLetter,
     ) -> Outcome:
         invalid = isinstance(error, InvalidRecordError)
-        # what does not fit the model will not fit any better the next time
+        # a value that does not fit the model never will
         delay_ms = None if invalid else self.retry.delay_ms(attempt, error)
         self.counters.failed += not invalid
         if delay_ms is not None:
@@ -243,13 +243,13 @@ class Handler:
         return None
 
     def _tell(self, level: int, text: str, values: tuple[object, ...], error: BaseException) -> None:
-        # a record that does not fit its model has no stack that would tell anything
+        # the stack of an invalid record is of no use
         shown = None if isinstance(error, InvalidRecordError) else error
         self.log.line((self.name, text, type(error)), level, text, *values, short(error), error=shown)
 
 
 def _handlers_own(error: BaseException) -> BaseException:
-    """The error that counts as the handler's; raises what is meant for somebody else."""
+    """The error that counts as the handler's; raises errors that are meant for others."""
     if isinstance(error, SystemExit | KeyboardInterrupt | GeneratorExit):
         raise error
     if not isinstance(error, asyncio.CancelledError):

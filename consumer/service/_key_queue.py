@@ -1,4 +1,4 @@
-"""Records that wait, by key and by partition, and what they amount to."""
+"""Queues of records by key and partition, and their sizes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from ...protocol import TopicPartition
 
-#: What a record takes up beside its key and value, roughly: objects for its fields, and its place in a queue.
+#: Approximate memory of a record beside its key and value: objects for its fields, and its queue entry.
 RECORD_OVERHEAD_BYTES = 400
 
 
 class Waiting(Protocol):
-    """All that queues know about a record."""
+    """The fields of a record that queues use."""
 
     @property
     def offset(self) -> int: ...
@@ -27,7 +27,7 @@ class Waiting(Protocol):
 
 
 def size_of(record: Waiting) -> int:
-    """Bytes that a record takes up, roughly."""
+    """Approximate memory of a record."""
     key, value = record.key, record.value
     return RECORD_OVERHEAD_BYTES + (len(value) if value else 0) + (len(key) if key else 0)
 
@@ -42,7 +42,7 @@ class Unfinished:
 
 @dataclass(slots=True, eq=False)
 class KeyQueue:
-    """Records that wait for each other; ``taken`` are with the handler, or before their next try."""
+    """Records that are handled in order; ``taken`` are with the handler, or wait for their next attempt."""
 
     partition: PartitionQueues
     key: Hashable
@@ -50,35 +50,35 @@ class KeyQueue:
     #: A list when there are any.
     taken: Any = ()
     attempt: int = 0
-    #: So many of the next records were in a batch that is out of tries.
+    #: How many of the next records were in a batch that is out of attempts.
     one_by_one: int = 0
-    #: The slot that has its turn just now.
+    #: The slot that serves it now.
     slot: asyncio.Task[None] | None = None
-    #: Set while it waits for its next try.
+    #: Set while it waits for its next attempt.
     timer: asyncio.TimerHandle | None = None
-    #: Whatever a slot still does with its records counts for nothing.
+    #: The outcome of its current call is ignored.
     abandoned: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class PartitionQueues:
-    """The queues of a partition that have records, and what these records amount to."""
+    """The non-empty queues of a partition, and the number and size of their records."""
 
     partition: TopicPartition
     queues: dict[Hashable, KeyQueue] = field(default_factory=dict)
-    #: Those of them that could have their turn, and how many have it.
+    #: The queues that wait for a slot, and how many have one.
     ready: deque[KeyQueue] = field(default_factory=deque)
     running: int = 0
     records: int = 0
     bytes: int = 0
-    #: Highest offset any queue has begun with.
+    #: Highest offset that any queue has started.
     begun: int = -1
-    #: Which delivery of the partition the records are of: see ``Record.session_id``.
+    #: The session that the records are from, see ``Record.session_id``.
     session: int = -1
-    #: Set once it takes no further records: when its last queue ends.
+    #: Exists once it takes no more records; set when its last queue ends.
     ended: asyncio.Event | None = None
-    #: By the loop's clock, when its release is over; and what is known not to be finished by then.
+    #: End of its release by the loop's clock, and the records known to be unfinished by then.
     until: float = math.inf
     unfinished: list[Unfinished] = field(default_factory=list)
-    #: Its delivery is paused, because too much of it waits.
+    #: Whether its delivery is paused, because too many of its records wait.
     paused: bool = False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..event_lines import line_of
 from ..events import Event
 
-#: So many lines of a kind at most are written in an interval; the first has the traceback.
+#: Lines of a kind in an interval at most; the first has the traceback.
 LINES = 5
 INTERVAL_S = 10.0
 
@@ -24,9 +24,9 @@ class _Interval:
 
 
 class RateLimitedLog:
-    """Writes to the service's log; of each kind so many lines in an interval, and then how many there were.
+    """Writes to the service's log: of each kind a few lines in an interval, and later how many were left out.
 
-    Used on an event loop, whose clock it goes by. There are as many kinds as the program has names for them.
+    For use on an event loop, whose clock it uses. The number of kinds is bounded by the program's text.
     """
 
     def __init__(self) -> None:

@@ -30,10 +30,10 @@ _REASONS = {
 
 @dataclass(slots=True, eq=False)
 class Progress:
-    """Told by the poll loop, at each of its rounds, how much is finished; says when nothing moves any more.
+    """Detects a standstill. The poll loop reports, in each iteration, how many records are finished.
 
-    Looking at a running count costs nothing per record. ``stalled_after_ms`` is how long work may wait
-    without any being finished, and how long the poll loop may stay away. Times are seconds of one monotonic
+    Comparing a running count costs nothing per record. ``stalled_after_ms`` is how long records may wait
+    without any being finished, and how long the poll loop may not report. Times are seconds of one monotonic
     clock.
     """
 
@@ -44,13 +44,13 @@ class Progress:
     observed_at: float = 0.0
 
     def observe(self, now: float, *, finished: int, waiting: int) -> None:
-        """``finished`` records in all so far; ``waiting`` ones handed over and not finished, or unread."""
+        """``finished``: records in total; ``waiting``: records with handlers, or not read yet."""
         if finished != self.finished or not self.waiting:
             self.moved_at = now
         self.finished, self.waiting, self.observed_at = finished, waiting, now
 
     def complaint(self, now: float) -> str | None:
-        """What stands still, in words; None while all is well."""
+        """A text about what stands still; None while there is progress."""
         limit_s = self.stalled_after_ms / 1000
         if now - self.observed_at > limit_s:
             return f"the consumer has not been asked for records for {now - self.observed_at:.0f} s"

@@ -1,16 +1,15 @@
-"""Key queues: what may run at the same time, and what must wait for its predecessor.
+"""Schedules key queues: which records are handled at the same time, and which wait for earlier ones.
 
-Records of one key queue are handled one after the other, in the order of their offsets; queues run side by
-side, up to a bound. A queue that has something to do takes its turn in a *slot*: a task that serves the next
-ready queue when a turn is over, so that a record costs no task. It ends when no queue is ready, and after a
-turn in which it was cancelled: no other queue ever meets what that leaves behind. A queue that waits for its
-next try is in no slot. Partitions have their turns by turns, and none takes the last slot while it has
-another: one whose records all hang leaves the others something to go on with. A queue belongs to one
-partition, so a partition that is taken away takes whole queues with it. Nothing here knows what handling is:
-the owner passes a coroutine function, see ``Run``.
+Records of one key queue are handled one after the other, in the order of their offsets; queues run
+concurrently, up to a limit. A queue with work is served by a *slot*: a task that serves the next ready queue
+afterwards, so that records need no tasks of their own. A slot ends when no queue is ready, and after a call
+in which it was cancelled, so that no other queue sees the consequences. A queue that waits for its next
+attempt has no slot. Partitions take turns, and none takes the last slot while it has another one: if all
+records of one hang, the others go on. A queue belongs to one partition, so revoking a partition removes whole
+queues. What handling means is up to the owner, who passes a coroutine function, see ``Run``.
 
-Releasing a partition (it moves to another member) drops what has not begun, but for records *before* one that
-has: were they left undone, the next owner would have to begin before them and do the later ones twice.
+Releasing a partition (it moves to another member) drops records that are not started, except those *before* a
+started one: left undone, they would make the next owner repeat the later ones.
 """
 
 from __future__ import annotations
@@ -23,21 +22,20 @@ from typing import Any, Final, Literal
 from ...protocol import TopicPartition
 from ._key_queue import KeyQueue, PartitionQueues, Unfinished, size_of
 
-#: A batch is out of tries: its records are taken one at a time, each with tries of its own.
+#: A batch is out of attempts: its records are handled one at a time, each with attempts of its own.
 ONE_BY_ONE: Final = "one by one"
-#: None: finished. A number: to be tried again after so many seconds.
+#: None: finished. A number: retry after this many seconds.
 Outcome = float | Literal["one by one"] | None
-#: What a queue runs: (records, number of the try from 1).
+#: Handles records: (records, number of the attempt from 1).
 Run = Callable[[list[Any], int], Awaitable[Outcome]]
 
 
 class QueueScheduler:
-    """Runs key queues, ``concurrency`` calls at a time; each turn of a queue takes up to ``batch`` records.
+    """Runs key queues with ``concurrency`` calls at a time, each with up to ``batch`` records.
 
-    ``key_of`` says which queue of its partition a record belongs to; None: there is one for all of them.
-    ``done`` is called for each record that is finished, with what its partition holds then. ``on_failure``
-    gets an exception that ``run`` let escape: what its queue held is dropped, never done, and the partition
-    takes nothing more.
+    ``key_of`` maps a record to its queue in the partition; None: the partition has a single queue. ``done``
+    is called for each finished record, with its partition's queues. ``on_failure`` gets an exception of
+    ``run``; the records of its queue are dropped, not done, and the partition takes no more.
     """
 
     def __init__(
@@ -56,35 +54,35 @@ class QueueScheduler:
         self._batch = batch
         self._on_failure = on_failure
         self._concurrency = concurrency
-        #: So many are taken when only one is left; with one slot in all there is none to leave to others.
+        #: Number of busy slots when the last one is left; with a single slot none can be left.
         self._last_slot = concurrency - 1 or 1
         self._partitions: dict[TopicPartition, PartitionQueues] = {}
-        #: Partitions with ready queues.
+        #: Partitions with ready queues, in the order of their turns.
         self._turns: deque[PartitionQueues] = deque()
         self._slots: set[asyncio.Task[None]] = set()
 
     @property
     def backlog(self) -> int:
-        """Records added and not finished, those being handled included."""
+        """Number of records added and not finished."""
         return sum(each.records for each in self._partitions.values())
 
     @property
     def backlog_bytes(self) -> int:
-        """What these take up."""
+        """Approximate memory of these records."""
         return sum(each.bytes for each in self._partitions.values())
 
     @property
     def in_flight(self) -> int:
-        """Records being handled or waiting for their next try: counted when asked for, which is seldom."""
+        """Number of records being handled or waiting for their next attempt; counted on request."""
         works = self._partitions.values()
         return sum(len(queue.taken) for work in works for queue in work.queues.values())
 
     def add(self, partition: TopicPartition, session: int, records: Sequence[Any]) -> PartitionQueues | None:
-        """Put records of a partition, in order, at the ends of their queues; what the partition holds then.
+        """Append records of a partition, in order, to their queues; returns the partition's queues.
 
-        None, and the records are dropped, when the partition is being released. Of an earlier session of the
-        partition, what has not begun is dropped, and what waits for its next try: its records are delivered
-        anew, or gone from the log.
+        Returns None and drops the records when the partition is being released. Records of an earlier session
+        that are not started, or wait for their next attempt, are dropped: they are delivered again, or gone
+        from the log.
         """
         work = self._partitions.get(partition)
         if work is None:
@@ -130,7 +128,7 @@ class QueueScheduler:
             self._slots.add(asyncio.get_running_loop().create_task(self._serve(queue)))
 
     def _next(self, busy: int) -> KeyQueue | None:
-        """The queue that has its turn now, while so many slots are taken; None if there is none."""
+        """The queue to serve next, with this many busy slots; None if there is none."""
         turns = self._turns
         passed = 0
         while passed < len(turns):
@@ -150,7 +148,7 @@ class QueueScheduler:
         return None
 
     async def release(self, partitions: Iterable[TopicPartition], timeout_s: float) -> list[Unfinished]:
-        """Finish or drop all of these partitions, in at most ``timeout_s``; what had to be cancelled."""
+        """Finish or drop all records of these partitions within ``timeout_s``; returns the cancelled ones."""
         works = [self._partitions[p] for p in partitions if p in self._partitions]
         until = asyncio.get_running_loop().time() + timeout_s
         for work in works:
@@ -181,7 +179,7 @@ class QueueScheduler:
         return await self.release(list(self._partitions), timeout_s)
 
     async def close(self, timeout_s: float) -> int:
-        """Cancel what runs; nothing may be added afterwards. How many calls do not end within the time."""
+        """Cancel all calls; nothing may be added afterwards. Returns how many calls do not end in time."""
         for work in list(self._partitions.values()):
             self._give_up_all(work)
         if not self._slots:
@@ -206,7 +204,7 @@ class QueueScheduler:
                     if not _runs(this):
                         self._turns.clear()  # the loop is gone
                         raise
-                    # nothing may end in silence; not even a slot that somebody else has cancelled
+                    # no failure may be silent, not even of a slot that other code has cancelled
                     if not queue.abandoned:
                         self._fail(queue)
                         self._on_failure(error)
@@ -216,7 +214,7 @@ class QueueScheduler:
                     queue.partition.running -= 1
                 queue = None if this.cancelling() else self._next(len(self._slots) - 1)
         finally:
-            # in the same step as the look that found nothing ready, or a queue could miss its slot
+            # in the same step as the search that found no ready queue, or a queue could miss its slot
             self._slots.discard(this)
             self._fill_slots()
 
@@ -230,7 +228,7 @@ class QueueScheduler:
             loop = asyncio.get_running_loop()
             due = loop.time() + outcome
             if due > queue.partition.until:
-                self._give_up(queue)  # nothing comes of waiting for that
+                self._give_up(queue)  # the attempt would be too late
             else:
                 queue.timer = loop.call_at(due, self._try_again, queue)
             return
@@ -245,7 +243,7 @@ class QueueScheduler:
         self._fill_slots()
 
     def _take(self, queue: KeyQueue, slot: asyncio.Task[None]) -> list[Any]:
-        """What the queue's turn is about: its next records, or those that are tried again."""
+        """The records of the queue's next call: new ones, or those to retry."""
         queue.slot = slot
         queue.attempt += 1
         if queue.taken:
@@ -284,14 +282,14 @@ class QueueScheduler:
             work.ended.set()
 
     def _fail(self, queue: KeyQueue) -> None:
-        """What comes behind a record that is neither done nor set aside must not overtake it."""
+        """Stop the partition: later records must not overtake one that is neither done nor a dead letter."""
         self._abandon(queue)
         self._close(queue.partition)
 
-    # what is given up
+    # release
 
     def _close(self, work: PartitionQueues) -> None:
-        """Take no more; drop what has not begun, but for what is before something that has."""
+        """Take no more records; drop those not started, except those before a started one."""
         if work.ended is None:
             work.ended = asyncio.Event()
         self._drop(work, lambda record: record.offset <= work.begun)
@@ -315,7 +313,7 @@ class QueueScheduler:
             self._give_up(queue)
 
     def _give_up(self, queue: KeyQueue) -> None:
-        """In a release: its records are not finished."""
+        """Abandon a queue in a release: its records are unfinished."""
         work = queue.partition
         records = (*queue.taken, *queue.waiting)
         work.unfinished += [Unfinished(work.partition, record.offset) for record in records]

@@ -1,4 +1,4 @@
-"""Handlers as they are registered: what is asked for is checked, and made into a Handler."""
+"""Registration of handlers: checks the arguments and builds a Handler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_handler(
     batch: int,
     takes_batches: bool,
 ) -> Handler:
-    """Check what was asked for and build the handler. Raises ConfigError, SignatureError included."""
+    """Check the arguments and build the handler. Raises ConfigError, SignatureError included."""
     name = getattr(function, "__qualname__", repr(function))
     if not callable(function):
         raise ConfigError(f"handler {name}: it cannot be called; @service.handler goes over a function")
@@ -87,7 +87,7 @@ def _check_numbers(name: str, concurrency: int, batch: int) -> None:
 
 
 def bind_connection(handler: Handler, sink: Sink) -> None:
-    """Give the transaction's connection to the handler's parameter of its type. Raises ConfigError."""
+    """Bind the transaction's connection to the handler's parameter of its type. Raises ConfigError."""
     name, kind = handler.name, sink.connection_type
     if handler.is_async:
         raise ConfigError(

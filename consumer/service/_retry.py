@@ -1,4 +1,4 @@
-"""When a failed handler is tried again."""
+"""Retries of failed handlers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_BACKOFF_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a handler is tried with one record, and how long it waits in between.
+    """How often a handler is called with one record, and the back-off in between.
 
     ``attempts`` counts the first try. The wait doubles (``multiplier``) from ``backoff_ms`` up to
     ``max_backoff_ms``; ``jitter`` spreads each wait by that share in both directions, so that records which

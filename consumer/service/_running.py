@@ -1,4 +1,4 @@
-"""A handler at work: its key queues, its threads, and the brake on each partition that falls behind."""
+"""A running handler: its key queues, its threads, and back-pressure on partitions that fall behind."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from ...protocol import TopicPartition
     from ..record import Record
 
-#: Least number of records of a partition at which it pauses: enough that none waits for the next fetch.
+#: A partition pauses at this number of waiting records or more: enough not to wait for the next fetch.
 MIN_BACKLOG = 1_000
-#: How long cancelled handlers have to come to an end when the service does.
+#: Time for cancelled handlers to end when the service does.
 CLOSE_TIMEOUT_S = 1.0
 
 log = logging.getLogger("kohort.consumer.service")
 
 
 class RunningHandler:
-    """Feeds one handler. ``pause`` and ``resume`` are called with a partition of which much waits, or little.
+    """Feeds one handler. Calls ``pause`` for a partition with many waiting records, and later ``resume``.
 
-    One slow partition holds up no other: each has a brake of its own.
+    Each partition pauses by itself, so that a slow one delays no others.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class RunningHandler:
         )
 
     def hand_over(self, partition: TopicPartition, records: list[Record], most_bytes: int) -> None:
-        """Put records of a partition into their queues; more than ``most_bytes`` there, and it pauses."""
+        """Add records of a partition to their queues; with more than ``most_bytes`` there, it pauses."""
         if self._expects_keys:
             self._look_for_missing_keys(records)
         self._most_bytes = most_bytes
@@ -74,7 +74,7 @@ class RunningHandler:
             self._pause(partition)
 
     def _look_for_missing_keys(self, records: list[Record]) -> None:
-        """Once: whether producers set keys is not to be known before their records come."""
+        """Warn once about records without keys: whether producers set them shows only in their records."""
         record = next((record for record in records if record.key is None), None)
         if record is None:
             return
@@ -90,7 +90,7 @@ class RunningHandler:
         )
 
     async def release(self, partitions: Iterable[TopicPartition] | None, timeout_ms: float) -> None:
-        """Bring partitions (None: all) to an end within the time; what had to be cancelled is logged."""
+        """Finish partitions (None: all) within the time; cancelled records are logged."""
         if partitions is None:
             unfinished = await self.queues.release_all(timeout_ms / 1000)
         else:
@@ -112,7 +112,7 @@ class RunningHandler:
             )
 
     async def close(self) -> None:
-        """Cancel what runs; threads that still run are left to end by themselves."""
+        """Cancel all calls; threads that still run end by themselves."""
         late = await self.queues.close(CLOSE_TIMEOUT_S)
         if late:
             text = "handler %s was cancelled and does not end: %d calls of it are still under way"

@@ -1,7 +1,7 @@
-"""Threads for plain functions, which do not keep the process from ending.
+"""Threads for plain functions that do not keep the process from ending.
 
-Python waits at its exit for the threads of a ThreadPoolExecutor: a handler that hangs would keep a service
-from ending for as long as it hangs. These threads are daemons instead.
+At exit Python waits for the threads of a ThreadPoolExecutor, so a handler that hangs would keep the service
+from ending. These threads are daemons instead.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class DaemonThreads:
         self._under_way = 0
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """What the function returns, or raises; its context variables are the caller's.
+        """Run the function in a thread, with the caller's context variables; returns or raises what it does.
 
-        A caller that is cancelled gets no result; a function that has begun then runs on, in its thread.
+        If the caller is cancelled, a function that has started runs on, in its thread.
         """
         if (elsewhere := SURROUNDINGS.get().in_thread) is not None:
             return await elsewhere(self, self._most, partial(contextvars.copy_context().run, function))

@@ -1,1 +1,35 @@
 """Classic groups: members join, the leader assigns, all sync."""
+
+from typing import Final
+
+from ...offsets_topic import GroupDeleted, GroupStored
+from ...protocol import ApiKey, ErrorCode
+from ..engine.shard import Api, Kind, Waits
+from ..groups import Groups
+from . import describe, heartbeat, join, leave, rebalance, sync
+from .group import JOIN, SESSION, SYNC
+
+#: What classic groups bring to a shard. A Heartbeat or SyncGroup during a load is answered as if a rebalance
+#: could be waited for: other numbers end some clients.
+CLASSIC: Final[Kind[Groups]] = Kind(
+    apis={
+        ApiKey.JOIN_GROUP: Api(join.handle_join, join.refusal),
+        ApiKey.SYNC_GROUP: Api(sync.handle_sync, sync.refusal, while_loading=ErrorCode.REBALANCE_IN_PROGRESS),
+        ApiKey.HEARTBEAT: Api(
+            heartbeat.handle_heartbeat, heartbeat.refusal, Waits.NEVER, while_loading=ErrorCode.NONE
+        ),
+        ApiKey.LEAVE_GROUP: Api(leave.handle_leave, leave.refusal),
+        ApiKey.DESCRIBE_GROUPS: Api(describe.handle_describe, describe.refusal),
+    },
+    applies={
+        GroupStored: lambda groups, run, _at, _producer_id: groups.durable.store_groups(run),
+        GroupDeleted: lambda groups, run, _at, _producer_id: groups.durable.remove_groups(run),
+    },
+    timers={
+        SESSION: heartbeat.on_session_timer,
+        JOIN: rebalance.on_join_timer,
+        SYNC: rebalance.on_sync_timer,
+    },
+    activate=rebalance.activate,
+    unload=rebalance.unload,
+)

@@ -1,4 +1,4 @@
-"""A group and its members while they live: what is in the log is in ``durable``, the rest is here.
+"""A classic group and its members while they live; what is in the log is in ``durable``.
 
 Everything in these objects may be lost with the process; what must not be lost is a record first.
 """
@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
-from ...offsets_topic import GroupStored, StoredMember
-from ...protocol import subscribed_topics
+from ...offsets_topic import GroupDeleted, GroupStored, Record, StoredMember
+from ...protocol import ErrorCode, subscribed_topics
 from ...statemachine import GroupState
 from ..engine.effects import Request
-from ..events import RebalanceTrace
+from ..engine.timers import Timers
+from ..events import Cause, CauseKind, quoted
+from ..groups import CONSUMER, GroupShard, GroupType
 
-#: The protocol type of consumers, the only one whose metadata is ever looked into.
-CONSUMER: str = "consumer"
+# timers' keys begin with these, then come the group and, for a session, the member id
+SESSION: Final = "session"
+JOIN: Final = "join"
+SYNC: Final = "sync"
+
+# a rebalance that keeps starting over keeps its first reasons
+_MAX_CAUSES = 5
 
 #: What a member offers, in its order of preference: (name, metadata).
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
@@ -52,12 +59,41 @@ class Member:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
-    """A classic group. ``members`` is in the order of joining; ``pending_join`` holds ids handed out and not
-    used yet; ``pending_sync`` those whose join was answered and who have not synced; ``subscribed_topics`` is
-    None when not known; ``settled_members`` is how many there were when the last rebalance ended, ``leaving``
-    the assignments, by owner, of members removed since.
+class RebalanceTrace:
+    """A rebalance under way. ``assignments`` are those it ends, by owner (instance id, or member id)."""
+
+    causes: list[Cause]
+    started_ms: int
+    members_before: int
+    assignments: dict[str, bytes]
+    joined_ms: int | None = None
+
+    @property
+    def kind(self) -> CauseKind:
+        """The kind of the first reason."""
+        return self.causes[0].kind
+
+    def add(self, cause: Cause) -> None:
+        """Another reason why it takes as long as it does."""
+        if len(self.causes) < _MAX_CAUSES:
+            self.causes.append(cause)
+
+    def cause(self) -> str:
+        """All reasons, each once."""
+        return "; ".join(dict.fromkeys(cause.text for cause in self.causes))
+
+
+@dataclass(slots=True, eq=False)
+class ClassicGroup:
+    """A group that rebalances by JoinGroup and SyncGroup.
+
+    ``members`` is in the order of joining; ``pending_join`` holds ids handed out and not used yet;
+    ``pending_sync`` those whose join was answered and who have not synced; ``subscribed_topics`` is None when
+    not known; ``settled_members`` is how many there were when the last rebalance ended, ``leaving`` the
+    assignments, by owner, of members removed since.
     """
+
+    type: ClassVar[GroupType] = GroupType.CLASSIC
 
     group_id: str
     state: GroupState = GroupState.EMPTY
@@ -101,6 +137,100 @@ class Group:
     def rebalance_timeout_ms(self) -> int:
         """The longest that a member asks for; 0 without members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # --- what is asked of groups of every type ------------------------------------------------------------
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def member_count(self) -> int:
+        return len(self.members)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is GroupState.EMPTY
+
+    @property
+    def is_idle(self) -> bool:
+        # an id that was handed out a moment ago will come back
+        return self.state is GroupState.EMPTY and not self.pending_join
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, _version: int
+    ) -> ErrorCode:
+        """Kafka's checks in their order. While members are being asked to rejoin, the generation that just
+        ended may still commit: otherwise its work would be done twice.
+        """
+        if generation < 0 and self.state is GroupState.EMPTY:
+            return ErrorCode.NONE
+        if generation < 0 and not member_id and instance_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = self.check_member(member_id, instance_id)
+        if error:
+            return error
+        if generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
+        who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
+        if error == ErrorCode.FENCED_INSTANCE_ID and instance_id is not None:
+            now = quoted(self.static_members.get(instance_id, ""))
+            return f"{who} is fenced: static {quoted(instance_id)} is member {now} now"
+        if error == ErrorCode.ILLEGAL_GENERATION:
+            return f"{who} is in generation {generation}, the group is in {self.generation}"
+        if error == ErrorCode.REBALANCE_IN_PROGRESS:
+            return f"{who} has not synced in generation {self.generation}"
+        if instance_id is not None and instance_id not in self.static_members:
+            return f"{who} says to be static {quoted(instance_id)}, of whom the group knows nothing"
+        return f"{who} is not in the group"
+
+    def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
+        member = self.members.get(member_id)
+        if member is not None:
+            timers.start((SESSION, self.group_id, member_id), now_ms + member.session_timeout_ms)
+
+    def subscribes_to(self, topic: str) -> bool:
+        if self.protocol_type != CONSUMER or not self.members:
+            return False
+        return self.subscribed_topics is None or topic in self.subscribed_topics
+
+    def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
+        """In a rebalance nothing expires: what members subscribe to is not known for sure then
+        (KAFKA-13636).
+        """
+        if self.protocol_type is None:
+            return commit_ms  # a simple group: each offset by its own age
+        if self.state is GroupState.EMPTY:
+            # a commit of an administrator into an empty group is younger than its state
+            return max(commit_ms, self.state_timestamp_ms)
+        unread = self.protocol_type == CONSUMER and not self.subscribes_to(topic)
+        return commit_ms if self.state is GroupState.STABLE and unread else None
+
+    def tombstones(self) -> tuple[Record, ...]:
+        return (GroupDeleted(self.group_id),)
+
+    def stop_timers(self, timers: Timers) -> None:
+        for member_id in (*self.members, *self.pending_join):
+            timers.cancel((SESSION, self.group_id, member_id))
+        timers.cancel((JOIN, self.group_id))
+        timers.cancel((SYNC, self.group_id))
+
+    # --- its own ------------------------------------------------------------------------------------------
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """Whether these two names are a member: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+        if instance_id is not None:
+            known_as = self.static_members.get(instance_id)
+            if known_as is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if known_as != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Whether a member with these protocols can be in the group."""
@@ -188,12 +318,6 @@ class Group:
             topics |= subscribed
         return frozenset(topics)
 
-    def subscribes_to(self, topic: str) -> bool:
-        """Whether offsets of the topic must stay; when in doubt they do."""
-        if self.protocol_type != CONSUMER or not self.members:
-            return False
-        return self.subscribed_topics is None or topic in self.subscribed_topics
-
     def to_record(self, assignments: dict[str, bytes] | None = None) -> GroupStored:
         """The group as its log record, with the members' assignments or those of the argument."""
         return GroupStored(
@@ -236,10 +360,14 @@ def _index(order: list[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-def group_from_record(record: GroupStored) -> Group:
-    """A group as it comes out of the log: Stable with members, Empty without."""
-    group = Group(
-        record.group,
+def wake(group_id: str, record: GroupStored | None) -> ClassicGroup:
+    """A group as it comes out of the log: Stable with members, Empty without. One of which there are only
+    offsets has no record.
+    """
+    if record is None:
+        return ClassicGroup(group_id)
+    group = ClassicGroup(
+        group_id,
         state=GroupState.STABLE if record.members else GroupState.EMPTY,
         state_timestamp_ms=record.state_timestamp_ms,
         generation=record.generation,
@@ -263,3 +391,15 @@ def group_from_record(record: GroupStored) -> Group:
     group.subscribed_topics = group.compute_subscribed_topics()
     group.settled_members = len(group.members)
     return group
+
+
+def find(shard: GroupShard, group_id: str) -> ClassicGroup | None:
+    """The classic group of this id, also if it is only in the log."""
+    group = shard.state.find(group_id)
+    return group if isinstance(group, ClassicGroup) else None
+
+
+def live(shard: GroupShard, group_id: str) -> ClassicGroup | None:
+    """The classic group of this id if it is in memory."""
+    group = shard.state.groups.get(group_id)
+    return group if isinstance(group, ClassicGroup) else None

@@ -1,4 +1,5 @@
-"""Heartbeat (key 12), v0-4: a member is alive, and asks whether it must rejoin. v3 instance id (KIP-345).
+"""Heartbeat (key 12), v0-4: a member is alive, and asks whether it must rejoin. v3 instance id (KIP-345). And
+what happens when nothing was heard of it for its session timeout, or when an id was never used.
 
 Promises nothing about data, so it waits for no write. Heartbeats are good while the assignment is being made
 (a member that never syncs is found by the sync timer instead, KAFKA-12890).
@@ -6,20 +7,20 @@ Promises nothing about data, so it waits for no write. Heartbeats are good while
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...protocol import ErrorCode
 from ...statemachine import GroupState
-from ..engine.timers import SESSION
+from ..engine.effects import Request
+from ..engine.timers import TimerKey
+from ..events import CauseKind, quoted
+from ..groups import GroupShard
 from ..replies import HeartbeatReply
-from .members import check_member, fence
+from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
+from .group import SESSION, find, live
+from .members import about, fence, name_of, note_unused, remove_member
+from .rebalance import maybe_complete_join, rebalance_or_complete
 
-if TYPE_CHECKING:
-    from ..engine.effects import Request
-    from ..engine.shard import Shard
 
-
-def handle_heartbeat(shard: Shard, request: Request, now_ms: int) -> None:
+def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order; a valid one restarts the session."""
     shard.reply(request, HeartbeatReply(_heartbeat(shard, request, now_ms)))
 
@@ -29,15 +30,46 @@ def refusal(_request: Request, error: int) -> HeartbeatReply:
     return HeartbeatReply(error)
 
 
-def _heartbeat(shard: Shard, request: Request, now_ms: int) -> ErrorCode:
+def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
+    """Remove the member, or forget the id, and see whether those that wait can go on.
+
+    A member whose own request is parked here is alive as far as we know: its session runs again from the
+    moment it is answered.
+    """
+    _, group_id, member_id = key
+    group = live(shard, group_id)
+    assert group is not None
+    if member_id in group.pending_join:
+        del group.pending_join[member_id]
+        note_unused(
+            shard, group, member_id, f"member id {quoted(member_id)} was given out and not used in time"
+        )
+        maybe_complete_join(shard, group, now_ms)
+        return
+    member = group.members[member_id]
+    if member.waits:
+        return
+    if member.is_new:
+        seconds = NEW_MEMBER_JOIN_TIMEOUT_MS / 1000
+        kind = CauseKind.LATE_JOIN
+        text = f"{name_of(member)} did not finish joining within {seconds:.1f} s"
+    else:
+        kind = CauseKind.SESSION_EXPIRED
+        text = f"session of {name_of(member)} expired after {member.session_timeout_ms / 1000:.1f} s"
+    cause = about(member, kind, text)
+    remove_member(shard, group, member, cause)
+    rebalance_or_complete(shard, group, cause, now_ms)
+
+
+def _heartbeat(shard: GroupShard, request: Request, now_ms: int) -> ErrorCode:
     body = request.body
     if not body.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    group = shard.find(body.group_id)
+    group = find(shard, body.group_id)
     if group is None:
         error = ErrorCode.UNKNOWN_MEMBER_ID
     else:
-        error = check_member(group, body.member_id, body.group_instance_id)
+        error = group.check_member(body.member_id, body.group_instance_id)
         if not error and body.generation_id != group.generation:
             error = ErrorCode.ILLEGAL_GENERATION
     if group is None or error:

@@ -10,19 +10,20 @@ told what is wrong, given an id, or parked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...protocol import ErrorCode
 from ...statemachine import GroupState
+from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import Cause, GroupRemoved, JoinRefused, append_refused, quoted
+from ..events import Cause, CauseKind, GroupRemoved, JoinRefused, append_refused, quoted
+from ..groups import GroupShard, forget
 from ..replies import JoinReply, join_failed
-from .group import Group, Member
+from .group import ClassicGroup, Member, find, live
 from .members import (
+    about,
     add_member,
     add_pending,
     answer_join_error,
-    check_member,
     fence,
     name_of,
     park_join,
@@ -35,10 +36,6 @@ from .members import (
 from .rebalance import joined, maybe_complete_join, prepare, rebalance_or_complete
 from .static import replace_static_member
 
-if TYPE_CHECKING:
-    from ..engine.effects import Request
-    from ..engine.shard import Shard
-
 #: From this version on a dynamic member joins in two steps.
 _MEMBER_ID_REQUIRED_VERSION = 4
 
@@ -47,23 +44,24 @@ _MEMBER_ID_REQUIRED_VERSION = 4
 MAX_ID_PREFIX = 255
 
 
-def handle_join(shard: Shard, request: Request, now_ms: int) -> None:
+def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order, then the table of the sender's identity."""
     body = request.body
     error, why = _unacceptable(shard, request)
     if error:
         _refuse(shard, request, error, why)
         return
-    group = shard.find(body.group_id)
+    group = find(shard, body.group_id)
     if group is not None:
         _join(shard, group, request, now_ms)
     elif body.member_id:
         _fence(shard, None, request, ErrorCode.UNKNOWN_MEMBER_ID)
     else:
-        group = shard.create(body.group_id, now_ms)
+        group = ClassicGroup(body.group_id, state_timestamp_ms=now_ms)
+        shard.state.groups[body.group_id] = group
         record = group.to_record()
         _join(shard, group, request, now_ms)
-        shard.append((record,), AfterCreate(body.group_id))
+        shard.append(body.group_id, (record,), AfterCreate(body.group_id))
 
 
 def refusal(request: Request, error: int) -> JoinReply:
@@ -77,22 +75,22 @@ class AfterCreate:
 
     group_id: str
 
-    def done(self, shard: Shard, now_ms: int) -> None:
+    def done(self, shard: GroupShard, now_ms: int) -> None:
         """Whoever joined is waiting for the round to end, not for this."""
 
-    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
-        group = shard.groups.get(self.group_id)
-        if group is None or group.generation > 0 or shard.durable.knows(self.group_id):
+    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
+        group = live(shard, self.group_id)
+        if group is None or group.generation > 0 or shard.state.durable.knows(self.group_id):
             return
         for member in list(group.members.values()):
             answer_join_error(shard, group, member, append_error(error), member.member_id)
-        shard.drop(group)
-        shard.note(GroupRemoved(self.group_id, cause="its first record could not be written"))
+        forget(shard, self.group_id)
+        shard.tell(GroupRemoved(self.group_id, cause="its first record could not be written"))
 
 
-def _unacceptable(shard: Shard, request: Request) -> tuple[ErrorCode, str]:
-    body, settings = request.body, shard.settings
+def _unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:
+    body, settings = request.body, shard.state.settings
     if not body.group_id:
         return ErrorCode.INVALID_GROUP_ID, "the group id is empty"
     low, high = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
@@ -107,17 +105,17 @@ def _unacceptable(shard: Shard, request: Request) -> tuple[ErrorCode, str]:
     return ErrorCode.NONE, ""
 
 
-def _refuse(shard: Shard, request: Request, error: int, why: str) -> None:
+def _refuse(shard: GroupShard, request: Request, error: int, why: str) -> None:
     _note_refused(shard, request, error, why)
     shard.reply(request, refusal(request, error))
 
 
-def _note_refused(shard: Shard, request: Request, error: int, why: str) -> None:
+def _note_refused(shard: GroupShard, request: Request, error: int, why: str) -> None:
     body, context = request.body, request.context
     if not body.group_id:
         return
-    group = shard.find(body.group_id)
-    shard.note(
+    group = find(shard, body.group_id)
+    shard.tell(
         JoinRefused(
             body.group_id,
             generation=-1 if group is None else group.generation,
@@ -131,16 +129,16 @@ def _note_refused(shard: Shard, request: Request, error: int, why: str) -> None:
     )
 
 
-def _fence(shard: Shard, group: Group | None, request: Request, error: int) -> None:
+def _fence(shard: GroupShard, group: ClassicGroup | None, request: Request, error: int) -> None:
     fence(shard, group, request, request.body.member_id, request.body.group_instance_id, error)
     shard.reply(request, refusal(request, error))
 
 
-def _join(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+def _join(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     body = request.body
     if not _has_seat(shard, group, body.member_id):
         _turn_away(shard, group, request, now_ms)
-    elif _outgrows(group, request, most := shard.settings.kohort_group_max_metadata_bytes):
+    elif _outgrows(group, request, most := shard.state.settings.kohort_group_max_metadata_bytes):
         text = f"the metadata of its members would have more than {most} bytes"
         _refuse(shard, request, ErrorCode.INVALID_REQUEST, text)
     elif not group.supports(body.protocol_type, [protocol.name for protocol in body.protocols]):
@@ -150,23 +148,23 @@ def _join(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
     elif body.member_id in group.pending_join:
         _join_with_new_id(shard, group, request, now_ms)
     else:
-        error = check_member(group, body.member_id, body.group_instance_id)
+        error = group.check_member(body.member_id, body.group_instance_id)
         if error:
             _fence(shard, group, request, error)
         else:
             _rejoin(shard, group, group.members[body.member_id], request, now_ms)
 
 
-def _has_seat(shard: Shard, group: Group, member_id: str) -> bool:
+def _has_seat(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
     """group.max.size (KIP-389). While collecting, those that rejoined count: the last to come lose."""
-    limit = shard.settings.group_max_size
+    limit = shard.state.settings.group_max_size
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         return group.awaiting_join_count < limit or (member is not None and member.parked_join is not None)
     return group.state is GroupState.EMPTY or member is not None or len(group.members) < limit
 
 
-def _outgrows(group: Group, request: Request, most_bytes: int) -> bool:
+def _outgrows(group: ClassicGroup, request: Request, most_bytes: int) -> bool:
     body = request.body
     size = sum(len(protocol.metadata or b"") for protocol in body.protocols)
     # a static member comes back without its id
@@ -176,28 +174,29 @@ def _outgrows(group: Group, request: Request, most_bytes: int) -> bool:
     return size > 0 and group.metadata_bytes + size > most_bytes
 
 
-def _turn_away(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+def _turn_away(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     member_id = request.body.member_id
     shard.reply(request, join_failed(request.version, ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
-    full = f"the group is full: group.max.size is {shard.settings.group_max_size}"
+    full = f"the group is full: group.max.size is {shard.state.settings.group_max_size}"
     _note_refused(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, full)
     member = group.members.get(member_id)
     if member is not None:
-        remove_member(shard, group, member, f"{name_of(member)} came last and {full}")
+        text = f"{name_of(member)} came last and {full}"
+        remove_member(shard, group, member, about(member, CauseKind.TOO_LARGE, text))
     remove_pending(shard, group, member_id, full)
     maybe_complete_join(shard, group, now_ms)
 
 
-def _named(prefix: str, shard: Shard) -> str:
+def _named(prefix: str, shard: GroupShard) -> str:
     """A new member id; what it begins with is cut, so that it fits a string of the wire."""
-    return f"{prefix[:MAX_ID_PREFIX]}-{shard.new_id()}"
+    return f"{prefix[:MAX_ID_PREFIX]}-{shard.state.new_id()}"
 
 
-def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+def _join_without_id(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     instance_id = request.body.group_instance_id
     if instance_id is None:
         member_id = _named(request.context.client_id, shard)
-        if len(group.pending_join) >= (most := shard.settings.kohort_group_max_pending_ids):
+        if len(group.pending_join) >= (most := shard.state.settings.kohort_group_max_pending_ids):
             text = f"{most} member ids are given out and not used"
             _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED, text)
         elif request.version >= _MEMBER_ID_REQUIRED_VERSION:
@@ -214,7 +213,7 @@ def _join_without_id(shard: Shard, group: Group, request: Request, now_ms: int) 
         _add(shard, group, member_id, request, now_ms)
 
 
-def _join_with_new_id(shard: Shard, group: Group, request: Request, now_ms: int) -> None:
+def _join_with_new_id(shard: GroupShard, group: ClassicGroup, request: Request, now_ms: int) -> None:
     if request.body.group_instance_id is not None:
         # only a client that mixes up two members sends this
         error = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -224,12 +223,12 @@ def _join_with_new_id(shard: Shard, group: Group, request: Request, now_ms: int)
         _add(shard, group, request.body.member_id, request, now_ms)
 
 
-def _add(shard: Shard, group: Group, member_id: str, request: Request, now_ms: int) -> None:
+def _add(shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int) -> None:
     member = add_member(shard, group, member_id, request, now_ms)
-    rebalance_or_complete(shard, group, _cause(member, "joined", request), now_ms)
+    rebalance_or_complete(shard, group, _cause(member, CauseKind.JOIN, "joined", request), now_ms)
 
 
-def _rejoin(shard: Shard, group: Group, member: Member, request: Request, now_ms: int) -> None:
+def _rejoin(shard: GroupShard, group: ClassicGroup, member: Member, request: Request, now_ms: int) -> None:
     changed = member.protocols != requested_protocols(request)
     leads = member.member_id == group.leader_id
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -240,23 +239,24 @@ def _rejoin(shard: Shard, group: Group, member: Member, request: Request, now_ms
         # a leader rejoins with nothing changed to force a rebalance: partitions were added, say
         update_member(group, member, request)
         park_join(shard, group, member, request)
+        kind = CauseKind.CHANGED_SUBSCRIPTION if changed else CauseKind.ASKED_FOR
         what = "changed its metadata" if changed else "asked for a rebalance"
-        prepare(shard, group, _cause(member, what, request, leads=leads), now_ms)
+        prepare(shard, group, _cause(member, kind, what, request, leads=leads), now_ms)
     else:
         # its first answer was lost: it gets it again
         restart_session(shard, group, member, now_ms)
         shard.reply(request, joined(group, member, request.version))
 
 
-def _cause(member: Member, what: str, request: Request, *, leads: bool = False) -> Cause:
+def _cause(member: Member, kind: CauseKind, what: str, request: Request, *, leads: bool = False) -> Cause:
     who = f"leader {quoted(member.member_id)}" if leads else name_of(member)
     reason = getattr(request.body, "reason", None)
     text = f"{who} {what}" + (f" ({quoted(reason)})" if reason else "")
     context = request.context
-    return Cause(text, member.member_id, member.instance_id, context.client_id, context.client_host)
+    return Cause(text, kind, member.member_id, member.instance_id, context.client_id, context.client_host)
 
 
-def _inconsistent(group: Group, request: Request) -> str:
+def _inconsistent(group: ClassicGroup, request: Request) -> str:
     body = request.body
     if body.protocol_type != group.protocol_type and group.members:
         return f"protocol type {quoted(body.protocol_type)!r}: the group is of type {group.protocol_type!r}"

@@ -6,18 +6,16 @@ rebalance follows for the whole batch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...protocol import ErrorCode
-from ..events import Cause, about, quoted
+from ..engine.effects import Request
+from ..events import Cause, CauseKind, quoted
+from ..groups import GroupShard
 from ..replies import LeaveReply, LeaveReplyMember
-from .group import Group
-from .members import check_member, fence, name_of, remove_member, remove_pending
+from .group import ClassicGroup, find
+from .members import about, fence, name_of, remove_member, remove_pending
 from .rebalance import maybe_complete_join, rebalance_or_complete
-
-if TYPE_CHECKING:
-    from ..engine.effects import Request
-    from ..engine.shard import Shard
 
 #: From this version on the request names many members.
 _BATCH_VERSION = 3
@@ -29,13 +27,13 @@ class _Leaver(NamedTuple):
     reason: str | None
 
 
-def handle_leave(shard: Shard, request: Request, now_ms: int) -> None:
+def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Remove each member that is named; if the group became empty the answer waits for that record."""
     body = request.body
     if not body.group_id:
         shard.reply(request, refusal(request, ErrorCode.INVALID_GROUP_ID))
         return
-    group = shard.find(body.group_id)
+    group = find(shard, body.group_id)
     leavers = _leavers(request)
     if group is None:
         shard.reply(request, _reply(request, [_outcome(who, ErrorCode.UNKNOWN_MEMBER_ID) for who in leavers]))
@@ -53,7 +51,7 @@ def handle_leave(shard: Shard, request: Request, now_ms: int) -> None:
         rebalance_or_complete(shard, group, cause, now_ms)
     else:
         maybe_complete_join(shard, group, now_ms)
-    shard.reply_after(ticket, request, _reply(request, outcomes), refusal)
+    shard.reply_after(ticket, request, _reply(request, outcomes))
 
 
 def refusal(_request: Request, error: int) -> LeaveReply:
@@ -68,7 +66,7 @@ def _leavers(request: Request) -> list[_Leaver]:
     return [_Leaver(m.member_id, m.group_instance_id, m.reason) for m in body.members]
 
 
-def _leave(shard: Shard, group: Group, leaver: _Leaver) -> tuple[ErrorCode, Cause | None]:
+def _leave(shard: GroupShard, group: ClassicGroup, leaver: _Leaver) -> tuple[ErrorCode, Cause | None]:
     member_id, instance_id, reason = leaver
     why = f" ({quoted(reason)})" if reason else ""
     if member_id in group.pending_join:
@@ -78,13 +76,14 @@ def _leave(shard: Shard, group: Group, leaver: _Leaver) -> tuple[ErrorCode, Caus
     if not member_id and instance_id is not None:
         # an administrator removes a static member by its name
         member_id = group.static_members.get(instance_id, "")
-    error = check_member(group, member_id, instance_id)
+    error = group.check_member(member_id, instance_id)
     if error:
         return error, None
     member = group.members[member_id]
     text = f"{name_of(member)} {'was removed by its instance id' if by_name else 'left'}{why}"
-    remove_member(shard, group, member, text)
-    return ErrorCode.NONE, about(member, text)
+    cause = about(member, CauseKind.LEAVE, text)
+    remove_member(shard, group, member, cause)
+    return ErrorCode.NONE, cause
 
 
 def _outcome(leaver: _Leaver, error: ErrorCode) -> LeaveReplyMember:

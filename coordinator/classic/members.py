@@ -6,29 +6,16 @@ each request is answered exactly once (KAFKA-20938).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...protocol import ApiKey, ErrorCode
-from ..engine.timers import SESSION
-from ..events import MemberFenced, MemberGone, MemberIdUnused, MemberJoined, fenced, quoted
+from ..engine.effects import Request
+from ..events import Cause, CauseKind, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quoted
+from ..groups import GroupShard, why_refused
 from ..replies import JoinReply, SyncReply, join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
-from .group import Group, Member, Protocols
+from .group import SESSION, ClassicGroup, Member, Protocols
 
-if TYPE_CHECKING:
-    from ..engine.effects import Request
-    from ..engine.shard import Shard
-
-
-def check_member(group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
-    """Whether these two names are a member of the group: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
-    if instance_id is not None:
-        known_as = group.static_members.get(instance_id)
-        if known_as is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if known_as != member_id:
-            return ErrorCode.FENCED_INSTANCE_ID
-    return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+# one that many are late for names some of them
+_MAX_NAMES = 3
 
 
 def requested_protocols(request: Request) -> Protocols:
@@ -44,7 +31,9 @@ def requested_rebalance_timeout_ms(request: Request) -> int:
     return timeout
 
 
-def add_member(shard: Shard, group: Group, member_id: str, request: Request, now_ms: int) -> Member:
+def add_member(
+    shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int
+) -> Member:
     """Take in the sender of a JoinGroup under this id and park its request."""
     member = Member(
         member_id,
@@ -61,7 +50,7 @@ def add_member(shard: Shard, group: Group, member_id: str, request: Request, now
     group.add(member, request.body.protocol_type)
     park_join(shard, group, member, request)
     restart_session(shard, group, member, now_ms, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    shard.note(
+    shard.tell(
         MemberJoined(
             group.group_id,
             generation=group.generation,
@@ -75,14 +64,14 @@ def add_member(shard: Shard, group: Group, member_id: str, request: Request, now
     return member
 
 
-def update_member(group: Group, member: Member, request: Request) -> None:
+def update_member(group: ClassicGroup, member: Member, request: Request) -> None:
     """Take over what a known member says in its JoinGroup."""
     group.set_protocols(member, requested_protocols(request))
     member.session_timeout_ms = request.body.session_timeout_ms
     member.rebalance_timeout_ms = requested_rebalance_timeout_ms(request)
 
 
-def remove_member(shard: Shard, group: Group, member: Member, why: str) -> None:
+def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause: Cause) -> None:
     """Remove a member; its parked requests are answered UNKNOWN_MEMBER_ID. The rebalance is the caller's."""
     if group.trace is None:
         # the rebalance that follows ends the assignments as they are now
@@ -91,17 +80,33 @@ def remove_member(shard: Shard, group: Group, member: Member, why: str) -> None:
     answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
     group.remove(member)
-    shard.note(
+    shard.tell(
         MemberGone(
             group.group_id,
             generation=group.generation,
-            cause=why,
+            cause=cause.text,
+            cause_kind=cause.kind,
             member=member.member_id,
             instance_id=member.instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
         )
     )
+
+
+def about(member: Member, kind: CauseKind, text: str) -> Cause:
+    """A cause that is about a member."""
+    return Cause(text, kind, member.member_id, member.instance_id, member.client_id, member.client_host)
+
+
+def late(members: list[Member], kind: CauseKind, what: str, timeout_ms: int) -> Cause:
+    """Members that did not do ``what`` in time, the first of them by name."""
+    names = ", ".join(quoted(member.member_id) for member in members[:_MAX_NAMES])
+    if len(members) > _MAX_NAMES:
+        names += f" and {len(members) - _MAX_NAMES} more"
+    noun = "member" if len(members) == 1 else "members"
+    text = f"{noun} {names} did not {what} within {timeout_ms / 1000:.1f} s"
+    return about(members[0], kind, text)
 
 
 def name_of(member: Member) -> str:
@@ -112,15 +117,21 @@ def name_of(member: Member) -> str:
 
 
 def fence(
-    shard: Shard, group: Group | None, request: Request, member_id: str, instance_id: str | None, error: int
+    shard: GroupShard,
+    group: ClassicGroup | None,
+    request: Request,
+    member_id: str,
+    instance_id: str | None,
+    error: int,
 ) -> None:
     """Tell that a request's sender did not pass for a member."""
     context = request.context
-    shard.note(
+    generation = getattr(request.body, "generation_id", -1)
+    shard.tell(
         MemberFenced(
             request.body.group_id,
             generation=-1 if group is None else group.generation,
-            cause=fenced(group, request, member_id, instance_id, error),
+            cause=why_refused(group, member_id, instance_id, generation, error),
             member=member_id,
             instance_id=instance_id,
             client_id=context.client_id,
@@ -131,26 +142,28 @@ def fence(
     )
 
 
-def add_pending(shard: Shard, group: Group, member_id: str, session_timeout_ms: int, now_ms: int) -> None:
+def add_pending(
+    shard: GroupShard, group: ClassicGroup, member_id: str, session_timeout_ms: int, now_ms: int
+) -> None:
     """Remember an id that was handed out and must come back within a session timeout."""
     group.pending_join[member_id] = None
     shard.timers.start((SESSION, group.group_id, member_id), now_ms + session_timeout_ms)
 
 
-def remove_pending(shard: Shard, group: Group, member_id: str, why: str) -> None:
+def remove_pending(shard: GroupShard, group: ClassicGroup, member_id: str, why: str) -> None:
     """Forget an id that was handed out, if it was."""
     if group.pending_join.pop(member_id, member_id) is None:
         shard.timers.cancel((SESSION, group.group_id, member_id))
         note_unused(shard, group, member_id, why)
 
 
-def note_unused(shard: Shard, group: Group, member_id: str, why: str) -> None:
+def note_unused(shard: GroupShard, group: ClassicGroup, member_id: str, why: str) -> None:
     """Tell that an id that was handed out is forgotten."""
-    shard.note(MemberIdUnused(group.group_id, generation=group.generation, cause=why, member=member_id))
+    shard.tell(MemberIdUnused(group.group_id, generation=group.generation, cause=why, member=member_id))
 
 
 def restart_session(
-    shard: Shard, group: Group, member: Member, now_ms: int, timeout_ms: int | None = None
+    shard: GroupShard, group: ClassicGroup, member: Member, now_ms: int, timeout_ms: int | None = None
 ) -> None:
     """The member was heard of: its session runs anew."""
     if timeout_ms is None:
@@ -158,14 +171,14 @@ def restart_session(
     shard.timers.start((SESSION, group.group_id, member.member_id), now_ms + timeout_ms)
 
 
-def park_join(shard: Shard, group: Group, member: Member, request: Request) -> None:
+def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: Request) -> None:
     """Hold a JoinGroup; one that is held already is told to look for the coordinator again."""
     answer_join_error(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
     member.parked_join = request
     group.awaiting_join_count += 1
 
 
-def answer_join(shard: Shard, group: Group, member: Member, reply: JoinReply) -> None:
+def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: JoinReply) -> None:
     """Answer the member's parked JoinGroup, if there is one."""
     request = member.parked_join
     if request is not None:
@@ -175,7 +188,7 @@ def answer_join(shard: Shard, group: Group, member: Member, reply: JoinReply) ->
 
 
 def answer_join_error(
-    shard: Shard, group: Group, member: Member, error: ErrorCode, member_id: str = ""
+    shard: GroupShard, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str = ""
 ) -> None:
     """Answer the member's parked JoinGroup, if there is one, with an error."""
     request = member.parked_join
@@ -183,13 +196,13 @@ def answer_join_error(
         answer_join(shard, group, member, join_failed(request.version, error, member_id))
 
 
-def park_sync(shard: Shard, member: Member, request: Request) -> None:
+def park_sync(shard: GroupShard, member: Member, request: Request) -> None:
     """Hold a SyncGroup; one that is held already is told to look for the coordinator again."""
     answer_sync(shard, member, SyncReply(ErrorCode.NOT_COORDINATOR))
     member.parked_sync = request
 
 
-def answer_sync(shard: Shard, member: Member, reply: SyncReply) -> bool:
+def answer_sync(shard: GroupShard, member: Member, reply: SyncReply) -> bool:
     """Answer the member's parked SyncGroup; whether there was one."""
     request = member.parked_sync
     if request is None:

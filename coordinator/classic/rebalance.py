@@ -12,40 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...protocol import ErrorCode
 from ...statemachine import GroupState, GroupTrigger, fire
-from ..engine.timers import JOIN, SYNC
+from ..engine.timers import TimerKey
 from ..events import (
     Cause,
+    CauseKind,
     GenerationAbandoned,
-    RebalanceNote,
+    RebalanceCompleted,
     RebalanceStarted,
-    RebalanceTrace,
     append_refused,
-    late,
 )
+from ..groups import CONSUMER, GroupShard
 from ..replies import JoinReply, JoinReplyMember, SyncReply, protocol_told
-from .group import CONSUMER, Group, Member
-from .members import answer_join, answer_sync, remove_member, restart_session
-
-if TYPE_CHECKING:
-    from ..engine.shard import Shard
+from .group import JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
+from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
 
 #: An Assignment v0 with nothing in it, for members of consumer groups that the leader left out: Java clients
 #: cannot read no bytes at all.
 EMPTY_ASSIGNMENT: Final = bytes.fromhex("000000000000ffffffff")
 
 
-def move(group: Group, trigger: GroupTrigger, now_ms: int) -> None:
+def move(group: ClassicGroup, trigger: GroupTrigger, now_ms: int) -> None:
     """Change the state, and remember when and from which."""
     group.previous_state = group.state
     fire(group, trigger)
     group.state_timestamp_ms = now_ms
 
 
-def prepare(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
+def prepare(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
     """Start collecting joins. Legal from Empty, CompletingRebalance and Stable.
 
     From Empty the first round is held open for ``group.initial.rebalance.delay.ms``, longer while members
@@ -60,7 +57,7 @@ def prepare(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
     initial = group.state is GroupState.EMPTY
     move(group, GroupTrigger.PREPARE, now_ms)
     if initial:
-        delay_ms = shard.settings.group_initial_rebalance_delay_ms
+        delay_ms = shard.state.settings.group_initial_rebalance_delay_ms
         group.initial_delay_ms = delay_ms
         group.initial_remaining_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         shard.timers.start((JOIN, group.group_id), now_ms + delay_ms)
@@ -70,14 +67,14 @@ def prepare(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
         shard.timers.start((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
 
 
-def maybe_complete_join(shard: Shard, group: Group, now_ms: int) -> None:
+def maybe_complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     """End the collecting round if everybody is there; the initial delay is always waited out."""
     collecting = group.state is GroupState.PREPARING_REBALANCE
     if collecting and group.previous_state is not GroupState.EMPTY and group.all_joined:
         complete_join(shard, group, now_ms)
 
 
-def rebalance_or_complete(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
+def rebalance_or_complete(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
     """Start a rebalance, or let the one that is collecting see whether it is complete."""
     if group.can_rebalance:
         prepare(shard, group, cause, now_ms)
@@ -85,36 +82,38 @@ def rebalance_or_complete(shard: Shard, group: Group, cause: Cause, now_ms: int)
         maybe_complete_join(shard, group, now_ms)
 
 
-def on_join_timer(shard: Shard, group_id: str, now_ms: int) -> None:
+def on_join_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """The time for joining is over; an initial round in which members arrived is held open longer."""
-    group = shard.groups[group_id]
+    group = live(shard, key[1])
+    assert group is not None
     if group.is_initial and group.new_member_added and group.initial_remaining_ms:
         group.new_member_added = False
         elapsed_ms = group.initial_delay_ms
         group.initial_delay_ms = min(
-            shard.settings.group_initial_rebalance_delay_ms, group.initial_remaining_ms
+            shard.state.settings.group_initial_rebalance_delay_ms, group.initial_remaining_ms
         )
         group.initial_remaining_ms = max(group.initial_remaining_ms - elapsed_ms, 0)
-        shard.timers.start((JOIN, group_id), now_ms + group.initial_delay_ms)
+        shard.timers.start(key, now_ms + group.initial_delay_ms)
     else:
         complete_join(shard, group, now_ms)
 
 
-def on_sync_timer(shard: Shard, group_id: str, now_ms: int) -> None:
+def on_sync_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """Members whose join was answered have not synced in time: they go, static or not (KAFKA-12890)."""
-    group = shard.groups[group_id]
+    group = live(shard, key[1])
+    assert group is not None
     missing = [group.members[member_id] for member_id in group.pending_sync]
     if missing:
-        cause = _remove_late(shard, group, missing, "sync")
+        cause = _remove_late(shard, group, missing, CauseKind.LATE_SYNC, "sync")
         prepare(shard, group, cause, now_ms)
 
 
-def complete_join(shard: Shard, group: Group, now_ms: int) -> None:
+def complete_join(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     """End the collecting round: who has not joined is removed, all others are told the new generation."""
     shard.timers.cancel((JOIN, group.group_id))
     missing = [m for m in group.members.values() if m.parked_join is None and m.instance_id is None]
     if missing:
-        cause = _remove_late(shard, group, missing, "rejoin")
+        cause = _remove_late(shard, group, missing, CauseKind.LATE_JOIN, "rejoin")
         if group.trace is not None:
             group.trace.add(cause)
     if group.members and not _elect(group):
@@ -131,7 +130,9 @@ def complete_join(shard: Shard, group: Group, now_ms: int) -> None:
         _become_empty(shard, group, now_ms)
 
 
-def set_assignment(shard: Shard, group: Group, assignments: dict[str, bytes], now_ms: int) -> None:
+def set_assignment(
+    shard: GroupShard, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int
+) -> None:
     """The assignment is durable: hand it out."""
     move(group, GroupTrigger.ASSIGN, now_ms)
     for member in group.members.values():
@@ -142,15 +143,16 @@ def set_assignment(shard: Shard, group: Group, assignments: dict[str, bytes], no
     _note_end(shard, group, now_ms)
 
 
-def fail_assignment(shard: Shard, group: Group, error: ErrorCode, now_ms: int) -> None:
+def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     """The assignment could not be written: tell those that wait for it, and start over."""
     for member in group.members.values():
         if answer_sync(shard, member, SyncReply(error)):
             restart_session(shard, group, member, now_ms)
-    prepare(shard, group, Cause(f"the assignment could not be written: {error.name}"), now_ms)
+    text = f"the assignment could not be written: {error.name}"
+    prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
 
 
-def joined(group: Group, member: Member, version: int) -> JoinReply:
+def joined(group: ClassicGroup, member: Member, version: int) -> JoinReply:
     """The answer to a member's JoinGroup in the current generation; the leader is told of everyone."""
     return JoinReply(
         0,
@@ -163,7 +165,7 @@ def joined(group: Group, member: Member, version: int) -> JoinReply:
     )
 
 
-def member_list(group: Group) -> list[JoinReplyMember]:
+def member_list(group: ClassicGroup) -> list[JoinReplyMember]:
     """What the leader is told: every member with its metadata for the chosen protocol."""
     return [
         JoinReplyMember(member.member_id, member.instance_id, member.metadata(group.protocol_name))
@@ -182,26 +184,29 @@ class AfterEmpty:
 
     group_id: str
 
-    def done(self, shard: Shard, now_ms: int) -> None:
+    def done(self, shard: GroupShard, now_ms: int) -> None:
         """The live group is empty already."""
 
-    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
+    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
 
 
-def _remove_late(shard: Shard, group: Group, missing: list[Member], what: str) -> Cause:
+def _remove_late(
+    shard: GroupShard, group: ClassicGroup, missing: list[Member], kind: CauseKind, what: str
+) -> Cause:
     timeout_ms = group.rebalance_timeout_ms
     for member in missing:
-        remove_member(shard, group, member, late([member], what, timeout_ms).text)
-    return late(missing, what, timeout_ms)
+        remove_member(shard, group, member, late([member], kind, what, timeout_ms))
+    return late(missing, kind, what, timeout_ms)
 
 
-def _trace(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
-    shard.note(
+def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
+    shard.tell(
         RebalanceStarted(
             group.group_id,
             generation=group.generation,
             cause=cause.text,
+            cause_kind=cause.kind,
             member=cause.member_id,
             instance_id=cause.instance_id,
             client_id=cause.client_id,
@@ -216,12 +221,13 @@ def _trace(shard: Shard, group: Group, cause: Cause, now_ms: int) -> None:
         group.trace.add(cause)
 
 
-def _note_abandoned(shard: Shard, group: Group, cause: Cause) -> None:
-    shard.note(
+def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> None:
+    shard.tell(
         GenerationAbandoned(
             group.group_id,
             generation=group.generation,
             cause=cause.text,
+            cause_kind=cause.kind,
             member=cause.member_id,
             instance_id=cause.instance_id,
             client_id=cause.client_id,
@@ -231,14 +237,14 @@ def _note_abandoned(shard: Shard, group: Group, cause: Cause) -> None:
     )
 
 
-def _abandon_assignment(shard: Shard, group: Group, now_ms: int) -> None:
+def _abandon_assignment(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     for member in group.members.values():
         member.assignment = b""
         if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now_ms)
 
 
-def _elect(group: Group) -> bool:
+def _elect(group: ClassicGroup) -> bool:
     leader = group.members.get(group.leader_id or "")
     if leader is None or leader.parked_join is None:
         present = (m.member_id for m in group.members.values() if m.parked_join is not None)
@@ -249,7 +255,7 @@ def _elect(group: Group) -> bool:
     return True
 
 
-def _answer_joins(shard: Shard, group: Group, now_ms: int) -> None:
+def _answer_joins(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.protocol_name = group.choose_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()
     move(group, GroupTrigger.COMPLETE_JOIN, now_ms)
@@ -264,26 +270,27 @@ def _answer_joins(shard: Shard, group: Group, now_ms: int) -> None:
     shard.timers.start((SYNC, group.group_id), now_ms + group.rebalance_timeout_ms)
 
 
-def _become_empty(shard: Shard, group: Group, now_ms: int) -> None:
+def _become_empty(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.protocol_name = None
     group.subscribed_topics = group.compute_subscribed_topics()
     move(group, GroupTrigger.COMPLETE_EMPTY, now_ms)
-    shard.append((group.to_record(),), AfterEmpty(group.group_id))
+    shard.append(group.group_id, (group.to_record(),), AfterEmpty(group.group_id))
     _note_end(shard, group, now_ms)
 
 
-def _note_end(shard: Shard, group: Group, now_ms: int) -> None:
+def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     trace, group.trace = group.trace, None
     group.settled_members = len(group.members)
     if trace is None:
         return
     first = trace.causes[0]
     joined_ms = now_ms if trace.joined_ms is None else trace.joined_ms
-    shard.note(
-        RebalanceNote(
+    shard.tell(
+        RebalanceCompleted(
             group.group_id,
             generation=group.generation,
             cause=trace.cause(),
+            cause_kind=trace.kind,
             member=first.member_id,
             instance_id=first.instance_id,
             client_id=first.client_id,
@@ -302,6 +309,34 @@ def _note_end(shard: Shard, group: Group, now_ms: int) -> None:
     )
 
 
-def empty_assignment_for(group: Group) -> bytes:
+def empty_assignment_for(group: ClassicGroup) -> bytes:
     """What a member gets that the leader gave nothing."""
     return EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
+
+
+def activate(shard: GroupShard, now_ms: int) -> None:
+    """All is loaded: members' sessions run anew, groups that are too large start over."""
+    most = shard.state.settings.group_max_size
+    for group_id, record in shard.state.durable.stored.items():
+        group = find(shard, group_id) if record.members else None
+        if group is None:
+            continue
+        for member in group.members.values():
+            restart_session(shard, group, member, now_ms)
+        if len(group.members) > most:
+            text = f"{len(group.members)} members loaded, group.max.size is {most}"
+            prepare(shard, group, Cause(text, CauseKind.TOO_LARGE), now_ms)
+
+
+def unload(shard: GroupShard, now_ms: int) -> None:
+    """The shard goes: everyone who is parked looks for the coordinator again."""
+    error = ErrorCode.NOT_COORDINATOR
+    for group_id in list(shard.state.groups):
+        group = live(shard, group_id)
+        if group is None:
+            continue
+        for member in group.members.values():
+            answer_join_error(shard, group, member, error, member.member_id)
+            answer_sync(shard, member, SyncReply(error))
+        move(group, GroupTrigger.UNLOAD, now_ms)
+        del shard.state.groups[group_id]

@@ -9,16 +9,17 @@ is running. Changed means that another protocol would be chosen or that it subsc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...protocol import ErrorCode, subscribed_topics
 from ...statemachine import GroupState
+from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..engine.timers import SESSION
-from ..events import Cause, MemberReplaced, about, append_refused, quoted
+from ..events import Cause, CauseKind, MemberReplaced, append_refused, quoted
+from ..groups import CONSUMER, GroupShard
 from ..replies import JoinReply, SyncReply, protocol_told
-from .group import CONSUMER, Group, Member, Protocols
+from .group import SESSION, ClassicGroup, Member, Protocols, live
 from .members import (
+    about,
     answer_join,
     answer_join_error,
     answer_sync,
@@ -27,10 +28,6 @@ from .members import (
     update_member,
 )
 from .rebalance import maybe_complete_join, member_list, prepare
-
-if TYPE_CHECKING:
-    from ..engine.effects import Request
-    from ..engine.shard import Shard
 
 #: From this version on a returning leader is told that it leads, and not to assign anew (KIP-814).
 _SKIP_ASSIGNMENT_VERSION = 9
@@ -59,8 +56,8 @@ class AfterReplace:
     former: _Former
     former_leader: str
 
-    def done(self, shard: Shard, now_ms: int) -> None:
-        group = shard.groups.get(self.group_id)
+    def done(self, shard: GroupShard, now_ms: int) -> None:
+        group = live(shard, self.group_id)
         member = self._waiting_member(group)
         if group is None or member is None or group.state is not GroupState.STABLE:
             # a rebalance began meanwhile: the request is parked in its round
@@ -68,9 +65,9 @@ class AfterReplace:
         answer_join(shard, group, member, self._reply(group, member))
         restart_session(shard, group, member, now_ms)
 
-    def failed(self, shard: Shard, error: ErrorCode, now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
-        group = shard.groups.get(self.group_id)
+    def failed(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
+        group = live(shard, self.group_id)
         member = self._waiting_member(group)
         if group is None or member is None or group.state is not GroupState.STABLE:
             return
@@ -82,13 +79,13 @@ class AfterReplace:
         member.rebalance_timeout_ms = self.former.rebalance_timeout_ms
         restart_session(shard, group, member, now_ms)
 
-    def _waiting_member(self, group: Group | None) -> Member | None:
+    def _waiting_member(self, group: ClassicGroup | None) -> Member | None:
         if group is None or group.generation != self.generation:
             return None
         member = group.members.get(self.member_id)
         return member if member is not None and member.parked_join is self.request else None
 
-    def _reply(self, group: Group, member: Member) -> JoinReply:
+    def _reply(self, group: ClassicGroup, member: Member) -> JoinReply:
         reply = JoinReply(
             0,
             member.member_id,
@@ -104,7 +101,9 @@ class AfterReplace:
         return reply
 
 
-def replace_static_member(shard: Shard, group: Group, member_id: str, request: Request, now_ms: int) -> None:
+def replace_static_member(
+    shard: GroupShard, group: ClassicGroup, member_id: str, request: Request, now_ms: int
+) -> None:
     """Give the known instance id its new member id, then rebalance only if something changed."""
     member = group.members[group.static_members[request.body.group_instance_id]]
     former = _Former(
@@ -125,7 +124,7 @@ def replace_static_member(shard: Shard, group: Group, member_id: str, request: R
     member.client_host = request.context.client_host
     restart_session(shard, group, member, now_ms)
     park_join(shard, group, member, request)
-    shard.note(
+    shard.tell(
         MemberReplaced(
             group.group_id,
             generation=group.generation,
@@ -143,17 +142,17 @@ def replace_static_member(shard: Shard, group: Group, member_id: str, request: R
     changed = group.choose_protocol() != group.protocol_name or _interest(group, member) != topics_before
     if group.state is GroupState.STABLE and not changed:
         after = AfterReplace(group.group_id, group.generation, member_id, request, former, former_leader)
-        shard.append((group.to_record(),), after)
+        shard.append(group.group_id, (group.to_record(),), after)
     else:
         prepare(shard, group, _cause(member, former, changed=changed), now_ms)
 
 
-def _rename(shard: Shard, group: Group, member: Member, member_id: str) -> None:
+def _rename(shard: GroupShard, group: ClassicGroup, member: Member, member_id: str) -> None:
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
     group.rename(member, member_id)
 
 
-def _interest(group: Group, member: Member) -> frozenset[str] | bytes:
+def _interest(group: ClassicGroup, member: Member) -> frozenset[str] | bytes:
     """What of the member's metadata matters: its topics; the bytes themselves where they say no topics."""
     metadata = member.metadata(group.protocol_name)
     if group.protocol_type == CONSUMER:
@@ -165,7 +164,7 @@ def _interest(group: Group, member: Member) -> frozenset[str] | bytes:
 
 def _cause(member: Member, former: _Former, *, changed: bool) -> Cause:
     how = "with other subscriptions" if changed else "before the assignment was known"
-    return about(member, f"rejoin of {_came_back(member, former)} {how}")
+    return about(member, CauseKind.CHANGED_SUBSCRIPTION, f"rejoin of {_came_back(member, former)} {how}")
 
 
 def _came_back(member: Member, former: _Former) -> str:

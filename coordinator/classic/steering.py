@@ -6,24 +6,20 @@ follows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...protocol import ErrorCode, KafkaError
-from ..events import Cause, about
-from .members import name_of, remove_member
+from ..events import Cause, CauseKind
+from ..groups import GroupShard
+from .group import ClassicGroup, Member, find
+from .members import about, name_of, remove_member
 from .rebalance import prepare, rebalance_or_complete
 
-if TYPE_CHECKING:
-    from ..engine.shard import Shard
-    from .group import Group, Member
 
-
-def members_of(shard: Shard, group_id: str) -> list[Member]:
+def members_of(shard: GroupShard, group_id: str) -> list[Member]:
     """The members of a group, in the order in which they joined. Raises KafkaError (GROUP_ID_NOT_FOUND)."""
     return list(_group(shard, group_id).members.values())
 
 
-def member_of(shard: Shard, group_id: str, name: str) -> Member:
+def member_of(shard: GroupShard, group_id: str, name: str) -> Member:
     """A member by its id or instance id. Raises KafkaError (GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID)."""
     for member in members_of(shard, group_id):
         if name in (member.member_id, member.instance_id):
@@ -34,15 +30,15 @@ def member_of(shard: Shard, group_id: str, name: str) -> Member:
     )
 
 
-def end_session(shard: Shard, group_id: str, name: str, now_ms: int) -> None:
+def end_session(shard: GroupShard, group_id: str, name: str, now_ms: int) -> None:
     """The member is removed as if its session had run out just now."""
     group, member = _group(shard, group_id), member_of(shard, group_id, name)
-    text = f"session of {name_of(member)} was ended"
-    remove_member(shard, group, member, text)
-    rebalance_or_complete(shard, group, about(member, text), now_ms)
+    cause = about(member, CauseKind.SESSION_EXPIRED, f"session of {name_of(member)} was ended")
+    remove_member(shard, group, member, cause)
+    rebalance_or_complete(shard, group, cause, now_ms)
 
 
-def begin_rebalance(shard: Shard, group_id: str, reason: str, now_ms: int) -> bool:
+def begin_rebalance(shard: GroupShard, group_id: str, reason: str, now_ms: int) -> bool:
     """Every member has to join again; False where it must already. Raises KafkaError (GROUP_ID_NOT_FOUND)."""
     group = _group(shard, group_id)
     if not group.members or not group.can_rebalance:
@@ -51,8 +47,8 @@ def begin_rebalance(shard: Shard, group_id: str, reason: str, now_ms: int) -> bo
     return True
 
 
-def _group(shard: Shard, group_id: str) -> Group:
-    group = shard.find(group_id)
+def _group(shard: GroupShard, group_id: str) -> ClassicGroup:
+    group = find(shard, group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
     return group

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...protocol import ErrorCode
 from ...statemachine import GroupState
+from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..engine.timers import SYNC
 from ..events import append_refused
+from ..groups import GroupShard
 from ..replies import SyncReply
-from .group import Group, Member
-from .members import check_member, fence, park_sync, restart_session
+from .group import SYNC, ClassicGroup, Member, find, live
+from .members import fence, park_sync, restart_session
 from .rebalance import empty_assignment_for, fail_assignment, set_assignment
-
-if TYPE_CHECKING:
-    from ..engine.effects import Request
-    from ..engine.shard import Shard
 
 #: From this version on the sender must say which protocol it believes in.
 _PROTOCOL_VERSION = 5
@@ -32,10 +29,10 @@ _FENCED: Final = frozenset(
 )
 
 
-def handle_sync(shard: Shard, request: Request, now_ms: int) -> None:
+def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order, then by state: parked while completing, answered at once when stable."""
     body = request.body
-    group = shard.find(body.group_id) if body.group_id else None
+    group = find(shard, body.group_id) if body.group_id else None
     error = _unacceptable(group, request)
     if group is None or error:
         if error in _FENCED:
@@ -68,24 +65,24 @@ class AfterSync:
     generation: int
     assignments: dict[str, bytes]
 
-    def done(self, shard: Shard, now_ms: int) -> None:
+    def done(self, shard: GroupShard, now_ms: int) -> None:
         group = self._still_completing(shard)
         if group is not None:
             set_assignment(shard, group, self.assignments, now_ms)
 
-    def failed(self, shard: Shard, error: ErrorCode, now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
+    def failed(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
         group = self._still_completing(shard)
         if group is not None:
             fail_assignment(shard, group, append_error(error), now_ms)
 
-    def _still_completing(self, shard: Shard) -> Group | None:
-        group = shard.groups.get(self.group_id)
+    def _still_completing(self, shard: GroupShard) -> ClassicGroup | None:
+        group = live(shard, self.group_id)
         completing = group is not None and group.state is GroupState.COMPLETING_REBALANCE
         return group if completing and group is not None and group.generation == self.generation else None
 
 
-def _unacceptable(group: Group | None, request: Request) -> ErrorCode:
+def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
     body = request.body
     names_protocol = request.version >= _PROTOCOL_VERSION
     if names_protocol and (body.protocol_type is None or body.protocol_name is None):
@@ -94,7 +91,7 @@ def _unacceptable(group: Group | None, request: Request) -> ErrorCode:
         return ErrorCode.INVALID_GROUP_ID
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, body.member_id, body.group_instance_id)
+    error = group.check_member(body.member_id, body.group_instance_id)
     if error:
         return error
     if body.generation_id != group.generation:
@@ -109,13 +106,13 @@ def _unacceptable(group: Group | None, request: Request) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _synced(shard: Shard, group: Group, member: Member) -> None:
+def _synced(shard: GroupShard, group: ClassicGroup, member: Member) -> None:
     group.pending_sync.pop(member.member_id, None)
     if not group.pending_sync:
         shard.timers.cancel((SYNC, group.group_id))
 
 
-def _store(shard: Shard, group: Group, assignments: Iterable[Any]) -> None:
+def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[Any]) -> None:
     """Make the leader's assignment durable. While one is being written a second is not: what is in the log
     is what the members get.
     """
@@ -123,4 +120,5 @@ def _store(shard: Shard, group: Group, assignments: Iterable[Any]) -> None:
     empty = empty_assignment_for(group)
     chosen = {member_id: given.get(member_id) or empty for member_id in group.members}
     group.staged_generation = group.generation
-    shard.append((group.to_record(chosen),), AfterSync(group.group_id, group.generation, chosen))
+    after = AfterSync(group.group_id, group.generation, chosen)
+    shard.append(group.group_id, (group.to_record(chosen),), after)

@@ -1,21 +1,24 @@
-"""What goes into the core and what comes out of it: requests in, effects out, both plain data.
+"""What goes into a shard and what comes out of it: requests in, effects out, both plain data.
 
-The order of effects is the order in which things happened; a Reply that depends on records is only there
-after the shard was told that they were appended, so whoever carries effects out needs no rules of his own.
+The order of effects is the order in which things happened. A Reply that depends on records appears only after
+the shard was told that they are appended, so whoever carries effects out needs no rules of its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
-from ...offsets_topic import Record
 from ...protocol import RequestContext
+from .events import CoordinatorEvent
+
+#: Producer id and epoch of records that belong to no transaction.
+NO_PRODUCER = -1
 
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """A decoded request. ``handle`` comes back in its Reply, once; the core never looks at it."""
+    """A decoded request. ``handle`` comes back in its Reply, once; the shard never looks at it."""
 
     api_key: int
     version: int
@@ -24,12 +27,26 @@ class Request:
     handle: Any
 
 
+class Marker(NamedTuple):
+    """The end of a producer's transaction; the epoch is that of the transaction's coordinator."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
 @dataclass(slots=True)
 class Append:
-    """Write these records together, then tell the shard ``appended`` or ``append_failed`` with the ticket."""
+    """Write these records as one, then tell the shard ``appended`` or ``append_failed`` with the ticket.
+
+    With a producer the records are part of that producer's transaction. A ``marker`` ends it instead: then
+    there are no records.
+    """
 
     ticket: int
-    records: tuple[Record, ...]
+    records: tuple[Any, ...]
+    producer_id: int = NO_PRODUCER
+    producer_epoch: int = NO_PRODUCER
+    marker: Marker | None = None
 
 
 @dataclass(slots=True)
@@ -40,19 +57,4 @@ class Reply:
     body: Any
 
 
-@dataclass(slots=True)
-class Note:
-    """Something worth knowing happened; the kinds are in ``insight``. ``group`` is "" where none is meant.
-
-    ``timestamp_ms`` and ``sequence`` are given when it is told: the time, and its number in the history of
-    its group, 0 where none is kept. ``level`` is what a log takes it for.
-    """
-
-    level: ClassVar[Literal["debug", "info", "warning"]] = "info"
-
-    group: str
-    sequence: int = field(default=0, kw_only=True, compare=False)
-    timestamp_ms: int = field(default=0, kw_only=True, compare=False)
-
-
-Effect: TypeAlias = Append | Reply | Note
+Effect: TypeAlias = Append | Reply | CoordinatorEvent

@@ -1,4 +1,8 @@
-"""Who is told of events: the history, any number of subscriptions, and the callback that was given."""
+"""What a coordinator tells about itself: one typed event for each thing that happens, and who is told.
+
+Nobody has to listen, so an event costs little to make. Those of a shard are here, others belong to what is
+coordinated.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,75 @@ import asyncio
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Final
-
-from ..events import EventsLost, GroupEvent, GroupRemoved, Refusal, shorten
-from ..history import History
-from .effects import Note
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Literal
 
 #: Events that wait for the reader of a subscription; over it the oldest are lost.
 MAX_WAITING: Final = 1_000
+
+
+@dataclass(slots=True)
+class CoordinatorEvent:
+    """Something worth knowing happened. ``group`` is the id of the group it is about, "" for none.
+
+    ``timestamp_ms`` and ``sequence`` are given when it is told: the time, and its number in the history of
+    its group, 0 where none is kept. ``name`` is what it is called on the wire and in logs, ``level`` what a
+    log takes it for.
+    """
+
+    name: ClassVar[str]
+    level: ClassVar[Literal["debug", "info", "warning"]] = "info"
+
+    group: str
+    sequence: int = field(default=0, kw_only=True, compare=False)
+    timestamp_ms: int = field(default=0, kw_only=True, compare=False)
+
+
+@dataclass(slots=True)
+class RecordSkipped(CoordinatorEvent):
+    """A record of the offsets topic could not be read and was left out."""
+
+    name = "RecordSkipped"
+    level = "warning"
+
+    partition: int
+    offset: int
+    reason: str
+
+
+@dataclass(slots=True)
+class ShardLoading(CoordinatorEvent):
+    """A partition of the offsets topic is being read back, and that takes long."""
+
+    name = "ShardLoading"
+
+    partition: int
+    records: int
+    duration_ms: int
+
+
+@dataclass(slots=True)
+class ShardLoaded(CoordinatorEvent):
+    """A partition of the offsets topic was read back."""
+
+    name = "ShardLoaded"
+    level = "debug"
+
+    partition: int
+    records: int
+    skipped: int
+    groups: int
+    duration_ms: int
+
+
+@dataclass(slots=True)
+class EventsLost(CoordinatorEvent):
+    """Only in a subscription: its reader was too slow, ``count`` events before this one are lost to it."""
+
+    name = "EventsLost"
+    level = "warning"
+
+    count: int
 
 
 class EventStream:
@@ -26,7 +91,7 @@ class EventStream:
 
     def __init__(self, group: str | None = None, limit: int = MAX_WAITING) -> None:
         self._group = group
-        self._waiting: deque[Note] = deque(maxlen=limit)
+        self._waiting: deque[CoordinatorEvent] = deque(maxlen=limit)
         self._lost = 0
         self._closed = False
         self._news = asyncio.Event()
@@ -37,7 +102,7 @@ class EventStream:
     def __aiter__(self) -> EventStream:
         return self
 
-    async def __anext__(self) -> Note:
+    async def __anext__(self) -> CoordinatorEvent:
         while not self._waiting:
             if self._closed:
                 raise StopAsyncIteration
@@ -54,7 +119,7 @@ class EventStream:
         self._closed = True
         self._news.set()
 
-    def offer(self, event: Note) -> None:
+    def offer(self, event: CoordinatorEvent) -> None:
         """An event has happened."""
         if self._closed or (self._group is not None and event.group != self._group):
             return
@@ -65,31 +130,21 @@ class EventStream:
 
 
 class Listeners:
-    """Stamps each event and hands it on; ``on_note`` comes last, so that its mistakes are only its own."""
+    """Hands each event to every subscription, and last to ``on_event``, so that the mistakes of that one are
+    only its own.
+    """
 
-    def __init__(
-        self, history_size: int, clock_ms: Callable[[], int], on_note: Callable[[Note], None] | None
-    ) -> None:
-        self.history = History(history_size)
-        self._clock_ms = clock_ms
-        self._on_note = on_note
+    def __init__(self, on_event: Callable[[CoordinatorEvent], None] | None) -> None:
+        self._on_event = on_event
         self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
 
-    def tell(self, knows: Callable[[str], bool], event: Note) -> None:
-        """Something happened; ``knows`` says whether a group exists."""
-        event.timestamp_ms = self._clock_ms()
-        if isinstance(event, GroupEvent):
-            shorten(event)
-        if isinstance(event, GroupRemoved):
-            self.history.drop(event.group)
-        elif isinstance(event, GroupEvent) and (not isinstance(event, Refusal) or knows(event.group)):
-            # anybody may be refused in a group that does not exist
-            self.history.add(event)
+    def tell(self, event: CoordinatorEvent) -> None:
+        """Something happened."""
         if self._streams:
             for stream in list(self._streams):
                 stream.offer(event)
-        if self._on_note is not None:
-            self._on_note(event)
+        if self._on_event is not None:
+            self._on_event(event)
 
     def stream(self, group: str | None, limit: int) -> EventStream:
         """A new subscription, to one group or to everything."""

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from ...offsets_topic import encode_all
 from ...protocol import ErrorCode, KafkaError
-from ..events import ShardLoaded, ShardLoading
-from .effects import Append, Note, Reply, Request
+from .effects import NO_PRODUCER, Append, Reply, Request
+from .events import CoordinatorEvent, ShardLoaded, ShardLoading
 from .loader import LoadedBatch, Loader
-from .shard import Shard
+from .shard import S, Shard
 from .timers import NEVER
 
 #: Bytes of keys and values that go into one batch; a single larger write still goes alone.
 _BATCH_BYTES: Final = 512 * 1024
 
-# records replayed before others may run
+# records taken in before others may run
 _LOAD_SLICE: Final = 2_000
 # how often a long load says where it is
 _PROGRESS_MS: Final = 5_000
@@ -39,12 +38,35 @@ _UNANSWERED: Final = object()
 T = TypeVar("T")
 
 
-class OffsetsLog(Protocol):
-    """What the coordinator needs of the offsets topic. ``append`` writes one batch and raises KafkaError."""
+class CoordinatorLog(Protocol):
+    """What a coordinator needs of its internal topic. ``append`` writes one batch, ``append_marker`` the end
+    of a producer's transaction; both give the offset, and raise KafkaError.
+    """
 
     @property
     def partition_count(self) -> int: ...
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int, /) -> int: ...
+    def append(
+        self,
+        partition: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        now_ms: int,
+        /,
+        *,
+        producer_id: int = ...,
+        producer_epoch: int = ...,
+        transactional: bool = ...,
+    ) -> int: ...
+    def append_marker(
+        self,
+        partition: int,
+        now_ms: int,
+        /,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+    ) -> int: ...
     def load(self, partition: int, /) -> Iterator[LoadedBatch]: ...
     def flush(self, partition: int, /) -> None: ...
 
@@ -78,21 +100,21 @@ class Call:
 
 
 @dataclass(slots=True, eq=False)
-class ShardRunner:
+class ShardRunner(Generic[S]):
     """One shard with its writes and its alarm clock."""
 
     partition: int
-    shard: Shard
-    store: OffsetsLog
+    shard: Shard[S]
+    log: CoordinatorLog
     clock_ms: Callable[[], int]
-    on_note: Callable[[Note], None]
+    on_event: Callable[[CoordinatorEvent], None]
     fsync: bool
     linger_ms: int = -1
     loading: bool = True
     skipped: int = 0
     _loaded: asyncio.Event = field(default_factory=asyncio.Event)
     _pending: list[Append] = field(default_factory=list)
-    _deleted: set[str] = field(default_factory=set)
+    _then: list[Callable[[Shard[S], int], None]] = field(default_factory=list)
     _alarm: asyncio.TimerHandle | None = None
     _alarm_ms: int = NEVER
     _flush_due: bool = False
@@ -103,7 +125,7 @@ class ShardRunner:
         started_ms = self.clock_ms()
         loader = Loader(self.shard, self.partition, self._tell)
         told_ms, count = started_ms, 0
-        for records in loader.run(self.store.load(self.partition)):
+        for records in loader.run(self.log.load(self.partition)):
             count += records
             if count >= _LOAD_SLICE:
                 count = 0
@@ -123,14 +145,13 @@ class ShardRunner:
             self.shard.activate(now_ms)
         self.loading = False
         self._loaded.set()
-        groups = len(self.shard.group_ids())
         if loader.records:
-            self._tell(
-                ShardLoaded("", self.partition, loader.records, loader.skipped, groups, now_ms - started_ms)
-            )
+            count, took_ms = self.shard.topic.count(self.shard.state), now_ms - started_ms
+            self._tell(ShardLoaded("", self.partition, loader.records, loader.skipped, count, took_ms))
         self._carry_out()
-        if self._deleted:
-            self._remove_offsets(self._deleted)
+        for step in self._then:
+            self._durably(step)
+        self._then.clear()
 
     async def wait_loaded(self, seconds: float) -> None:
         """Return when loaded, or when that takes too long."""
@@ -144,7 +165,7 @@ class ShardRunner:
         self.shard.handle(request, self.clock_ms())
         self._carry_out()
 
-    def steer(self, step: Callable[[Shard, int], T]) -> T:
+    def steer(self, step: Callable[[Shard[S], int], T]) -> T:
         """Run a step of the shard that is no request."""
         try:
             return step(self.shard, self.clock_ms())
@@ -157,22 +178,23 @@ class ShardRunner:
             self._alarm.cancel()
         self._wake()
 
-    def topics_deleted(self, names: set[str]) -> None:
-        """Remove offsets of these topics, now or when loaded."""
+    def when_loaded(self, step: Callable[[Shard[S], int], None]) -> None:
+        """Run a step of the shard that is no request, now or when it is loaded. What it writes is on the disk
+        then: whoever asks for it may forget that it has to be done.
+        """
         if self.loading:
-            self._deleted |= names
+            self._then.append(step)
         else:
-            self._remove_offsets(names)
+            self._durably(step)
 
-    def _remove_offsets(self, names: set[str]) -> None:
-        """Durably: whoever deleted the topics forgets that they were there as soon as this returns."""
-        self.shard.topics_deleted(names)
+    def _durably(self, step: Callable[[Shard[S], int], None]) -> None:
+        step(self.shard, self.clock_ms())
         self._carry_out()
         if self._pending:
             self._flush()
-            # a disk that fails takes the log offline, and its offsets are read anew
+            # a disk that fails takes the log offline, and what is in it is read anew
             with suppress(KafkaError, OSError):
-                self.store.flush(self.partition)
+                self.log.flush(self.partition)
 
     def close(self) -> None:
         """Write what is pending, answer everybody, and stop."""
@@ -193,7 +215,7 @@ class ShardRunner:
             elif type(effect) is Append:
                 self._pending.append(effect)
             else:
-                assert isinstance(effect, Note)
+                assert isinstance(effect, CoordinatorEvent)
                 self._tell(effect)
         if self._closed:
             return
@@ -227,39 +249,42 @@ class ShardRunner:
         self._flush_due = False
         appends, self._pending = self._pending, []
         pairs: list[tuple[bytes, bytes | None]] = []
-        tickets: list[_Part] = []
+        parts: list[_Part] = []
         size = 0
+        first: Append | None = None
+        encode = self.shard.topic.encode
         for append in appends:
             try:
-                added, added_size = encode_all(append.records)
+                added, added_size = encode(append.records)
             except (ValueError, struct.error):
                 # a name or metadata too long or a number too large for the record format: the writes of
                 # other requests must not be lost for it
                 self.shard.append_failed(append.ticket, ErrorCode.UNKNOWN_SERVER_ERROR, self.clock_ms())
                 continue
-            if tickets and size + added_size > _BATCH_BYTES:
-                self._write(pairs, tickets)
-                pairs, tickets, size = [], [], 0
+            if first is not None and (size + added_size > _BATCH_BYTES or _differ(append, first)):
+                self._write(first, pairs, parts)
+                pairs, parts, size, first = [], [], 0, None
+            first = first or append
             pairs += added
-            tickets.append((append.ticket, len(added)))
+            parts.append((append.ticket, len(added)))
             size += added_size
-        if tickets:
-            self._write(pairs, tickets)
+        if first is not None:
+            self._write(first, pairs, parts)
         self._carry_out()
 
-    def _write(self, pairs: list[tuple[bytes, bytes | None]], parts: list[_Part]) -> None:
-        """One batch for all of these; if it is too large for the log, one for each."""
+    def _write(self, first: Append, pairs: list[tuple[bytes, bytes | None]], parts: list[_Part]) -> None:
+        """One batch for all of these, which are of one producer; if it is too large for the log, one each."""
         now_ms = self.clock_ms()
         try:
-            offset = self.store.append(self.partition, pairs, now_ms)
+            offset = self._append(first, pairs, now_ms)
             if self.fsync:
-                self.store.flush(self.partition)
+                self.log.flush(self.partition)
         except (KafkaError, OSError) as error:
             code = error.code if isinstance(error, KafkaError) else ErrorCode.KAFKA_STORAGE_ERROR
             if code in _TOO_LARGE and len(parts) > 1:
                 start = 0
                 for part in parts:
-                    self._write(pairs[start : start + part[1]], [part])
+                    self._write(first, pairs[start : start + part[1]], [part])
                     start += part[1]
                 return
             for ticket, _ in parts:
@@ -269,10 +294,44 @@ class ShardRunner:
             self.shard.appended(ticket, offset, now_ms)
             offset += count
 
-    def _tell(self, note: Note) -> None:
+    def _append(self, first: Append, pairs: list[tuple[bytes, bytes | None]], now_ms: int) -> int:
+        producer_id, producer_epoch = first.producer_id, first.producer_epoch
+        if first.marker is not None:
+            return self.log.append_marker(
+                self.partition,
+                now_ms,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                committed=first.marker.committed,
+                coordinator_epoch=first.marker.coordinator_epoch,
+            )
+        if producer_id == NO_PRODUCER:
+            return self.log.append(self.partition, pairs, now_ms)
+        return self.log.append(
+            self.partition,
+            pairs,
+            now_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=True,
+        )
+
+    def _tell(self, event: CoordinatorEvent) -> None:
         try:
-            self.on_note(note)
+            self.on_event(event)
         except Exception as error:
             # a listener's mistake must not stop the coordinator; the loop's handler reports it
-            context = {"message": f"on_note failed on {type(note).__name__}", "exception": error}
+            context = {"message": f"on_event failed on {event.name}", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
+
+
+def _differ(append: Append, first: Append) -> bool:
+    """Whether two appends need a batch each: it has one producer, and a marker is alone."""
+    if append.producer_id == first.producer_id == NO_PRODUCER:
+        return False
+    return (
+        append.producer_id != first.producer_id
+        or append.producer_epoch != first.producer_epoch
+        or append.marker is not None
+        or first.marker is not None
+    )

@@ -14,11 +14,6 @@ from typing import Final, TypeAlias
 #: A timer is known by the tuple it was started with: its kind, then whom it concerns.
 TimerKey: TypeAlias = tuple[str, ...]
 
-SESSION: Final = "session"
-JOIN: Final = "join"
-SYNC: Final = "sync"
-RETENTION: Final = "retention"
-
 #: Later than any deadline.
 NEVER: Final = 2**63 - 1
 

@@ -1,1 +1,39 @@
 """Committed offsets: stored, read, removed and expired, for groups of every type."""
+
+from typing import Final
+
+from ...offsets_topic import OffsetCommitted, OffsetDeleted
+from ...protocol import ApiKey
+from ..durable import Durable
+from ..engine.shard import Api, Kind, Waits
+from ..groups import Groups, GroupShard
+from . import commit, delete, expiry, fetch
+
+
+def _activate(shard: GroupShard, now_ms: int) -> None:
+    shard.state.durable.loaded()
+    expiry.start(shard, now_ms)
+
+
+def _unload(shard: GroupShard, _now_ms: int) -> None:
+    shard.state.durable = Durable()
+
+
+#: What offsets bring to a shard.
+OFFSETS: Final[Kind[Groups]] = Kind(
+    apis={
+        ApiKey.OFFSET_COMMIT: Api(commit.handle_commit, commit.refusal),
+        ApiKey.OFFSET_FETCH: Api(fetch.handle_fetch, fetch.fetch_refusal, Waits.WRITES),
+        ApiKey.OFFSET_DELETE: Api(delete.handle_delete, delete.refusal, Waits.WRITES),
+    },
+    applies={
+        OffsetCommitted: lambda groups, run, at, producer_id: groups.durable.commit(run, at, producer_id),
+        OffsetDeleted: lambda groups, run, _at, _producer_id: groups.durable.remove_offsets(run),
+    },
+    ends_transaction=lambda groups, producer_id, committed: groups.durable.end_transaction(
+        producer_id, committed=committed
+    ),
+    timers={expiry.RETENTION: expiry.on_retention_timer},
+    activate=_activate,
+    unload=_unload,
+)

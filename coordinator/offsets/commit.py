@@ -4,8 +4,8 @@ v2-4 may carry a retention of their own; v6 leader epoch, v7 instance id (KIP-34
 a group that does not exist, v10 topic ids. Which topics and partitions exist is settled before the core is
 asked (:func:`resolve_commit`).
 
-All offsets of a request are written together and the answer waits for them. While members are being asked to
-rejoin, the generation that just ended may still commit: otherwise its work would be done twice.
+All offsets of a request are written together and the answer waits for them. Whether its sender may commit is
+asked of the group, by its type.
 """
 
 from __future__ import annotations
@@ -13,21 +13,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...offsets_topic import NONE, OffsetCommitted
-from ...protocol import CommitBodyPartition, ErrorCode
-from ...statemachine import GroupState
-from ..classic.members import check_member, restart_session
+from ...protocol import ErrorCode
+from ...protocol.messages.offset_commit import OffsetCommitRequestPartition
+from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import CommitRefused, append_refused, fenced
+from ..events import CommitRefused, append_refused
+from ..groups import Group, GroupShard, TopicDirectory, why_refused
 from ..replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
-
-if TYPE_CHECKING:
-    from ..classic.group import Group
-    from ..engine.effects import Request
-    from ..engine.shard import Shard
-    from ..topics import TopicDirectory
 
 _GROUP_NOT_FOUND_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
@@ -49,7 +44,7 @@ class CommitTopic(NamedTuple):
 
     name: str
     topic_id: uuid.UUID
-    partitions: list[CommitBodyPartition]
+    partitions: Sequence[OffsetCommitRequestPartition]
     errors: list[int]
 
 
@@ -78,7 +73,7 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
     for topic in body.topics:
         if not topic.partitions:
             continue
-        partitions = _partitions(topic.partitions)
+        partitions = topic.partitions
         total += len(partitions)
         if version >= _TOPIC_ID_VERSION:
             name, topic_id = directory.topic_of_id(topic.topic_id), topic.topic_id
@@ -120,23 +115,23 @@ def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -
     commit.refused = all(all(topic.errors) for topic in commit.topics)
 
 
-def handle_commit(shard: Shard, request: Request, now_ms: int) -> None:
+def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Kafka's checks in their order, then one record for each partition that is good."""
     commit: CommitRequest = request.body
     if commit.refused:
         shard.reply(request, commit_reply(commit))
         return
-    group = shard.find(commit.group_id)
+    group = shard.state.find(commit.group_id)
     error = _unacceptable(group, commit, request.version)
     if error:
-        _note_refused(shard, group, request, error)
+        _tell_refused(shard, group, request, error)
         shard.reply(request, refusal(request, error))
         return
-    if group is not None and group.state is not GroupState.EMPTY:
-        restart_session(shard, group, group.members[commit.member_id], now_ms)
-    records = _records(commit, shard.settings.offset_metadata_max_bytes, now_ms)
+    if group is not None:
+        group.heard_from(commit.member_id, shard.timers, now_ms)
+    records = _records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
     if records:
-        shard.append(tuple(records), AfterCommit(commit.group_id, request))
+        shard.append(commit.group_id, tuple(records), AfterCommit(commit.group_id, request))
     else:
         shard.reply(request, commit_reply(commit))
 
@@ -172,31 +167,17 @@ class AfterCommit:
     group_id: str
     request: Request
 
-    def done(self, shard: Shard, _now_ms: int) -> None:
+    def done(self, shard: GroupShard, _now_ms: int) -> None:
         shard.reply(self.request, commit_reply(self.request.body))
 
-    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
+    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
         shard.reply(self.request, refusal(self.request, append_error(error)))
-
-
-def _partitions(partitions: Sequence[Any]) -> list[CommitBodyPartition]:
-    if isinstance(partitions[0], CommitBodyPartition):
-        return list(partitions)
-    return [
-        CommitBodyPartition(
-            part.partition_index,
-            part.committed_offset,
-            part.committed_leader_epoch,
-            part.committed_metadata,
-        )
-        for part in partitions
-    ]
 
 
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
     """Kafka's order of an answer in which something does not exist: that first, each topic once."""
-    merged: dict[tuple[str, uuid.UUID], list[tuple[CommitBodyPartition, int]]] = {}
+    merged: dict[tuple[str, uuid.UUID], list[tuple[OffsetCommitRequestPartition, int]]] = {}
     for wanted in (True, False):
         for topic in topics:
             pairs = zip(topic.partitions, topic.errors, strict=True)
@@ -209,13 +190,13 @@ def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
     ]
 
 
-def _note_refused(shard: Shard, group: Group | None, request: Request, error: ErrorCode) -> None:
+def _tell_refused(shard: GroupShard, group: Group | None, request: Request, error: ErrorCode) -> None:
     commit: CommitRequest = request.body
-    shard.note(
+    shard.tell(
         CommitRefused(
             commit.group_id,
             generation=-1 if group is None else group.generation,
-            cause=fenced(group, request, commit.member_id, commit.instance_id, error),
+            cause=why_refused(group, commit.member_id, commit.instance_id, commit.generation, error),
             member=commit.member_id,
             instance_id=commit.instance_id,
             client_id=request.context.client_id,
@@ -227,26 +208,14 @@ def _note_refused(shard: Shard, group: Group | None, request: Request, error: Er
 
 
 def _unacceptable(group: Group | None, commit: CommitRequest, version: int) -> ErrorCode:
-    generation, member_id, instance_id = commit.generation, commit.member_id, commit.instance_id
-    if group is None:
-        if generation < 0:
-            # the first offset of a group without members makes the group
-            return ErrorCode.NONE
-        if version >= _GROUP_NOT_FOUND_VERSION:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        return ErrorCode.ILLEGAL_GENERATION
-    if generation < 0 and group.state is GroupState.EMPTY:
+    if group is not None:
+        return group.check_commit(commit.member_id, commit.instance_id, commit.generation, version)
+    if commit.generation < 0:
+        # the first offset of a group without members makes the group
         return ErrorCode.NONE
-    if generation < 0 and not member_id and instance_id is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    error = check_member(group, member_id, instance_id)
-    if error:
-        return error
-    if generation != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    if version >= _GROUP_NOT_FOUND_VERSION:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.ILLEGAL_GENERATION
 
 
 def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[OffsetCommitted]:

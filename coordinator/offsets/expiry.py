@@ -1,49 +1,53 @@
 """Offsets and groups that nobody needs any more (KIP-211): the retention pass, and deleted topics.
 
 An offset expires when its group has not used it for ``offsets.retention.minutes``, counted from what the
-group's state allows to count from. In a rebalance nothing expires: what members subscribe to is not known for
-sure then (KAFKA-13636).
+group, by its type and state, allows to count from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ...offsets_topic import NONE, GroupDeleted, OffsetDeleted, Record
+from ...offsets_topic import NONE, OffsetCommitted, OffsetDeleted, Record
 from ...protocol import ApiKey, ErrorCode, TopicPartition
-from ...statemachine import GroupState
-from ..classic.group import CONSUMER, Group
-from ..engine.timers import RETENTION
+from ..durable import OffsetEntry
+from ..engine.timers import TimerKey
 from ..events import GroupRemoved, OffsetsRemoved, append_refused
+from ..groups import Group, GroupShard, forget
 from .commit import refuse_topics
 
-if TYPE_CHECKING:
-    from ..durable import OffsetEntry
-    from ..engine.shard import Shard
+#: The timer of the retention pass.
+RETENTION: Final = "retention"
 
 # groups looked at in one go; the pass goes on a millisecond later
 _SLICE: Final = 1_000
 
 
-def on_retention_timer(shard: Shard, now_ms: int) -> None:
+def start(shard: GroupShard, now_ms: int) -> None:
+    """The shard is loaded: the first pass comes after one interval."""
+    interval_ms = shard.state.settings.offsets_retention_check_interval_ms
+    shard.timers.start((RETENTION,), now_ms + interval_ms)
+
+
+def on_retention_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
     """A pass over all groups of the shard, a slice at a time so that nobody waits for it.
 
     Groups with a write under way wait for the next pass.
     """
-    if not shard.retention_queue:
-        shard.retention_queue = shard.group_ids()
-    slice_, shard.retention_queue = shard.retention_queue[:_SLICE], shard.retention_queue[_SLICE:]
+    groups = shard.state
+    queue = groups.retention_queue or groups.group_ids()
+    slice_, groups.retention_queue = queue[:_SLICE], queue[_SLICE:]
     for group_id in slice_:
-        group = shard.find(group_id)
+        group = groups.find(group_id)
         if group is not None and not shard.is_busy(group_id):
             _expire(shard, group, now_ms)
-    pause_ms = 1 if shard.retention_queue else shard.settings.offsets_retention_check_interval_ms
-    shard.timers.start((RETENTION,), now_ms + pause_ms)
+    pause_ms = 1 if groups.retention_queue else groups.settings.offsets_retention_check_interval_ms
+    shard.timers.start(key, now_ms + pause_ms)
 
 
-def remove_topics(shard: Shard, names: Collection[str]) -> None:
+def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
     """Topics were deleted: so are their offsets, in every group.
 
     Commits that are being written count: the tombstones come behind them in the log. Those that wait for the
@@ -52,13 +56,13 @@ def remove_topics(shard: Shard, names: Collection[str]) -> None:
     for request in shard.deferred():
         if request.api_key == ApiKey.OFFSET_COMMIT:
             refuse_topics(request.body, request.version, names)
-    doomed = shard.durable.partitions_with(names)
-    for group_id, partition in shard.commits_in_flight():
-        if partition.topic in names:
-            doomed.setdefault(group_id, {})[partition] = None
+    doomed = shard.state.durable.partitions_with(names)
+    for record in shard.records_in_flight():
+        if type(record) is OffsetCommitted and record.topic in names:
+            doomed.setdefault(record.group, {})[TopicPartition(record.topic, record.partition)] = None
     for group_id, partitions in doomed.items():
         records = tuple(OffsetDeleted(group_id, *key) for key in partitions)
-        shard.append(records, AfterTopicDeletion(group_id, tuple(partitions)))
+        shard.append(group_id, records, AfterTopicDeletion(group_id, tuple(partitions)))
 
 
 @dataclass(slots=True)
@@ -70,16 +74,16 @@ class AfterTopicDeletion:
     group_id: str
     partitions: tuple[TopicPartition, ...]
 
-    def done(self, shard: Shard, _now_ms: int) -> None:
+    def done(self, shard: GroupShard, _now_ms: int) -> None:
         count = len(self.partitions)
-        shard.note(OffsetsRemoved(self.group_id, cause="their topic was deleted", count=count))
+        shard.tell(OffsetsRemoved(self.group_id, cause="their topic was deleted", count=count))
 
-    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
-        offsets = shard.durable.offsets.get(self.group_id, {})
+    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
+        offsets = shard.state.durable.offsets.get(self.group_id, {})
         for partition in self.partitions:
             if partition in offsets:
-                shard.orphans[self.group_id, partition] = offsets[partition]
+                shard.state.orphans[self.group_id, partition] = offsets[partition]
 
 
 @dataclass(slots=True)
@@ -91,59 +95,58 @@ class AfterExpiry:
     reason: str
     with_group: bool = False
 
-    def done(self, shard: Shard, _now_ms: int) -> None:
+    def done(self, shard: GroupShard, _now_ms: int) -> None:
         if self.count:
-            shard.note(OffsetsRemoved(self.group_id, cause=self.reason, count=self.count))
+            shard.tell(OffsetsRemoved(self.group_id, cause=self.reason, count=self.count))
         if self.with_group:
-            shard.forget(self.group_id)
-            shard.note(GroupRemoved(self.group_id, cause=self.reason))
+            shard.unblock(self.group_id)
+            forget(shard, self.group_id)
+            shard.tell(GroupRemoved(self.group_id, cause=self.reason))
 
-    def failed(self, shard: Shard, error: ErrorCode, _now_ms: int) -> None:
-        shard.note(append_refused(self.group_id, error))
+    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
         shard.unblock(self.group_id)
 
 
-def group_tombstones(shard: Shard, group_id: str) -> tuple[Record, ...]:
+def group_tombstones(shard: GroupShard, group: Group) -> tuple[Record, ...]:
     """What removes a group from the log: its offsets first, then itself."""
-    partitions = shard.durable.partitions_of(group_id)
-    return (*(OffsetDeleted(group_id, *key) for key in partitions), GroupDeleted(group_id))
+    group_id = group.group_id
+    partitions = shard.state.durable.partitions_of(group_id)
+    return (*(OffsetDeleted(group_id, *key) for key in partitions), *group.tombstones())
 
 
-def _expire(shard: Shard, group: Group, now_ms: int) -> None:
-    durable, group_id = shard.durable, group.group_id
+def _expire(shard: GroupShard, group: Group, now_ms: int) -> None:
+    durable, group_id = shard.state.durable, group.group_id
     expired = [
         key
         for key, entry in durable.committed(group_id)
-        if (_is_expired(shard, group, key, entry, now_ms) or shard.is_orphan(group_id, key))
+        if (_is_expired(shard, group, key, entry, now_ms) or _is_orphan(shard, group_id, key))
         and not durable.is_pending(group_id, key)
     ]
     everything = len(expired) == len(durable.offsets.get(group_id, ()))
-    # an id that was handed out a moment ago will come back: such a group is not abandoned
-    idle = group.state is GroupState.EMPTY and not group.pending_join
-    removable = everything and idle and group_id not in durable.open_producers
+    removable = everything and group.is_idle and group_id not in durable.open_producers
     if removable:
         reason = "its offsets expired" if expired else "it has no members and no offsets"
-        records = group_tombstones(shard, group_id)
+        records = group_tombstones(shard, group)
         shard.block(group_id)
-        shard.append(records, AfterExpiry(group_id, len(expired), reason, with_group=True))
+        shard.append(group_id, records, AfterExpiry(group_id, len(expired), reason, with_group=True))
     elif expired:
         records = tuple(OffsetDeleted(group_id, *key) for key in expired)
-        shard.append(records, AfterExpiry(group_id, len(expired), "they expired"))
+        shard.append(group_id, records, AfterExpiry(group_id, len(expired), "they expired"))
 
 
-def _is_expired(shard: Shard, group: Group, key: TopicPartition, entry: OffsetEntry, now_ms: int) -> bool:
-    base_ms = entry.commit_timestamp_ms
-    if group.protocol_type is None:
-        pass  # a simple group: each offset by its own age
-    elif group.state is GroupState.EMPTY:
-        # a commit of an administrator into an empty group is younger than its state
-        base_ms = max(base_ms, group.state_timestamp_ms)
-    elif (
-        group.state is not GroupState.STABLE
-        or group.protocol_type != CONSUMER
-        or group.subscribes_to(key.topic)
-    ):
+def _is_expired(
+    shard: GroupShard, group: Group, key: TopicPartition, entry: OffsetEntry, now_ms: int
+) -> bool:
+    since_ms = group.offset_age_counts_from(key.topic, entry.commit_timestamp_ms)
+    if since_ms is None:
         return False
     if entry.expire_timestamp_ms != NONE:
         return now_ms >= entry.expire_timestamp_ms
-    return now_ms - base_ms >= shard.settings.offsets_retention_ms
+    return now_ms - since_ms >= shard.state.settings.offsets_retention_ms
+
+
+def _is_orphan(shard: GroupShard, group_id: str, partition: TopicPartition) -> bool:
+    """Whether an offset should have gone with its topic; it is not asked about again."""
+    entry = shard.state.orphans.pop((group_id, partition), None)
+    return entry is not None and shard.state.durable.offsets[group_id].get(partition) is entry

@@ -13,7 +13,7 @@ from lags import lag
 from screen import Screen, Update
 from store import Store
 
-from kohort.coordinator import MemberGone, Note, RebalanceNote
+from kohort.coordinator import CoordinatorEvent, MemberGone, RebalanceCompleted
 
 #: At this share of the flights one service is killed.
 KILL_AT = 0.35
@@ -36,13 +36,13 @@ class Rebalances:
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
 
-    def __call__(self, note: Note) -> None:
+    def __call__(self, note: CoordinatorEvent) -> None:
         if note.group != SERVICES_GROUP:
             return
         if isinstance(note, MemberGone) and "expired" in note.cause:
             cause = _MEMBER_ID_TAIL.sub("", note.cause)
             self._screen.line(f"{note.client_id} is out of the group: {cause}")
-        elif isinstance(note, RebalanceNote) and note.members:
+        elif isinstance(note, RebalanceCompleted) and note.members:
             self._screen.line(
                 f"rebalance: generation {note.generation}, {note.members} members, "
                 f"{note.partitions_moved} of {note.partitions_total} partitions moved, "

@@ -1,4 +1,4 @@
-"""Files that are looked at and never changed: the file system of ``verify_folder`` and ``dump_file``."""
+"""A file system that changes nothing, for ``verify_folder`` and ``dump_file``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .._files import File, Lock, OsFileSystem
 
 
 def _refuse(path: str) -> NoReturn:
-    raise OSError(errno.EROFS, "this is only looked at", path)
+    raise OSError(errno.EROFS, "this is opened for reading alone", path)
 
 
-class _LookedAt:
-    """A file as long as it was when it was first looked at: what is appended meanwhile is not seen."""
+class _ReadOnlyFile:
+    """A file as long as it was at the first look: what is appended later is not seen."""
 
     __slots__ = ("_descriptor", "_size", "path")
 
@@ -54,13 +54,13 @@ class _LookedAt:
         self.close()
 
 
-class LookedAtFiles(OsFileSystem):
+class ReadOnlyFiles(OsFileSystem):
     """The operating system's, without a way to change anything."""
 
     __slots__ = ()
 
     def file(self, path: str) -> File:
-        return _LookedAt(path)
+        return _ReadOnlyFile(path)
 
     def make_dirs(self, path: str) -> None:
         _refuse(path)
@@ -81,7 +81,7 @@ class LookedAtFiles(OsFileSystem):
         _refuse(path)
 
 
-LOOKED_AT = LookedAtFiles()
+READ_ONLY = ReadOnlyFiles()
 
 
 def is_locked(path: str) -> bool:

@@ -27,7 +27,7 @@ from .._producers import decode_snapshot
 from .._records import decode_records, parse_marker
 from .._scan import salvage
 from .._segment import Segment
-from ._read_only import LOOKED_AT
+from ._read_only import READ_ONLY
 
 
 class Dumped(NamedTuple):
@@ -72,12 +72,12 @@ def _guarded(
 
 
 def _batches(path: str, name: str, *, records: bool) -> Iterator[Dumped]:
-    file = LOOKED_AT.file(path)
+    file = READ_ONLY.file(path)
     base_offset = offset_of(name)
     if base_offset is None:
         # a copy under another name: it begins where its first batch does
         base_offset = max(int.from_bytes(file.read(0, 8).ljust(8, b"\x00"), "big", signed=True), 0)
-    segment = Segment(LOOKED_AT, os.path.dirname(path), base_offset, created_ms=0)
+    segment = Segment(READ_ONLY, os.path.dirname(path), base_offset, created_ms=0)
     segment.file, segment.size = file, file.size()
     for piece in salvage([segment], base_offset):
         if piece.damage:
@@ -131,7 +131,7 @@ def _records(data: bytes, header: BatchHeader, position: int) -> Iterator[Dumped
 
 
 def _offset_index(path: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    index = OffsetIndex(LOOKED_AT.file(path), offset_of(name) or 0)
+    index = OffsetIndex(READ_ONLY.file(path), offset_of(name) or 0)
     yield from (
         ("entry", {"offset": (offset_of(name) or 0) + relative, "position": position})
         for relative, position in _entries(index)
@@ -140,7 +140,7 @@ def _offset_index(path: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _time_index(path: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    index = TimeIndex(LOOKED_AT.file(path), offset_of(name) or 0)
+    index = TimeIndex(READ_ONLY.file(path), offset_of(name) or 0)
     yield from (
         ("entry", {"timestamp_ms": timestamp_ms, "offset": (offset_of(name) or 0) + relative})
         for timestamp_ms, relative in _entries(index)
@@ -163,7 +163,7 @@ def _rest(index: OffsetIndex | TimeIndex) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _txn_index(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    index = TxnIndex(LOOKED_AT.file(path))
+    index = TxnIndex(READ_ONLY.file(path))
     fits = index.open()
     yield from (("aborted", entry._asdict()) for entry in index.entries)
     if not fits:
@@ -171,7 +171,7 @@ def _txn_index(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _snapshot(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    file = LOOKED_AT.file(path)
+    file = READ_ONLY.file(path)
     for producer in decode_snapshot(file.read(0, file.size())):
         last = producer.batches[-1] if producer.batches else None
         yield (
@@ -190,22 +190,22 @@ def _snapshot(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _offsets(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for key, offset in read_offsets(LOOKED_AT, path).items():
+    for key, offset in read_offsets(READ_ONLY, path).items():
         yield "checkpoint", {"topic": key.topic, "partition": key.partition, "offset": offset}
 
 
 def _epochs(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for epoch, start_offset in read_epochs(LOOKED_AT, path):
+    for epoch, start_offset in read_epochs(READ_ONLY, path):
         yield "epoch", {"epoch": epoch, "start_offset": start_offset}
 
 
 def _properties(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for key, value in (read_properties(LOOKED_AT, path) or {}).items():
+    for key, value in (read_properties(READ_ONLY, path) or {}).items():
         yield "property", {"key": key, "value": value}
 
 
 def _text(path: str, _name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    file = LOOKED_AT.file(path)
+    file = READ_ONLY.file(path)
     for line in file.read(0, file.size()).decode("utf-8", "replace").splitlines():
         yield "line", {"text": line}
 

@@ -35,7 +35,7 @@ from .._producers import read_snapshot, snapshot_offsets
 from .._records import decode_records, parse_marker
 from .._scan import Damage, batch_follows, salvage
 from .._segment import Segment
-from ._read_only import LOOKED_AT, is_locked
+from ._read_only import READ_ONLY, is_locked
 
 #: The severity: a person must act; the next start mends it; good to know.
 Level = Literal["damage", "mended", "note"]
@@ -113,14 +113,14 @@ def walk_segment(folder: str, base_offset: int, due: int, *, last: bool, in_use:
     """Read a segment whole. ``due`` is the least offset it may begin with; ``last``: it is the active one."""
     walked = WalkedSegment(base_offset, max(base_offset, due))
     # indexes first: while the folder is in use, the log is written before them
-    indexes = Segment(LOOKED_AT, folder, base_offset, created_ms=0)
+    indexes = Segment(READ_ONLY, folder, base_offset, created_ms=0)
     entries = _entries(indexes.index, walked, folder, INDEX)
     times = _Times(
         _entries(indexes.time_index, walked, folder, TIME_INDEX), base_offset, indexes.time_index.file.path
     )
     txn_index_fits = indexes.txn_index.open()
     indexes.close()
-    segment = Segment(LOOKED_AT, folder, base_offset, created_ms=0)
+    segment = Segment(READ_ONLY, folder, base_offset, created_ms=0)
     walked.bytes = segment.size
     places = dict.fromkeys((position for _, position in entries), NO_OFFSET)
     markers: _Markers = {}
@@ -292,7 +292,7 @@ def verify_folder(
     Raises DataFolderError for a folder that is no data folder, and OSError for one that cannot be read.
     """
     folder = os.path.abspath(os.fspath(path))
-    names = sorted(LOOKED_AT.list(folder))
+    names = sorted(READ_ONLY.list(folder))
     found = [(key, name) for name in names if (key := parse_partition_folder(name)) is not None]
     found = [(key, name) for key, name in found if os.path.isdir(os.path.join(folder, name))]
     if not found and META_PROPERTIES not in names:
@@ -317,14 +317,14 @@ def _verify_own_files(done: VerifiedFolder, names: list[str]) -> None:
     for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, _CLEANER_CHECKPOINT):
         path = os.path.join(done.path, name)
         try:
-            read_offsets(LOOKED_AT, path)
+            read_offsets(READ_ONLY, path)
         except DataFolderError as error:
             done.findings.append(_unreadable(path, error))
     path = os.path.join(done.path, META_PROPERTIES)
     if META_PROPERTIES not in names:
         advice = "The next start makes one, with a new cluster id."
         done.findings.append(Finding("note", path, -1, "it is missing", advice))
-    elif not (read_properties(LOOKED_AT, path) or {}).get("cluster.id"):
+    elif not (read_properties(READ_ONLY, path) or {}).get("cluster.id"):
         advice = "Put it back, or remove the file: the next start makes one with a new cluster id."
         done.findings.append(Finding("damage", path, -1, "there is no cluster.id in it", advice))
     for name in names:
@@ -339,7 +339,7 @@ def _checkpoints(folder: str, key: TopicPartition) -> dict[str, int]:
     said = {}
     for name in (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS):
         try:
-            offset = read_offsets(LOOKED_AT, os.path.join(folder, name)).get(key)
+            offset = read_offsets(READ_ONLY, os.path.join(folder, name)).get(key)
         except DataFolderError:
             offset = None
         if offset is not None:
@@ -348,7 +348,7 @@ def _checkpoints(folder: str, key: TopicPartition) -> dict[str, int]:
 
 
 def _verify_partition(done: VerifiedPartition, points: dict[str, int], *, in_use: bool) -> None:
-    names = sorted(LOOKED_AT.list(done.path))
+    names = sorted(READ_ONLY.list(done.path))
     bases = sorted(base for name in names if name.endswith(LOG) and (base := offset_of(name)) is not None)
     _verify_small_files(done, names)
     if bases:
@@ -378,7 +378,7 @@ def _verify_small_files(done: VerifiedPartition, names: list[str]) -> None:
         return os.path.join(done.path, name)
 
     try:
-        if read_topic_id(LOOKED_AT, done.path) is None:
+        if read_topic_id(READ_ONLY, done.path) is None:
             what = "partition.metadata is missing: which topic's partition it is, is not known"
             done.findings.append(
                 Finding("note", done.path, -1, what, "A broker that knows the topic makes it again.")
@@ -386,12 +386,12 @@ def _verify_small_files(done: VerifiedPartition, names: list[str]) -> None:
     except DataFolderError as error:
         done.findings.append(_unreadable(done.path, error))
     try:
-        read_epochs(LOOKED_AT, path(LEADER_EPOCHS))
+        read_epochs(READ_ONLY, path(LEADER_EPOCHS))
     except DataFolderError as error:
         done.findings.append(_unreadable(path(LEADER_EPOCHS), error))
     for offset in snapshot_offsets(names):
         try:
-            read_snapshot(LOOKED_AT, done.path, offset)
+            read_snapshot(READ_ONLY, done.path, offset)
         except CorruptBatchError as error:
             name = path(file_name(offset, SNAPSHOT))
             what = "what it says of producers cannot be read: " + str(error)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct, pack, unpack_from
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from .._errors import MalformedMessageError
@@ -11,7 +12,11 @@ from .._errors import MalformedMessageError
 __all__ = [
     "BYTES",
     "NO_UUID",
+    "Pieces",
+    "PreparedArray",
+    "Sendable",
     "_new",
+    "add_records",
     "long_varint",
     "malformed",
     "null_in",
@@ -28,6 +33,7 @@ __all__ = [
     "too_many",
     "unpack_from",
     "varint",
+    "write_array",
     "write_bytes",
     "write_compact_bytes",
     "write_compact_count",
@@ -49,6 +55,56 @@ _INT32 = Struct(">i")
 _MAX_STRING: Final = 32_767
 #: A varint of Kafka's has five bytes at most.
 _MAX_SHIFT: Final = 28
+
+
+#: Records shorter than this are copied into their message: it costs less than a piece.
+_COPIED_BYTES: Final = 4_096
+
+
+class Sendable(Protocol):
+    """Bytes that lie somewhere else, such as a range of a file; ``len`` is how many."""
+
+    def __len__(self) -> int: ...
+
+
+class Pieces(bytearray):
+    """A message that leaves records where they are. ``apart`` are these, each with the position in the message
+    that it belongs to.
+    """
+
+    __slots__ = ("apart",)
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.apart: list[tuple[int, bytes | Sendable]] = []
+
+
+class PreparedArray:
+    """Elements of an array that are written once for each version, and copied then.
+
+    Iterating gives only those with an error, one by one: nobody looks for anything else in them.
+    """
+
+    __slots__ = ("_items", "_written")
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+        self._written: dict[int, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"PreparedArray({len(self._items)})"
+
+    def __iter__(self) -> Iterator[Any]:
+        return (item for item in self._items if item.error_code)
+
+    def written(self, version: int, write: Callable[[bytearray, Any, int], None]) -> bytes:
+        """The array as ``write`` writes it for this version."""
+        found = self._written.get(version)
+        if found is None:
+            out = bytearray()
+            write(out, self._items, version)
+            found = self._written[version] = bytes(out)
+        return found
 
 
 def long_varint(data: Any, at: int) -> tuple[int, int]:
@@ -180,6 +236,24 @@ def write_compact_bytes(out: bytearray, value: Any) -> None:
     else:
         out += varint(len(value) + 1)
         out += value
+
+
+def add_records(out: bytearray, data: Any) -> None:
+    """Records behind their length."""
+    if isinstance(out, Pieces) and not (isinstance(data, bytes) and len(data) < _COPIED_BYTES):
+        out.apart.append((len(out), data))
+    else:
+        out += data
+
+
+def write_array(
+    out: bytearray, items: Any, version: int, write: Callable[[bytearray, Any, int], None]
+) -> None:
+    """An array that may be prepared."""
+    if isinstance(items, PreparedArray):
+        out += items.written(version, write)
+    else:
+        write(out, items, version)
 
 
 def write_count(out: bytearray, items: Any) -> None:

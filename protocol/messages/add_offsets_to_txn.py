@@ -28,11 +28,17 @@ class AddOffsetsToTxnRequest(NamedTuple):
     group_id: str = ""
 
 
+AddOffsetsToTxnRequest.API_KEY = 25  # type: ignore[attr-defined]
+
+
 class AddOffsetsToTxnResponse(NamedTuple):
     """AddOffsetsToTxn response, v0-4."""
 
     throttle_time_ms: int = 0
     error_code: int = 0
+
+
+AddOffsetsToTxnResponse.API_KEY = 25  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[AddOffsetsToTxnRequest, int]:

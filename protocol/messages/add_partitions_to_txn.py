@@ -56,6 +56,9 @@ class AddPartitionsToTxnRequest(NamedTuple):
     v3_and_below_topics: Sequence[AddPartitionsToTxnTopic] = ()
 
 
+AddPartitionsToTxnRequest.API_KEY = 24  # type: ignore[attr-defined]
+
+
 class AddPartitionsToTxnPartitionResult(NamedTuple):
     """AddPartitionsToTxnPartitionResult of AddPartitionsToTxn."""
 
@@ -84,6 +87,9 @@ class AddPartitionsToTxnResponse(NamedTuple):
     error_code: int = 0
     results_by_transaction: Sequence[AddPartitionsToTxnResult] = ()
     results_by_topic_v3_and_below: Sequence[AddPartitionsToTxnTopicResult] = ()
+
+
+AddPartitionsToTxnResponse.API_KEY = 24  # type: ignore[attr-defined]
 
 
 def _read_request_classic(

@@ -55,6 +55,9 @@ class AlterClientQuotasRequest(NamedTuple):
     validate_only: bool = False
 
 
+AlterClientQuotasRequest.API_KEY = 49  # type: ignore[attr-defined]
+
+
 class ResponseEntryData(NamedTuple):
     """ResponseEntryData of AlterClientQuotas."""
 
@@ -68,6 +71,9 @@ class AlterClientQuotasResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     entries: Sequence[ResponseEntryData] = ()
+
+
+AlterClientQuotasResponse.API_KEY = 49  # type: ignore[attr-defined]
 
 
 def _read_request_classic(

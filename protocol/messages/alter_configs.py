@@ -48,6 +48,9 @@ class AlterConfigsRequest(NamedTuple):
     validate_only: bool = False
 
 
+AlterConfigsRequest.API_KEY = 33  # type: ignore[attr-defined]
+
+
 class AlterConfigsResourceResponse(NamedTuple):
     """AlterConfigsResourceResponse of AlterConfigs."""
 
@@ -62,6 +65,9 @@ class AlterConfigsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     responses: Sequence[AlterConfigsResourceResponse] = ()
+
+
+AlterConfigsResponse.API_KEY = 33  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[AlterConfigsRequest, int]:

@@ -46,6 +46,9 @@ class AlterPartitionReassignmentsRequest(NamedTuple):
     topics: Sequence[ReassignableTopic] = ()
 
 
+AlterPartitionReassignmentsRequest.API_KEY = 45  # type: ignore[attr-defined]
+
+
 class ReassignablePartitionResponse(NamedTuple):
     """ReassignablePartitionResponse of AlterPartitionReassignments."""
 
@@ -69,6 +72,9 @@ class AlterPartitionReassignmentsResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = ""
     responses: Sequence[ReassignableTopicResponse] = ()
+
+
+AlterPartitionReassignmentsResponse.API_KEY = 45  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

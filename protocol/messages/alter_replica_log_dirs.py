@@ -46,6 +46,9 @@ class AlterReplicaLogDirsRequest(NamedTuple):
     dirs: Sequence[AlterReplicaLogDir] = ()
 
 
+AlterReplicaLogDirsRequest.API_KEY = 34  # type: ignore[attr-defined]
+
+
 class AlterReplicaLogDirPartitionResult(NamedTuple):
     """AlterReplicaLogDirPartitionResult of AlterReplicaLogDirs."""
 
@@ -65,6 +68,9 @@ class AlterReplicaLogDirsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     results: Sequence[AlterReplicaLogDirTopicResult] = ()
+
+
+AlterReplicaLogDirsResponse.API_KEY = 34  # type: ignore[attr-defined]
 
 
 def _read_request_classic(

@@ -48,6 +48,9 @@ class AlterUserScramCredentialsRequest(NamedTuple):
     upsertions: Sequence[ScramCredentialUpsertion] = ()
 
 
+AlterUserScramCredentialsRequest.API_KEY = 51  # type: ignore[attr-defined]
+
+
 class AlterUserScramCredentialsResult(NamedTuple):
     """AlterUserScramCredentialsResult of AlterUserScramCredentials."""
 
@@ -61,6 +64,9 @@ class AlterUserScramCredentialsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     results: Sequence[AlterUserScramCredentialsResult] = ()
+
+
+AlterUserScramCredentialsResponse.API_KEY = 51  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

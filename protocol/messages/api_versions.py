@@ -36,6 +36,9 @@ class ApiVersionsRequest(NamedTuple):
     client_software_version: str = ""
 
 
+ApiVersionsRequest.API_KEY = 18  # type: ignore[attr-defined]
+
+
 class ApiVersion(NamedTuple):
     """ApiVersion of ApiVersions."""
 
@@ -70,6 +73,9 @@ class ApiVersionsResponse(NamedTuple):
     finalized_features_epoch: int = -1
     finalized_features: Sequence[FinalizedFeatureKey] = ()
     zk_migration_ready: bool = False
+
+
+ApiVersionsResponse.API_KEY = 18  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[ApiVersionsRequest, int]:

@@ -44,6 +44,9 @@ class CreateAclsRequest(NamedTuple):
     creations: Sequence[AclCreation] = ()
 
 
+CreateAclsRequest.API_KEY = 30  # type: ignore[attr-defined]
+
+
 class AclCreationResult(NamedTuple):
     """AclCreationResult of CreateAcls."""
 
@@ -56,6 +59,9 @@ class CreateAclsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     results: Sequence[AclCreationResult] = ()
+
+
+CreateAclsResponse.API_KEY = 30  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[CreateAclsRequest, int]:

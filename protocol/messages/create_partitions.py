@@ -49,6 +49,9 @@ class CreatePartitionsRequest(NamedTuple):
     validate_only: bool = False
 
 
+CreatePartitionsRequest.API_KEY = 37  # type: ignore[attr-defined]
+
+
 class CreatePartitionsTopicResult(NamedTuple):
     """CreatePartitionsTopicResult of CreatePartitions."""
 
@@ -62,6 +65,9 @@ class CreatePartitionsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     results: Sequence[CreatePartitionsTopicResult] = ()
+
+
+CreatePartitionsResponse.API_KEY = 37  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[CreatePartitionsRequest, int]:

@@ -67,6 +67,9 @@ class CreateTopicsRequest(NamedTuple):
     validate_only: bool = False
 
 
+CreateTopicsRequest.API_KEY = 19  # type: ignore[attr-defined]
+
+
 class CreatableTopicConfigs(NamedTuple):
     """CreatableTopicConfigs of CreateTopics."""
 
@@ -95,6 +98,9 @@ class CreateTopicsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     topics: Sequence[CreatableTopicResult] = ()
+
+
+CreateTopicsResponse.API_KEY = 19  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[CreateTopicsRequest, int]:

@@ -44,6 +44,9 @@ class DeleteAclsRequest(NamedTuple):
     filters: Sequence[DeleteAclsFilter] = ()
 
 
+DeleteAclsRequest.API_KEY = 31  # type: ignore[attr-defined]
+
+
 class DeleteAclsMatchingAcl(NamedTuple):
     """DeleteAclsMatchingAcl of DeleteAcls."""
 
@@ -71,6 +74,9 @@ class DeleteAclsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     filter_results: Sequence[DeleteAclsFilterResult] = ()
+
+
+DeleteAclsResponse.API_KEY = 31  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DeleteAclsRequest, int]:

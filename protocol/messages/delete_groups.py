@@ -30,6 +30,9 @@ class DeleteGroupsRequest(NamedTuple):
     groups_names: Sequence[str] = ()
 
 
+DeleteGroupsRequest.API_KEY = 42  # type: ignore[attr-defined]
+
+
 class DeletableGroupResult(NamedTuple):
     """DeletableGroupResult of DeleteGroups."""
 
@@ -42,6 +45,9 @@ class DeleteGroupsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     results: Sequence[DeletableGroupResult] = ()
+
+
+DeleteGroupsResponse.API_KEY = 42  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DeleteGroupsRequest, int]:

@@ -46,6 +46,9 @@ class DeleteRecordsRequest(NamedTuple):
     timeout_ms: int = 0
 
 
+DeleteRecordsRequest.API_KEY = 21  # type: ignore[attr-defined]
+
+
 class DeleteRecordsPartitionResult(NamedTuple):
     """DeleteRecordsPartitionResult of DeleteRecords."""
 
@@ -66,6 +69,9 @@ class DeleteRecordsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     topics: Sequence[DeleteRecordsTopicResult] = ()
+
+
+DeleteRecordsResponse.API_KEY = 21  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DeleteRecordsRequest, int]:

@@ -42,6 +42,9 @@ class DeleteTopicsRequest(NamedTuple):
     timeout_ms: int = 0
 
 
+DeleteTopicsRequest.API_KEY = 20  # type: ignore[attr-defined]
+
+
 class DeletableTopicResult(NamedTuple):
     """DeletableTopicResult of DeleteTopics."""
 
@@ -56,6 +59,9 @@ class DeleteTopicsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     responses: Sequence[DeletableTopicResult] = ()
+
+
+DeleteTopicsResponse.API_KEY = 20  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DeleteTopicsRequest, int]:

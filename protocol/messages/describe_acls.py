@@ -37,6 +37,9 @@ class DescribeAclsRequest(NamedTuple):
     permission_type: int = 0
 
 
+DescribeAclsRequest.API_KEY = 29  # type: ignore[attr-defined]
+
+
 class AclDescription(NamedTuple):
     """AclDescription of DescribeAcls."""
 
@@ -62,6 +65,9 @@ class DescribeAclsResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = ""
     resources: Sequence[DescribeAclsResource] = ()
+
+
+DescribeAclsResponse.API_KEY = 29  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DescribeAclsRequest, int]:

@@ -41,6 +41,9 @@ class DescribeClientQuotasRequest(NamedTuple):
     strict: bool = False
 
 
+DescribeClientQuotasRequest.API_KEY = 48  # type: ignore[attr-defined]
+
+
 class EntityData(NamedTuple):
     """EntityData of DescribeClientQuotas."""
 
@@ -69,6 +72,9 @@ class DescribeClientQuotasResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = ""
     entries: Sequence[EntryData] | None = ()
+
+
+DescribeClientQuotasResponse.API_KEY = 48  # type: ignore[attr-defined]
 
 
 def _read_request_classic(

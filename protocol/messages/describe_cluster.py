@@ -30,6 +30,9 @@ class DescribeClusterRequest(NamedTuple):
     include_fenced_brokers: bool = False
 
 
+DescribeClusterRequest.API_KEY = 60  # type: ignore[attr-defined]
+
+
 class DescribeClusterBroker(NamedTuple):
     """DescribeClusterBroker of DescribeCluster."""
 
@@ -51,6 +54,9 @@ class DescribeClusterResponse(NamedTuple):
     controller_id: int = -1
     brokers: Sequence[DescribeClusterBroker] = ()
     cluster_authorized_operations: int = -2147483648
+
+
+DescribeClusterResponse.API_KEY = 60  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[DescribeClusterRequest, int]:

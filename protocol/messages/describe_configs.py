@@ -44,6 +44,9 @@ class DescribeConfigsRequest(NamedTuple):
     include_documentation: bool = False
 
 
+DescribeConfigsRequest.API_KEY = 32  # type: ignore[attr-defined]
+
+
 class DescribeConfigsSynonym(NamedTuple):
     """DescribeConfigsSynonym of DescribeConfigs."""
 
@@ -59,7 +62,6 @@ class DescribeConfigsResourceResult(NamedTuple):
     value: str | None = ""
     read_only: bool = False
     config_source: int = -1
-    is_default: bool = False
     is_sensitive: bool = False
     synonyms: Sequence[DescribeConfigsSynonym] = ()
     config_type: int = 0
@@ -81,6 +83,9 @@ class DescribeConfigsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     results: Sequence[DescribeConfigsResult] = ()
+
+
+DescribeConfigsResponse.API_KEY = 32  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DescribeConfigsRequest, int]:
@@ -237,7 +242,6 @@ def _read_response_classic(
                     value_11,
                     read_only_12,
                     config_source_13,
-                    False,
                     is_sensitive_14,
                     synonyms_15,
                     config_type_20,
@@ -341,7 +345,6 @@ def _read_response_flexible(
                     value_11,
                     read_only_12,
                     config_source_13,
-                    False,
                     is_sensitive_14,
                     synonyms_15,
                     config_type_20,

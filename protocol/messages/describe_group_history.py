@@ -30,6 +30,9 @@ class DescribeGroupHistoryRequest(NamedTuple):
     after: int = -1
 
 
+DescribeGroupHistoryRequest.API_KEY = 20001  # type: ignore[attr-defined]
+
+
 class HistoryEntry(NamedTuple):
     """HistoryEntry of DescribeGroupHistory."""
 
@@ -51,6 +54,9 @@ class DescribeGroupHistoryResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = None
     entries: Sequence[HistoryEntry] = ()
+
+
+DescribeGroupHistoryResponse.API_KEY = 20001  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

@@ -36,6 +36,9 @@ class DescribeGroupsRequest(NamedTuple):
     include_authorized_operations: bool = False
 
 
+DescribeGroupsRequest.API_KEY = 15  # type: ignore[attr-defined]
+
+
 class DescribedGroupMember(NamedTuple):
     """DescribedGroupMember of DescribeGroups."""
 
@@ -65,6 +68,9 @@ class DescribeGroupsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     groups: Sequence[DescribedGroup] = ()
+
+
+DescribeGroupsResponse.API_KEY = 15  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DescribeGroupsRequest, int]:

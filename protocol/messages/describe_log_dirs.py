@@ -42,6 +42,9 @@ class DescribeLogDirsRequest(NamedTuple):
     topics: Sequence[DescribableLogDirTopic] | None = ()
 
 
+DescribeLogDirsRequest.API_KEY = 35  # type: ignore[attr-defined]
+
+
 class DescribeLogDirsPartition(NamedTuple):
     """DescribeLogDirsPartition of DescribeLogDirs."""
 
@@ -75,6 +78,9 @@ class DescribeLogDirsResponse(NamedTuple):
     throttle_time_ms: int = 0
     error_code: int = 0
     results: Sequence[DescribeLogDirsResult] = ()
+
+
+DescribeLogDirsResponse.API_KEY = 35  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[DescribeLogDirsRequest, int]:

@@ -36,6 +36,9 @@ class DescribeProducersRequest(NamedTuple):
     topics: Sequence[TopicRequest] = ()
 
 
+DescribeProducersRequest.API_KEY = 61  # type: ignore[attr-defined]
+
+
 class ProducerState(NamedTuple):
     """ProducerState of DescribeProducers."""
 
@@ -68,6 +71,9 @@ class DescribeProducersResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     topics: Sequence[TopicResponse] = ()
+
+
+DescribeProducersResponse.API_KEY = 61  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

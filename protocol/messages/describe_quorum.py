@@ -47,6 +47,9 @@ class DescribeQuorumRequest(NamedTuple):
     topics: Sequence[RequestTopicData] = ()
 
 
+DescribeQuorumRequest.API_KEY = 55  # type: ignore[attr-defined]
+
+
 class ReplicaState(NamedTuple):
     """ReplicaState of DescribeQuorum."""
 
@@ -99,6 +102,9 @@ class DescribeQuorumResponse(NamedTuple):
     error_message: str | None = ""
     topics: Sequence[ResponseTopicData] = ()
     nodes: Sequence[Node] = ()
+
+
+DescribeQuorumResponse.API_KEY = 55  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[DescribeQuorumRequest, int]:

@@ -48,6 +48,9 @@ class DescribeTopicPartitionsRequest(NamedTuple):
     cursor: Cursor | None = None
 
 
+DescribeTopicPartitionsRequest.API_KEY = 75  # type: ignore[attr-defined]
+
+
 class DescribeTopicPartitionsResponsePartition(NamedTuple):
     """DescribeTopicPartitionsResponsePartition of DescribeTopicPartitions."""
 
@@ -79,6 +82,9 @@ class DescribeTopicPartitionsResponse(NamedTuple):
     throttle_time_ms: int = 0
     topics: Sequence[DescribeTopicPartitionsResponseTopic] = ()
     next_cursor: Cursor | None = None
+
+
+DescribeTopicPartitionsResponse.API_KEY = 75  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

@@ -29,6 +29,9 @@ class DescribeTransactionsRequest(NamedTuple):
     transactional_ids: Sequence[str] = ()
 
 
+DescribeTransactionsRequest.API_KEY = 65  # type: ignore[attr-defined]
+
+
 class TopicData(NamedTuple):
     """TopicData of DescribeTransactions."""
 
@@ -54,6 +57,9 @@ class DescribeTransactionsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     transaction_states: Sequence[TransactionState] = ()
+
+
+DescribeTransactionsResponse.API_KEY = 65  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

@@ -33,6 +33,9 @@ class DescribeUserScramCredentialsRequest(NamedTuple):
     users: Sequence[UserName] | None = ()
 
 
+DescribeUserScramCredentialsRequest.API_KEY = 50  # type: ignore[attr-defined]
+
+
 class CredentialInfo(NamedTuple):
     """CredentialInfo of DescribeUserScramCredentials."""
 
@@ -56,6 +59,9 @@ class DescribeUserScramCredentialsResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = ""
     results: Sequence[DescribeUserScramCredentialsResult] = ()
+
+
+DescribeUserScramCredentialsResponse.API_KEY = 50  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

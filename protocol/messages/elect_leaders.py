@@ -43,6 +43,9 @@ class ElectLeadersRequest(NamedTuple):
     timeout_ms: int = 60000
 
 
+ElectLeadersRequest.API_KEY = 43  # type: ignore[attr-defined]
+
+
 class PartitionResult(NamedTuple):
     """PartitionResult of ElectLeaders."""
 
@@ -64,6 +67,9 @@ class ElectLeadersResponse(NamedTuple):
     throttle_time_ms: int = 0
     error_code: int = 0
     replica_election_results: Sequence[ReplicaElectionResult] = ()
+
+
+ElectLeadersResponse.API_KEY = 43  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[ElectLeadersRequest, int]:

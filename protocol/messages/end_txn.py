@@ -29,6 +29,9 @@ class EndTxnRequest(NamedTuple):
     committed: bool = False
 
 
+EndTxnRequest.API_KEY = 26  # type: ignore[attr-defined]
+
+
 class EndTxnResponse(NamedTuple):
     """EndTxn response, v0-5."""
 
@@ -36,6 +39,9 @@ class EndTxnResponse(NamedTuple):
     error_code: int = 0
     producer_id: int = -1
     producer_epoch: int = -1
+
+
+EndTxnResponse.API_KEY = 26  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[EndTxnRequest, int]:

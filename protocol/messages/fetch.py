@@ -11,6 +11,7 @@ from ._wire import (
     BYTES,
     NO_UUID,
     _new,
+    add_records,
     long_varint,
     malformed,
     null_in,
@@ -93,6 +94,9 @@ class FetchRequest(NamedTuple):
     rack_id: str = ""
 
 
+FetchRequest.API_KEY = 1  # type: ignore[attr-defined]
+
+
 class EpochEndOffset(NamedTuple):
     """EpochEndOffset of Fetch."""
 
@@ -162,6 +166,9 @@ class FetchResponse(NamedTuple):
     session_id: int = 0
     responses: Sequence[FetchableTopicResponse] = ()
     node_endpoints: Sequence[NodeEndpoint] = ()
+
+
+FetchResponse.API_KEY = 1  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[FetchRequest, int]:
@@ -842,7 +849,7 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
                     else:
                         data = value
                         out += _I.pack(len(data))
-                        out += data
+                        add_records(out, data)
 
 
 def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tuple[FetchResponse, int]:
@@ -1117,7 +1124,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
                         data = value
                         size = len(data) + 1
                         out += varint(size) if size > 127 else BYTES[size]
-                        out += data
+                        add_records(out, data)
                     tags7 = []
                     diverging_epoch_8 = getattr(item4, "diverging_epoch", None)
                     if diverging_epoch_8 is not None:

@@ -32,6 +32,9 @@ class FindCoordinatorRequest(NamedTuple):
     coordinator_keys: Sequence[str] = ()
 
 
+FindCoordinatorRequest.API_KEY = 10  # type: ignore[attr-defined]
+
+
 class Coordinator(NamedTuple):
     """Coordinator of FindCoordinator."""
 
@@ -53,6 +56,9 @@ class FindCoordinatorResponse(NamedTuple):
     host: str = ""
     port: int = 0
     coordinators: Sequence[Coordinator] = ()
+
+
+FindCoordinatorResponse.API_KEY = 10  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[FindCoordinatorRequest, int]:

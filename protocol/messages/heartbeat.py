@@ -21,11 +21,17 @@ class HeartbeatRequest(NamedTuple):
     group_instance_id: str | None = None
 
 
+HeartbeatRequest.API_KEY = 12  # type: ignore[attr-defined]
+
+
 class HeartbeatResponse(NamedTuple):
     """Heartbeat response, v0-4."""
 
     throttle_time_ms: int = 0
     error_code: int = 0
+
+
+HeartbeatResponse.API_KEY = 12  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[HeartbeatRequest, int]:

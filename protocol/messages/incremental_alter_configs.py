@@ -49,6 +49,9 @@ class IncrementalAlterConfigsRequest(NamedTuple):
     validate_only: bool = False
 
 
+IncrementalAlterConfigsRequest.API_KEY = 44  # type: ignore[attr-defined]
+
+
 class AlterConfigsResourceResponse(NamedTuple):
     """AlterConfigsResourceResponse of IncrementalAlterConfigs."""
 
@@ -63,6 +66,9 @@ class IncrementalAlterConfigsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     responses: Sequence[AlterConfigsResourceResponse] = ()
+
+
+IncrementalAlterConfigsResponse.API_KEY = 44  # type: ignore[attr-defined]
 
 
 def _read_request_classic(

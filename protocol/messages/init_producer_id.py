@@ -24,6 +24,9 @@ class InitProducerIdRequest(NamedTuple):
     keep_prepared_txn: bool = False
 
 
+InitProducerIdRequest.API_KEY = 22  # type: ignore[attr-defined]
+
+
 class InitProducerIdResponse(NamedTuple):
     """InitProducerId response, v0-6."""
 
@@ -33,6 +36,9 @@ class InitProducerIdResponse(NamedTuple):
     producer_epoch: int = 0
     ongoing_txn_producer_id: int = -1
     ongoing_txn_producer_epoch: int = -1
+
+
+InitProducerIdResponse.API_KEY = 22  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[InitProducerIdRequest, int]:

@@ -36,6 +36,9 @@ class JoinGroupRequest(NamedTuple):
     reason: str | None = None
 
 
+JoinGroupRequest.API_KEY = 11  # type: ignore[attr-defined]
+
+
 class JoinGroupResponseMember(NamedTuple):
     """JoinGroupResponseMember of JoinGroup."""
 
@@ -56,6 +59,9 @@ class JoinGroupResponse(NamedTuple):
     skip_assignment: bool = False
     member_id: str = ""
     members: Sequence[JoinGroupResponseMember] = ()
+
+
+JoinGroupResponse.API_KEY = 11  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[JoinGroupRequest, int]:

@@ -41,6 +41,9 @@ class LeaveGroupRequest(NamedTuple):
     members: Sequence[MemberIdentity] = ()
 
 
+LeaveGroupRequest.API_KEY = 13  # type: ignore[attr-defined]
+
+
 class MemberResponse(NamedTuple):
     """MemberResponse of LeaveGroup."""
 
@@ -55,6 +58,9 @@ class LeaveGroupResponse(NamedTuple):
     throttle_time_ms: int = 0
     error_code: int = 0
     members: Sequence[MemberResponse] = ()
+
+
+LeaveGroupResponse.API_KEY = 13  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[LeaveGroupRequest, int]:

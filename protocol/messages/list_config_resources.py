@@ -28,6 +28,9 @@ class ListConfigResourcesRequest(NamedTuple):
     resource_types: Sequence[int] = ()
 
 
+ListConfigResourcesRequest.API_KEY = 74  # type: ignore[attr-defined]
+
+
 class ConfigResource(NamedTuple):
     """ConfigResource of ListConfigResources."""
 
@@ -41,6 +44,9 @@ class ListConfigResourcesResponse(NamedTuple):
     throttle_time_ms: int = 0
     error_code: int = 0
     config_resources: Sequence[ConfigResource] = ()
+
+
+ListConfigResourcesResponse.API_KEY = 74  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

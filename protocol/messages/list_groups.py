@@ -32,6 +32,9 @@ class ListGroupsRequest(NamedTuple):
     types_filter: Sequence[str] = ()
 
 
+ListGroupsRequest.API_KEY = 16  # type: ignore[attr-defined]
+
+
 class ListedGroup(NamedTuple):
     """ListedGroup of ListGroups."""
 
@@ -47,6 +50,9 @@ class ListGroupsResponse(NamedTuple):
     throttle_time_ms: int = 0
     error_code: int = 0
     groups: Sequence[ListedGroup] = ()
+
+
+ListGroupsResponse.API_KEY = 16  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[ListGroupsRequest, int]:

@@ -35,7 +35,6 @@ class ListOffsetsPartition(NamedTuple):
     partition_index: int = 0
     current_leader_epoch: int = -1
     timestamp: int = 0
-    max_num_offsets: int = 1
 
 
 class ListOffsetsTopic(NamedTuple):
@@ -54,12 +53,14 @@ class ListOffsetsRequest(NamedTuple):
     timeout_ms: int = 0
 
 
+ListOffsetsRequest.API_KEY = 2  # type: ignore[attr-defined]
+
+
 class ListOffsetsPartitionResponse(NamedTuple):
     """ListOffsetsPartitionResponse of ListOffsets."""
 
     partition_index: int = 0
     error_code: int = 0
-    old_style_offsets: Sequence[int] = ()
     timestamp: int = -1
     offset: int = -1
     leader_epoch: int = -1
@@ -77,6 +78,9 @@ class ListOffsetsResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     topics: Sequence[ListOffsetsTopicResponse] = ()
+
+
+ListOffsetsResponse.API_KEY = 2  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[ListOffsetsRequest, int]:
@@ -103,7 +107,7 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                 at += 4
             (timestamp_10,) = _Q.unpack_from(data, at)
             at += 8
-            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10, 1))
+            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10))
             partitions_6.append(item7)
         if partitions_6 is None:
             raise null_in("ListOffsetsRequest.partitions")
@@ -149,7 +153,7 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                 at = skip_tags(data, at)
             else:
                 at += 1
-            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10, 1))
+            item7 = _new(ListOffsetsPartition, (partition_index_8, current_leader_epoch_9, timestamp_10))
             partitions_6.append(item7)
         if partitions_6 is None:
             raise null_in("ListOffsetsRequest.partitions")
@@ -219,7 +223,7 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
                 at += 4
             item6 = _new(
                 ListOffsetsPartitionResponse,
-                (partition_index_7, error_code_8, (), timestamp_9, offset_10, leader_epoch_11),
+                (partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11),
             )
             partitions_5.append(item6)
         if partitions_5 is None:
@@ -269,7 +273,7 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
                 at += 1
             item6 = _new(
                 ListOffsetsPartitionResponse,
-                (partition_index_7, error_code_8, (), timestamp_9, offset_10, leader_epoch_11),
+                (partition_index_7, error_code_8, timestamp_9, offset_10, leader_epoch_11),
             )
             partitions_5.append(item6)
         if partitions_5 is None:

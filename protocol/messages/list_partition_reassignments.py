@@ -36,6 +36,9 @@ class ListPartitionReassignmentsRequest(NamedTuple):
     topics: Sequence[ListPartitionReassignmentsTopics] | None = None
 
 
+ListPartitionReassignmentsRequest.API_KEY = 46  # type: ignore[attr-defined]
+
+
 class OngoingPartitionReassignment(NamedTuple):
     """OngoingPartitionReassignment of ListPartitionReassignments."""
 
@@ -59,6 +62,9 @@ class ListPartitionReassignmentsResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = ""
     topics: Sequence[OngoingTopicReassignment] = ()
+
+
+ListPartitionReassignmentsResponse.API_KEY = 46  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

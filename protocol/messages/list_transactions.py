@@ -31,6 +31,9 @@ class ListTransactionsRequest(NamedTuple):
     transactional_id_pattern: str | None = None
 
 
+ListTransactionsRequest.API_KEY = 66  # type: ignore[attr-defined]
+
+
 class TransactionState(NamedTuple):
     """TransactionState of ListTransactions."""
 
@@ -46,6 +49,9 @@ class ListTransactionsResponse(NamedTuple):
     error_code: int = 0
     unknown_state_filters: Sequence[str] = ()
     transaction_states: Sequence[TransactionState] = ()
+
+
+ListTransactionsResponse.API_KEY = 66  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(

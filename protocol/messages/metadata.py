@@ -19,6 +19,7 @@ from ._wire import (
     read_uuid,
     skip_tags,
     unpack_from,
+    write_array,
     write_compact_count,
     write_compact_string,
     write_count,
@@ -47,6 +48,9 @@ class MetadataRequest(NamedTuple):
     allow_auto_topic_creation: bool = True
     include_cluster_authorized_operations: bool = False
     include_topic_authorized_operations: bool = False
+
+
+MetadataRequest.API_KEY = 3  # type: ignore[attr-defined]
 
 
 class MetadataResponseBroker(NamedTuple):
@@ -91,6 +95,9 @@ class MetadataResponse(NamedTuple):
     topics: Sequence[MetadataResponseTopic] = ()
     cluster_authorized_operations: int = -2147483648
     error_code: int = 0
+
+
+MetadataResponse.API_KEY = 3  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[MetadataRequest, int]:
@@ -312,6 +319,25 @@ def _read_response_classic(data: Any, at: int, version: int, left: int) -> tuple
     ), at
 
 
+def _write_response_classic_partitions(out: bytearray, items: Any, version: int) -> None:
+    partitions_1 = items
+    write_count(out, partitions_1)
+    for item2 in partitions_1 or ():
+        out += _HII.pack(item2.error_code, item2.partition_index, item2.leader_id)
+        if version >= 7:
+            out += _I.pack(item2.leader_epoch)
+        replica_nodes_3 = item2.replica_nodes
+        write_count(out, replica_nodes_3)
+        out += pack(f">{len(replica_nodes_3 or ())}i", *(replica_nodes_3 or ()))
+        isr_nodes_5 = item2.isr_nodes
+        write_count(out, isr_nodes_5)
+        out += pack(f">{len(isr_nodes_5 or ())}i", *(isr_nodes_5 or ()))
+        if version >= 5:
+            offline_replicas_7 = item2.offline_replicas
+            write_count(out, offline_replicas_7)
+            out += pack(f">{len(offline_replicas_7 or ())}i", *(offline_replicas_7 or ()))
+
+
 def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     if version >= 3:
         out += _I.pack(body.throttle_time_ms)
@@ -334,22 +360,7 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
         write_string(out, item4.name)
         if version >= 1:
             out += _T.pack(item4.is_internal)
-        partitions_5 = item4.partitions
-        write_count(out, partitions_5)
-        for item6 in partitions_5 or ():
-            out += _HII.pack(item6.error_code, item6.partition_index, item6.leader_id)
-            if version >= 7:
-                out += _I.pack(item6.leader_epoch)
-            replica_nodes_7 = item6.replica_nodes
-            write_count(out, replica_nodes_7)
-            out += pack(f">{len(replica_nodes_7 or ())}i", *(replica_nodes_7 or ()))
-            isr_nodes_9 = item6.isr_nodes
-            write_count(out, isr_nodes_9)
-            out += pack(f">{len(isr_nodes_9 or ())}i", *(isr_nodes_9 or ()))
-            if version >= 5:
-                offline_replicas_11 = item6.offline_replicas
-                write_count(out, offline_replicas_11)
-                out += pack(f">{len(offline_replicas_11 or ())}i", *(offline_replicas_11 or ()))
+        write_array(out, item4.partitions, version, _write_response_classic_partitions)
         if version >= 8:
             out += _I.pack(item4.topic_authorized_operations)
     if version >= 8:
@@ -480,6 +491,24 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     ), at
 
 
+def _write_response_flexible_partitions(out: bytearray, items: Any, version: int) -> None:
+    del version
+    partitions_1 = items
+    write_compact_count(out, partitions_1)
+    for item2 in partitions_1 or ():
+        out += _HIII.pack(item2.error_code, item2.partition_index, item2.leader_id, item2.leader_epoch)
+        replica_nodes_3 = item2.replica_nodes
+        write_compact_count(out, replica_nodes_3)
+        out += pack(f">{len(replica_nodes_3 or ())}i", *(replica_nodes_3 or ()))
+        isr_nodes_5 = item2.isr_nodes
+        write_compact_count(out, isr_nodes_5)
+        out += pack(f">{len(isr_nodes_5 or ())}i", *(isr_nodes_5 or ()))
+        offline_replicas_7 = item2.offline_replicas
+        write_compact_count(out, offline_replicas_7)
+        out += pack(f">{len(offline_replicas_7 or ())}i", *(offline_replicas_7 or ()))
+        out.append(0)
+
+
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _I.pack(body.throttle_time_ms)
     brokers_1 = body.brokers
@@ -501,20 +530,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
             uuid = item4.topic_id
             out += NO_UUID if uuid is None else uuid.bytes
         out += _T.pack(item4.is_internal)
-        partitions_5 = item4.partitions
-        write_compact_count(out, partitions_5)
-        for item6 in partitions_5 or ():
-            out += _HIII.pack(item6.error_code, item6.partition_index, item6.leader_id, item6.leader_epoch)
-            replica_nodes_7 = item6.replica_nodes
-            write_compact_count(out, replica_nodes_7)
-            out += pack(f">{len(replica_nodes_7 or ())}i", *(replica_nodes_7 or ()))
-            isr_nodes_9 = item6.isr_nodes
-            write_compact_count(out, isr_nodes_9)
-            out += pack(f">{len(isr_nodes_9 or ())}i", *(isr_nodes_9 or ()))
-            offline_replicas_11 = item6.offline_replicas
-            write_compact_count(out, offline_replicas_11)
-            out += pack(f">{len(offline_replicas_11 or ())}i", *(offline_replicas_11 or ()))
-            out.append(0)
+        write_array(out, item4.partitions, version, _write_response_flexible_partitions)
         out += _I.pack(item4.topic_authorized_operations)
         out.append(0)
     if version <= 10:

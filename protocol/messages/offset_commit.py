@@ -34,7 +34,6 @@ class OffsetCommitRequestPartition(NamedTuple):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
-    commit_timestamp: int = -1
     committed_metadata: str | None = ""
 
 
@@ -57,6 +56,9 @@ class OffsetCommitRequest(NamedTuple):
     topics: Sequence[OffsetCommitRequestTopic] = ()
 
 
+OffsetCommitRequest.API_KEY = 8  # type: ignore[attr-defined]
+
+
 class OffsetCommitResponsePartition(NamedTuple):
     """OffsetCommitResponsePartition of OffsetCommit."""
 
@@ -77,6 +79,9 @@ class OffsetCommitResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     topics: Sequence[OffsetCommitResponseTopic] = ()
+
+
+OffsetCommitResponse.API_KEY = 8  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[OffsetCommitRequest, int]:
@@ -160,7 +165,6 @@ def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[
                             partition_index_11,
                             committed_offset_12,
                             committed_leader_epoch_13,
-                            -1,
                             committed_metadata_14,
                         ),
                     )
@@ -355,7 +359,6 @@ def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple
                             partition_index_11,
                             committed_offset_12,
                             committed_leader_epoch_13,
-                            -1,
                             committed_metadata_14,
                         ),
                     )

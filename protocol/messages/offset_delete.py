@@ -33,6 +33,9 @@ class OffsetDeleteRequest(NamedTuple):
     topics: Sequence[OffsetDeleteRequestTopic] = ()
 
 
+OffsetDeleteRequest.API_KEY = 47  # type: ignore[attr-defined]
+
+
 class OffsetDeleteResponsePartition(NamedTuple):
     """OffsetDeleteResponsePartition of OffsetDelete."""
 
@@ -53,6 +56,9 @@ class OffsetDeleteResponse(NamedTuple):
     error_code: int = 0
     throttle_time_ms: int = 0
     topics: Sequence[OffsetDeleteResponseTopic] = ()
+
+
+OffsetDeleteResponse.API_KEY = 47  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[OffsetDeleteRequest, int]:

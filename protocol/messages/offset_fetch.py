@@ -62,6 +62,9 @@ class OffsetFetchRequest(NamedTuple):
     require_stable: bool = False
 
 
+OffsetFetchRequest.API_KEY = 9  # type: ignore[attr-defined]
+
+
 class OffsetFetchResponsePartition(NamedTuple):
     """OffsetFetchResponsePartition of OffsetFetch."""
 
@@ -112,6 +115,9 @@ class OffsetFetchResponse(NamedTuple):
     topics: Sequence[OffsetFetchResponseTopic] = ()
     error_code: int = 0
     groups: Sequence[OffsetFetchResponseGroup] = ()
+
+
+OffsetFetchResponse.API_KEY = 9  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[OffsetFetchRequest, int]:

@@ -47,6 +47,9 @@ class OffsetForLeaderEpochRequest(NamedTuple):
     topics: Sequence[OffsetForLeaderTopic] = ()
 
 
+OffsetForLeaderEpochRequest.API_KEY = 23  # type: ignore[attr-defined]
+
+
 class EpochEndOffset(NamedTuple):
     """EpochEndOffset of OffsetForLeaderEpoch."""
 
@@ -68,6 +71,9 @@ class OffsetForLeaderEpochResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     topics: Sequence[OffsetForLeaderTopicResult] = ()
+
+
+OffsetForLeaderEpochResponse.API_KEY = 23  # type: ignore[attr-defined]
 
 
 def _read_request_classic(

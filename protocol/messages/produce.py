@@ -11,6 +11,7 @@ from ._wire import (
     BYTES,
     NO_UUID,
     _new,
+    add_records,
     long_varint,
     malformed,
     null_in,
@@ -53,6 +54,9 @@ class ProduceRequest(NamedTuple):
     acks: int = 0
     timeout_ms: int = 0
     topic_data: Sequence[TopicProduceData] = ()
+
+
+ProduceRequest.API_KEY = 0  # type: ignore[attr-defined]
 
 
 class BatchIndexAndErrorMessage(NamedTuple):
@@ -105,6 +109,9 @@ class ProduceResponse(NamedTuple):
     responses: Sequence[TopicProduceResponse] = ()
     throttle_time_ms: int = 0
     node_endpoints: Sequence[NodeEndpoint] = ()
+
+
+ProduceResponse.API_KEY = 0  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[ProduceRequest, int]:
@@ -204,7 +211,7 @@ def _write_request_classic(out: bytearray, body: Any, version: int) -> None:
                     else:
                         data = value
                         out += _I.pack(len(data))
-                        out += data
+                        add_records(out, data)
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[ProduceRequest, int]:
@@ -348,7 +355,7 @@ def _write_request_flexible(out: bytearray, body: Any, version: int) -> None:
                         data = value
                         size = len(data) + 1
                         out += varint(size) if size > 127 else BYTES[size]
-                        out += data
+                        add_records(out, data)
                     out.append(0)
             out.append(0)
     out.append(0)

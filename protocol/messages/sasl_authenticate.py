@@ -29,6 +29,9 @@ class SaslAuthenticateRequest(NamedTuple):
     auth_bytes: bytes = b""
 
 
+SaslAuthenticateRequest.API_KEY = 36  # type: ignore[attr-defined]
+
+
 class SaslAuthenticateResponse(NamedTuple):
     """SaslAuthenticate response, v0-2."""
 
@@ -36,6 +39,9 @@ class SaslAuthenticateResponse(NamedTuple):
     error_message: str | None = ""
     auth_bytes: bytes = b""
     session_lifetime_ms: int = 0
+
+
+SaslAuthenticateResponse.API_KEY = 36  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[SaslAuthenticateRequest, int]:

@@ -17,11 +17,17 @@ class SaslHandshakeRequest(NamedTuple):
     mechanism: str = ""
 
 
+SaslHandshakeRequest.API_KEY = 17  # type: ignore[attr-defined]
+
+
 class SaslHandshakeResponse(NamedTuple):
     """SaslHandshake response, v0-1."""
 
     error_code: int = 0
     mechanisms: Sequence[str] = ()
+
+
+SaslHandshakeResponse.API_KEY = 17  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[SaslHandshakeRequest, int]:

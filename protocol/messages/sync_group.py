@@ -32,6 +32,9 @@ class SyncGroupRequest(NamedTuple):
     assignments: Sequence[SyncGroupRequestAssignment] = ()
 
 
+SyncGroupRequest.API_KEY = 14  # type: ignore[attr-defined]
+
+
 class SyncGroupResponse(NamedTuple):
     """SyncGroup response, v0-5."""
 
@@ -40,6 +43,9 @@ class SyncGroupResponse(NamedTuple):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignment: bytes = b""
+
+
+SyncGroupResponse.API_KEY = 14  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[SyncGroupRequest, int]:

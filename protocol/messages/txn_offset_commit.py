@@ -57,6 +57,9 @@ class TxnOffsetCommitRequest(NamedTuple):
     topics: Sequence[TxnOffsetCommitRequestTopic] = ()
 
 
+TxnOffsetCommitRequest.API_KEY = 28  # type: ignore[attr-defined]
+
+
 class TxnOffsetCommitResponsePartition(NamedTuple):
     """TxnOffsetCommitResponsePartition of TxnOffsetCommit."""
 
@@ -76,6 +79,9 @@ class TxnOffsetCommitResponse(NamedTuple):
 
     throttle_time_ms: int = 0
     topics: Sequence[TxnOffsetCommitResponseTopic] = ()
+
+
+TxnOffsetCommitResponse.API_KEY = 28  # type: ignore[attr-defined]
 
 
 def _read_request_classic(data: Any, at: int, version: int, left: int) -> tuple[TxnOffsetCommitRequest, int]:

@@ -40,6 +40,9 @@ class UpdateFeaturesRequest(NamedTuple):
     validate_only: bool = False
 
 
+UpdateFeaturesRequest.API_KEY = 57  # type: ignore[attr-defined]
+
+
 class UpdatableFeatureResult(NamedTuple):
     """UpdatableFeatureResult of UpdateFeatures."""
 
@@ -55,6 +58,9 @@ class UpdateFeaturesResponse(NamedTuple):
     error_code: int = 0
     error_message: str | None = ""
     results: Sequence[UpdatableFeatureResult] = ()
+
+
+UpdateFeaturesResponse.API_KEY = 57  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[UpdateFeaturesRequest, int]:

@@ -49,6 +49,9 @@ class WriteTxnMarkersRequest(NamedTuple):
     markers: Sequence[WritableTxnMarker] = ()
 
 
+WriteTxnMarkersRequest.API_KEY = 27  # type: ignore[attr-defined]
+
+
 class WritableTxnMarkerPartitionResult(NamedTuple):
     """WritableTxnMarkerPartitionResult of WriteTxnMarkers."""
 
@@ -74,6 +77,9 @@ class WriteTxnMarkersResponse(NamedTuple):
     """WriteTxnMarkers response, v1-2."""
 
     markers: Sequence[WritableTxnMarkerResult] = ()
+
+
+WriteTxnMarkersResponse.API_KEY = 27  # type: ignore[attr-defined]
 
 
 def _read_request_flexible(data: Any, at: int, version: int, left: int) -> tuple[WriteTxnMarkersRequest, int]:

@@ -8,7 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from ...client.offsets import CommittedOffset
-from ...protocol import CommitBodyPartition, TopicPartition
+from ...protocol import TopicPartition
+from ...protocol.messages.offset_commit import OffsetCommitRequestPartition
 
 _NO_ID = UUID(int=0)
 
@@ -18,7 +19,7 @@ class CommitTopic:
     """A topic of an OffsetCommit."""
 
     name: str
-    partitions: list[CommitBodyPartition]
+    partitions: list[OffsetCommitRequestPartition]
     topic_id: UUID = _NO_ID
 
 
@@ -48,7 +49,7 @@ def commit(
         if topic not in topics:
             topics[topic] = CommitTopic(topic, [])
         topics[topic].partitions.append(
-            CommitBodyPartition(partition, value.offset, value.leader_epoch, value.metadata)
+            OffsetCommitRequestPartition(partition, value.offset, value.leader_epoch, value.metadata)
         )
     return Commit(group, generation, member_id, instance_id, list(topics.values()))
 

@@ -8,12 +8,12 @@ from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid5
 
-from ...coordinator import GroupCoordinator, GroupSettings, Note
+from ...coordinator import CoordinatorEvent, GroupCoordinator, GroupSettings, group_shard
 from ...coordinator.durable import Durable
 from ...coordinator.engine.loader import Loader
 from ...coordinator.engine.runner import ShardRunner
-from ...coordinator.engine.shard import Shard
-from ...coordinator.fanout import FAN_OUT
+from ...coordinator.group_coordinator import FAN_OUT
+from ...coordinator.groups import Groups, GroupShard
 from ...log import Cleaning, CorruptLogError, LogConfig, PartitionLog
 from ...offsets_topic import OffsetsStore
 from ...protocol import KafkaError
@@ -65,7 +65,7 @@ class Broker:
     def __init__(self, world: World) -> None:
         plan = world.plan
         self.reachable = False
-        self.shard: Shard | None = None
+        self.shard: GroupShard | None = None
         self.log: PartitionLog | None = None
         self.crashes = 0
         self.reloads = 0
@@ -131,10 +131,10 @@ class Broker:
     def read_back(self) -> Durable:
         """What a coordinator that starts now would know."""
         assert self.log is not None
-        shard = Shard(self._settings, self._world.new_id)
+        shard = group_shard(self._settings, self._world.new_id)
         for _ in Loader(shard, 0, lambda _: None).run(OffsetsStore({0: self.log}).load(0)):
             pass
-        return shard.durable
+        return shard.state.durable
 
     # --- life ---------------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class Broker:
             id_of_topic=lambda _: None,
             clock_ms=self.clock_ms,
             new_id=world.new_id,
-            on_note=self._on_note,
+            on_event=self._on_event,
             fsync=world.plan.fsync,
         )
         self._coordinator.open()
@@ -287,6 +287,8 @@ class Broker:
     def delete_topic(self, topic: str) -> None:
         """The topic is gone, and with it its offsets in every group."""
         if self._coordinator is not None:
+            if self.shard is None:
+                self._world.checks.changed_while_loading()
             self._coordinator.topics_deleted({topic})
 
     # --- inside -------------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ class Broker:
         for answer in self._fanned_out:
             answer.close()
         self._fanned_out.clear()
-        for runner in self._coordinator._runners.values() if self._coordinator is not None else ():
+        for runner in self._coordinator._shards if self._coordinator is not None else ():
             if runner._alarm is not None:
                 runner._alarm.cancel()
 
@@ -346,11 +348,11 @@ class Broker:
         self.reloads += 1
         self._world.checks.loaded(runner.skipped)
 
-    def _runner(self) -> ShardRunner:
+    def _runner(self) -> ShardRunner[Groups]:
         assert self._coordinator is not None
-        return self._coordinator._runners[0]
+        return next(iter(self._coordinator._shards))
 
-    def _on_note(self, note: Note) -> None:
+    def _on_event(self, note: CoordinatorEvent) -> None:
         self._world.checks.noted(note)
 
     def _fan_out(self, call: Call, answer: Coroutine[Any, Any, Any]) -> None:

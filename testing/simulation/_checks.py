@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from ...coordinator import MemberGone, Note, RebalanceNote
-from ...coordinator.classic.group import Group, Member
+from ...coordinator import CauseKind, CoordinatorEvent, MemberGone, RebalanceCompleted
+from ...coordinator.classic.group import SESSION, ClassicGroup, Member, live
 from ...coordinator.durable import Durable
-from ...coordinator.engine.shard import Shard
-from ...coordinator.engine.timers import SESSION
+from ...coordinator.groups import GroupShard
 from ...protocol import ApiKey, ErrorCode, TopicPartition, decode_assignment, subscribed_topics
 from ...statemachine import GROUP_TRANSITIONS, GroupState
 from . import _bodies
@@ -27,6 +26,11 @@ _NO_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UN
 _HEARD_BY: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT})
 
 
+def classic_groups(shard: GroupShard) -> dict[str, ClassicGroup]:
+    """The groups that live; schedules have no others than classic ones."""
+    return cast("dict[str, ClassicGroup]", shard.state.groups)
+
+
 class Checks:
     """``enabled`` False: nothing is compared, so that nothing is found."""
 
@@ -36,7 +40,7 @@ class Checks:
         self.touched = False
         self._world = world
         self._seen: dict[str, tuple[Any, ...]] = {}
-        self._states: dict[str, tuple[Group, GroupState]] = {}
+        self._states: dict[str, tuple[ClassicGroup, GroupState]] = {}
         self._generations: dict[str, int] = {}
         self._handed_out: dict[str, int] = {}
         self._heard: dict[tuple[str, str], int] = {}
@@ -119,7 +123,7 @@ class Checks:
 
     def _round(self, call: Call) -> object:
         shard = self._world.broker.shard
-        group = None if shard is None else shard.groups.get(call.body.group_id)
+        group = None if shard is None else live(shard, call.body.group_id)
         return None if group is None else (group.generation, group.state)
 
     def _commit_answered(self, call: Call, reply: Any) -> None:
@@ -155,7 +159,7 @@ class Checks:
         shard = self._world.broker.shard
         if shard is None or shard.is_busy(body.group_id):
             return None
-        group = shard.groups.get(body.group_id)
+        group = live(shard, body.group_id)
         generation = body.generation_id_or_member_epoch
         if generation < 0:
             return group is None or not group.members
@@ -191,9 +195,9 @@ class Checks:
 
     def _is_expired(self, group_id: str, partition: TopicPartition, now_ms: int) -> bool:
         shard, retention_ms = self._world.broker.shard, self._world.plan.retention_ms
-        if shard is None or self.book.age_ms(shard.durable, group_id, partition, now_ms) < retention_ms:
+        if shard is None or self.book.age_ms(shard.state.durable, group_id, partition, now_ms) < retention_ms:
             return False
-        group = shard.groups.get(group_id)
+        group = live(shard, group_id)
         if group is None or not group.members:
             return now_ms - self._peopled.get(group_id, -1) >= retention_ms
         read = any(partition.topic in _topics_of(member, group) for member in group.members.values())
@@ -221,10 +225,10 @@ class Checks:
         """The log was read back."""
         shard = self._world.broker.shard
         assert shard is not None
-        durable = shard.durable
-        self._world.say(f"loaded: {len(shard.group_ids())} groups")
+        durable = shard.state.durable
+        self._world.say(f"loaded: {len(shard.state.group_ids())} groups")
         now = self._world.heap.now
-        for group in shard.groups.values():
+        for group in classic_groups(shard).values():
             for member_id in group.members:
                 self._heard[group.group_id, member_id] = now
         if self.enabled:
@@ -240,20 +244,24 @@ class Checks:
         self._before = None
         self.touched = True
 
+    def changed_while_loading(self) -> None:
+        """When the log was read back, it will say more than before."""
+        self._before = None
+
     def compacted(self) -> None:
         """A compaction is over: what the log says now must be what the coordinator knows."""
         shard = self._world.broker.shard
         if self.enabled and shard is not None:
-            same_state(shard.durable, self._world.broker.read_back(), "the compacted log")
+            same_state(shard.state.durable, self._world.broker.read_back(), "the compacted log")
 
-    def noted(self, note: Note) -> None:
+    def noted(self, note: CoordinatorEvent) -> None:
         """The coordinator tells of something."""
         if self._world.trace is not None:
-            self._world.say(f"{type(note).__name__}: {note}")
+            self._world.say(f"{note.name}: {note}")
         kind = type(note)
-        if kind is RebalanceNote:
+        if kind is RebalanceCompleted:
             self._world.stats.rebalances += 1
-        elif isinstance(note, MemberGone) and "expired after" in note.cause:
+        elif isinstance(note, MemberGone) and note.cause_kind is CauseKind.SESSION_EXPIRED:
             self._expired(note)
 
     def _expired(self, note: Any) -> None:
@@ -270,10 +278,10 @@ class Checks:
         broker = self._world.broker
         shard = broker.shard
         if self.enabled and shard is not None:
-            self._known = durable = shard.durable
+            self._known = durable = shard.state.durable
             self.book.check(durable, "the coordinator has")
             seen, now_ms = self._seen, broker.clock_ms()
-            for group_id, group in shard.groups.items():
+            for group_id, group in classic_groups(shard).items():
                 members = group.members
                 if members:
                     self._peopled[group_id] = now_ms
@@ -289,7 +297,7 @@ class Checks:
                     self._group(shard, group)
         broker.look()
 
-    def _group(self, shard: Shard, group: Group) -> None:
+    def _group(self, shard: GroupShard, group: ClassicGroup) -> None:
         group_id, state = group.group_id, group.state
         known, before = self._states.get(group_id, (None, None))
         if known is not group or before is not state:
@@ -309,7 +317,7 @@ class Checks:
         if state is GroupState.STABLE and (known is not group or before is not state):
             self._shares(group)
 
-    def _limits(self, group: Group) -> None:
+    def _limits(self, group: ClassicGroup) -> None:
         most = self._world.plan.max_size
         settled = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
         parked = [member for member in group.members.values() if member.parked_join is not None]
@@ -318,7 +326,7 @@ class Checks:
         if len(parked) != group.awaiting_join_count:
             self.fail("S10", f"{len(parked)} joins are parked, counted {group.awaiting_join_count}")
 
-    def _parked(self, shard: Shard, group: Group) -> None:
+    def _parked(self, shard: GroupShard, group: ClassicGroup) -> None:
         if not self._open or shard.is_busy(group.group_id):
             return
         slots = [slot for m in group.members.values() for slot in (m.parked_join, m.parked_sync)]
@@ -331,7 +339,7 @@ class Checks:
         """Requests that wait in the coordinator."""
         return list(self._open)
 
-    def _timers(self, shard: Shard, group: Group) -> None:
+    def _timers(self, shard: GroupShard, group: ClassicGroup) -> None:
         group_id, timers = group.group_id, shard.timers
         for member in group.members.values():
             if (SESSION, group_id, member.member_id) not in timers and not member.waits:
@@ -342,7 +350,7 @@ class Checks:
             if key[2] not in group.members and key[2] not in group.pending_join:
                 self.fail("S8", f"a session is left of {key[2]}, who is gone from {group_id}")
 
-    def _shares(self, group: Group) -> None:
+    def _shares(self, group: ClassicGroup) -> None:
         plan = self._world.plan.groups.get(group.group_id)
         if plan is None:
             return
@@ -385,7 +393,7 @@ _NEVER_WRITTEN: Final = frozenset(
 )
 
 
-def _topics_of(member: Member, group: Group) -> frozenset[str]:
+def _topics_of(member: Member, group: ClassicGroup) -> frozenset[str]:
     return subscribed_topics(member.metadata(group.protocol_name)) or frozenset()
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from ...client.offsets import CommittedOffset
 from ...consumer import done_ahead
 from ...consumer.record import Record
+from ...coordinator.classic.group import live
 from ...protocol import TopicPartition
 from ._member import Member
 
@@ -126,7 +127,7 @@ class Consumers:
         if generation < 0:
             return
         shard = self._world.broker.shard
-        group = None if shard is None else shard.groups.get(member.plan.group)
+        group = None if shard is None else live(shard, member.plan.group)
         if group is None or group.generation != generation:
             return
         mine = _has(member)

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+from ...coordinator.classic.group import live
 from ...protocol import TopicPartition
 from ...statemachine import GroupState, MemberState
 from ..faults import SimulatedCrash
@@ -235,7 +236,7 @@ class World:
             return lambda: f"{leaving} are about to leave"
         for name in self.plan.groups:
             members = self.living(name)
-            group = shard.groups.get(name)
+            group = live(shard, name)
             if group is None or not members:
                 if members:
                     return partial("{} is missing".format, name)
@@ -270,7 +271,7 @@ class World:
                 continue
             for partition, end in self.ends.items():
                 done = self.consumers.done_before(name, partition)
-                entry = shard.durable.offset(name, partition)
+                entry = shard.state.durable.offset(name, partition)
                 committed = None if entry is None else entry.offset
                 if done < end or committed != end:
                     text = "{} of {} ends at {}, done {}, committed {}"

@@ -72,7 +72,7 @@ def described(group: str, state: str, code: int = 0) -> Body:
         protocol_type="consumer",
         protocol_data="",
         members=[],
-        authorized_operations=set(),
+        authorized_operations=0,
     )
     return Body(throttle_time_ms=0, groups=[row])
 

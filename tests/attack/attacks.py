@@ -17,10 +17,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request, request_class
+from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request
 from tests.attack.victim import Stream, commit
 from tests.broker.wire import Wire, create_topic, fetch_fields, produce
 from tests.broker.wire import batch as small_batch
+from tests.messages import request_of
 
 Attack = Callable[[int, int], AbstractAsyncContextManager["Story"]]
 
@@ -79,7 +80,7 @@ async def idle(port: int, count: int) -> AsyncIterator[Story]:
 
 
 def _join(group: str, metadata: bytes) -> Any:
-    make = request_class(ApiKey.JOIN_GROUP)
+    make = request_of(ApiKey.JOIN_GROUP)
     return make(
         version=3,
         group_id=group,
@@ -137,7 +138,7 @@ async def slow_readers(port: int, count: int) -> AsyncIterator[Story]:
     story = Story()
     streams = await _many(port, count, receive_buffer=4096)
     fields = fetch_fields("large", 0, max_bytes=50 << 20, partition_max_bytes=50 << 20)
-    request = bytes(encode_request(12, 1, "attacker", request_class(ApiKey.FETCH)(version=12, **fields)))
+    request = bytes(encode_request(12, 1, "attacker", request_of(ApiKey.FETCH)(version=12, **fields)))
     for stream in streams:
         stream.writer.write(request)
         stream.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -152,7 +153,7 @@ async def revolving_door(port: int, count: int) -> AsyncIterator[Story]:
     """One member that joins and leaves ``count`` times, as fast as it can."""
     story = Story()
     stream = await Stream.open(port)
-    leave = request_class(ApiKey.LEAVE_GROUP)
+    leave = request_of(ApiKey.LEAVE_GROUP)
 
     async def loop() -> None:
         for _ in range(count):

@@ -8,8 +8,9 @@ import struct
 import time
 from typing import Any
 
-from kohort.protocol import ApiKey, decode_response, encode_request, request_class
+from kohort.protocol import ApiKey, decode_response, encode_request
 from tests.broker.wire import part
+from tests.messages import request_of
 
 GROUP, TOPIC = "victim", "victim"
 PACE_S = 0.005
@@ -66,7 +67,7 @@ def commit(group: str, offset: int, topic: str = TOPIC) -> Any:
         committed_leader_epoch=-1,
         committed_metadata="",
     )
-    return request_class(key)(
+    return request_of(key)(
         version=8,
         group_id=group,
         generation_id_or_member_epoch=-1,
@@ -78,7 +79,7 @@ def commit(group: str, offset: int, topic: str = TOPIC) -> Any:
 
 def look(group: str) -> Any:
     """OffsetFetch v5 of everything a group has."""
-    return request_class(ApiKey.OFFSET_FETCH)(version=5, group_id=group, topics=None)
+    return request_of(ApiKey.OFFSET_FETCH)(version=5, group_id=group, topics=None)
 
 
 class Victim:

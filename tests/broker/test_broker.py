@@ -17,6 +17,7 @@ from kohort.protocol import ApiKey
 from kohort.testing import running_broker
 from tests.broker.topic_requests import deleted_topics, mark_deleted
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, part, produce
+from tests.messages import request_of
 
 LATEST = -1
 
@@ -79,9 +80,9 @@ async def test_settings_may_be_an_object() -> None:
 async def test_a_stop_drops_the_requests_that_wait() -> None:
     async with Broker() as broker:
         reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
-        from kohort.protocol import encode_request, request_class
+        from kohort.protocol import encode_request
 
-        join = request_class(ApiKey.JOIN_GROUP)(
+        join = request_of(ApiKey.JOIN_GROUP)(
             version=2,
             group_id="g",
             session_timeout_ms=10_000,

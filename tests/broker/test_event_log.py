@@ -9,7 +9,14 @@ import pytest
 
 from kohort.broker._event_log import EVENTS_LOGGER, MAX_LINES, MAX_REFUSALS, REPEAT_MS, EventLog
 from kohort.broker._log_lines import MAX_LOGGED_TEXT
-from kohort.coordinator import MemberFenced, MemberJoined, Note, RebalanceNote, ShardLoaded
+from kohort.coordinator import (
+    CauseKind,
+    CoordinatorEvent,
+    MemberFenced,
+    MemberJoined,
+    RebalanceCompleted,
+    ShardLoaded,
+)
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 
 START_MS = 1_700_000_000_000
@@ -34,10 +41,11 @@ def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture) -> None:
     share = encode_assignment([TopicPartition("t", 0)])
-    note = RebalanceNote(
+    note = RebalanceCompleted(
         "g",
         generation=3,
         cause="member m joined",
+        cause_kind=CauseKind.JOIN,
         member="m",
         members=1,
         members_before=0,
@@ -58,6 +66,7 @@ def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture)
             "generation": 3,
             "cause": "member m joined",
             "member": "m",
+            "cause_kind": "join",
             "members": 1,
             "members_before": 0,
             "protocol_type": "consumer",
@@ -75,13 +84,16 @@ def test_an_event_is_a_sentence_and_its_fields(caplog: pytest.LogCaptureFixture)
     ("event", "level"),
     [
         (MemberJoined("g"), logging.DEBUG),
-        (RebalanceNote("g", members=0, members_before=1, duration_ms=0, join_ms=0, sync_ms=0), logging.INFO),
+        (
+            RebalanceCompleted("g", members=0, members_before=1, duration_ms=0, join_ms=0, sync_ms=0),
+            logging.INFO,
+        ),
         (fence(), logging.WARNING),
         (ShardLoaded("", 1, 2, 0, 1, 4), logging.DEBUG),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_levels(caplog: pytest.LogCaptureFixture, event: Note, level: int) -> None:
+def test_levels(caplog: pytest.LogCaptureFixture, event: CoordinatorEvent, level: int) -> None:
     EventLog()(event)
     assert [record.levelno for record in caplog.records] == [level]
 
@@ -93,7 +105,7 @@ def test_an_event_without_a_group_says_its_fields(caplog: pytest.LogCaptureFixtu
 
 def test_the_callback_is_told_whatever_the_log_takes(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, EVENTS_LOGGER)
-    told: list[Note] = []
+    told: list[CoordinatorEvent] = []
     event = fence()
     EventLog(told.append)(event)
     assert told == [event]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ async def test_who_comes_while_groups_are_loaded_is_served_all_but_the_groups(
     reached, gate = asyncio.Event(), asyncio.Event()
     load = ShardRunner.load
 
-    async def slowly(runner: ShardRunner) -> None:
+    async def slowly(runner: ShardRunner[Any]) -> None:
         reached.set()
         await gate.wait()
         await load(runner)

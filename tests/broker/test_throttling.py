@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey, ErrorCode, build_batch, encode_request, request_class
+from kohort.protocol import ApiKey, ErrorCode, build_batch, encode_request
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.handlers.test_client_quotas import alter, describe
 from tests.broker.wire import Wire, create_topic, part
+from tests.messages import request_of
 
 PRODUCE, FETCH, HEARTBEAT = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.HEARTBEAT
 
@@ -87,7 +88,7 @@ def test_others_do_not_wait(wire: Wire, own: RunningBroker) -> None:
     alter(wire, (WIRE, {"producer_byte_rate": 100.0}))
     assert wire.call(PRODUCE, 9, **produced(5_000)).throttle_time_ms > 10_000
     with Wire(own.bootstrap) as other:
-        body = request_class(PRODUCE)(version=9, **produced(5_000))
+        body = request_of(PRODUCE)(version=9, **produced(5_000))
         other.socket.sendall(encode_request(9, 1, "another", body))
         answer = other.receive(PRODUCE, 9, 1)
     assert answer.throttle_time_ms == 0
@@ -214,7 +215,7 @@ def test_ten_times_the_quota_ends_near_it_while_others_go_on(wire: Wire, own: Ru
     try:
         with Wire(own.bootstrap) as calm:
             while time.monotonic() - begin < 3.0:
-                body = request_class(HEARTBEAT)(version=4, **beat())
+                body = request_of(HEARTBEAT)(version=4, **beat())
                 calm.socket.sendall(encode_request(4, 7, "calm", body))
                 assert calm.receive(HEARTBEAT, 4, 7).throttle_time_ms == 0
                 time.sleep(0.05)

@@ -45,7 +45,9 @@ def create_topics(wire: Wire, names: list[str], partitions: int = 1) -> set[int]
 
 
 def grow(wire: Wire, name: str, count: int, *, validate_only: bool = False) -> Any:
-    wanted = part(ApiKey.CREATE_PARTITIONS, 3, "CreatePartitionsTopic", name=name, count=count)
+    wanted = part(
+        ApiKey.CREATE_PARTITIONS, 3, "CreatePartitionsTopic", name=name, count=count, assignments=None
+    )
     answer = wire.call(
         ApiKey.CREATE_PARTITIONS, 3, topics=[wanted], timeout_ms=5_000, validate_only=validate_only
     )

@@ -13,8 +13,8 @@ from kohort.protocol import (
     build_batch,
     decode_response,
     encode_request,
-    request_class,
 )
+from tests.messages import request_of
 
 TIMEOUT_S = 10.0
 
@@ -51,7 +51,7 @@ class Wire:
         frames = b""
         for fields in requests:
             self._next += 1
-            body = request_class(key)(version=version, **fields)
+            body = request_of(key)(version=version, **fields)
             frames += encode_request(version, self._next, "wire", body)
         self.socket.sendall(frames)
         return self._next
@@ -86,7 +86,7 @@ class Wire:
 
 def part(key: ApiKey, version: int, /, *names: str, **fields: Any) -> Any:
     """A nested struct of a request."""
-    made: Any = request_class(key)
+    made: Any = request_of(key)
     for name in names:
         made = getattr(made, name)
     return made(version=version, **fields)

@@ -15,8 +15,8 @@ from kohort.protocol import (
     decode_request,
     decode_request_header,
     encode_response,
-    response_class,
 )
+from tests.messages import response_of
 
 #: Gets the request's body; gives the response's, bytes to send as they are, or None for no answer.
 Answer = Callable[[Any], Any]
@@ -91,7 +91,7 @@ class FakeBroker:
             writer.write(encode_response(key, version, header.correlation_id, body))
 
     def _api_versions(self, version: int) -> tuple[Any, int]:
-        make = response_class(ApiKey.API_VERSIONS)
+        make = response_of(ApiKey.API_VERSIONS)
         rows = [
             make.ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in self._versions.items()
@@ -102,7 +102,7 @@ class FakeBroker:
         return make(error_code=code, api_keys=rows, throttle_time_ms=0), version if known else 0
 
     def _metadata(self, request: Any) -> Any:
-        make = response_class(ApiKey.METADATA)
+        make = response_of(ApiKey.METADATA)
         topic, partition = make.MetadataResponseTopic, make.MetadataResponseTopic.MetadataResponsePartition
         asked = [row.name for row in request.topics or ()]
         return make(
@@ -143,10 +143,10 @@ class FakeBroker:
             exchange = server()
             known = request.mechanism == exchange.mechanism
             code = ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            return response_class(ApiKey.SASL_HANDSHAKE)(error_code=code, mechanisms=[exchange.mechanism])
+            return response_of(ApiKey.SASL_HANDSHAKE)(error_code=code, mechanisms=[exchange.mechanism])
 
         def step(request: Any) -> Any:
-            make = response_class(ApiKey.SASL_AUTHENTICATE)
+            make = response_of(ApiKey.SASL_AUTHENTICATE)
             try:
                 data = exchange.step(bytes(request.auth_bytes))
             except ValueError as error:
@@ -161,7 +161,7 @@ class FakeBroker:
         """Answer FindCoordinator with itself."""
 
         def answer(request: Any) -> Any:
-            make = response_class(ApiKey.FIND_COORDINATOR)
+            make = response_of(ApiKey.FIND_COORDINATOR)
             row = {
                 "error_code": 0,
                 "error_message": None,

@@ -13,8 +13,9 @@ from kohort.client.connection import Connection
 from kohort.client.metadata import Address
 from kohort.client.pool import Channel, ConnectionPool
 from kohort.client.waiting import Backoff
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from tests.client.fake_broker import FakeBroker
+from tests.messages import response_of
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -25,7 +26,7 @@ def _commit_answer(*codes: int) -> Any:
 
     def answer(request: Any) -> Any:
         code = left.pop(0) if len(left) > 1 else left[0]
-        make = response_class(ApiKey.OFFSET_COMMIT)
+        make = response_of(ApiKey.OFFSET_COMMIT)
         topic, partition = (
             make.OffsetCommitResponseTopic,
             make.OffsetCommitResponseTopic.OffsetCommitResponsePartition,

@@ -15,10 +15,9 @@ from kohort.protocol import (
     ApiKey,
     MalformedMessageError,
     UnsupportedVersionError,
-    request_class,
-    response_class,
 )
 from tests.client.fake_broker import FakeBroker
+from tests.messages import request_of, response_of
 
 _HEARTBEAT = {ApiKey.HEARTBEAT: (0, 4)}
 
@@ -28,13 +27,13 @@ async def _open(broker: FakeBroker, **settings: Any) -> Connection:
 
 
 def _beat(generation: int = 1) -> Any:
-    return request_class(ApiKey.HEARTBEAT)(
+    return request_of(ApiKey.HEARTBEAT)(
         group_id="g", generation_id=generation, member_id="m", group_instance_id=None
     )
 
 
 def _answered(code: int = 0) -> Any:
-    return response_class(ApiKey.HEARTBEAT)(throttle_time_ms=0, error_code=code)
+    return response_of(ApiKey.HEARTBEAT)(throttle_time_ms=0, error_code=code)
 
 
 async def test_the_highest_version_that_both_sides_speak_is_used() -> None:

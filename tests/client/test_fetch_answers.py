@@ -1,4 +1,4 @@
-"""Fetch answers as kafka-python and kohort's broker write them, and what is no answer."""
+"""Fetch answers as consumers take them, and what is no answer."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ import pytest
 
 from kohort.client.fetch_answers import (
     AbortedTransaction,
-    FetchAnswer,
     FetchedPartition,
-    read_fetch_answer,
+    fetched_rows,
 )
-from kohort.protocol import ApiKey, MalformedMessageError, encode_response, response_class
+from kohort.protocol import ApiKey, MalformedMessageError, decode_response, encode_response
+from tests.messages import response_of
 
 NAME, ID = "orders", uuid.UUID(int=7)
 VERSIONS = range(4, 17)
 
 
+def _read(version: int, frame: bytes | bytearray) -> Any:
+    return decode_response(ApiKey.FETCH, version, memoryview(frame))[1]
+
+
 def _frame(version: int, *, diverging: bool = False) -> bytes:
-    """By kafka-python's classes: two partitions of a topic, the second one empty."""
-    make: Any = response_class(ApiKey.FETCH)
+    """Two partitions of a topic, the second one empty."""
+    make: Any = response_of(ApiKey.FETCH)
     row = make.FetchableTopicResponse.PartitionData
     cut = row.EpochEndOffset(epoch=3, end_offset=41) if diverging else None
     partitions = [
@@ -54,28 +58,25 @@ def _frame(version: int, *, diverging: bool = False) -> bytes:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_version_is_read_as_it_was_written(version: int) -> None:
-    answer = read_fetch_answer(version, _frame(version))
+    answer = _read(version, _frame(version))
     topic = ID if version >= 13 else NAME
     replica = 2 if version >= 11 else -1
     start = 10 if version >= 5 else -1
     aborted = (AbortedTransaction(1, 20),)
     full = FetchedPartition(0, 90, 80, start, b"some records", aborted, preferred_replica=replica)
-    assert answer == FetchAnswer(
-        0,
-        77 if version >= 7 else 0,
-        ((topic, 5, full), (topic, 6, FetchedPartition(6, -1, -1, -1, b""))),
-    )
+    assert answer.session_id == (77 if version >= 7 else 0)
+    assert list(fetched_rows(answer)) == [(topic, 5, full), (topic, 6, FetchedPartition(6, -1, -1, -1, b""))]
 
 
 @pytest.mark.parametrize("version", [12, 16])
 def test_where_a_log_was_cut_is_read_from_the_tagged_fields(version: int) -> None:
-    rows = read_fetch_answer(version, _frame(version, diverging=True)).rows
+    rows = fetched_rows(_read(version, _frame(version, diverging=True)))
     assert [fetched.diverging_offset for _, _, fetched in rows] == [41, -1]
 
 
 def test_records_are_not_copied() -> None:
     frame = bytearray(_frame(16))
-    ((_, _, fetched), _) = read_fetch_answer(16, memoryview(frame)).rows
+    ((_, _, fetched), _) = fetched_rows(_read(16, frame))
     frame[frame.index(b"some")] = ord("S")
     assert fetched.records == b"Some records"
 
@@ -85,7 +86,7 @@ def test_an_answer_that_is_cut_short_is_malformed_wherever_it_ends(version: int)
     frame = _frame(version, diverging=version >= 12)
     for size in range(len(frame)):
         with pytest.raises(MalformedMessageError):
-            read_fetch_answer(version, frame[:size])
+            _read(version, frame[:size])
 
 
 def test_negative_lengths_and_endless_numbers_are_malformed() -> None:
@@ -93,13 +94,6 @@ def test_negative_lengths_and_endless_numbers_are_malformed() -> None:
     at = frame.index(NAME.encode()) - 2
     frame[at : at + 2] = b"\xff\xf0"
     with pytest.raises(MalformedMessageError):
-        read_fetch_answer(11, frame)
+        _read(11, frame)
     with pytest.raises(MalformedMessageError):
-        read_fetch_answer(12, b"\x00\x00\x00\x04" + b"\xff" * 20)
-
-
-def test_an_error_of_the_whole_request_is_given_as_it_is() -> None:
-    make: Any = response_class(ApiKey.FETCH)
-    body = make(throttle_time_ms=0, error_code=70, session_id=0, responses=[])
-    frame = bytes(encode_response(ApiKey.FETCH, 16, 1, body))[4:]
-    assert read_fetch_answer(16, frame) == FetchAnswer(70, 0, ())
+        _read(12, b"\x00\x00\x00\x04" + b"\xff" * 20)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kohort.client.metadata import Address, ClusterMetadata, parse_bootstrap
-from kohort.protocol import ApiKey, TopicPartition, response_class
+from kohort.protocol import ApiKey, TopicPartition
+from tests.messages import response_of
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -41,7 +42,7 @@ def test_a_broker_that_lags_does_not_set_leader_epochs_back() -> None:
 
 
 def _metadata(topic_id: Any, *, leader: int, epoch: int) -> Any:
-    make = response_class(ApiKey.METADATA)
+    make = response_of(ApiKey.METADATA)
     topic = make.MetadataResponseTopic
     partition = topic.MetadataResponsePartition(
         error_code=0, partition_index=0, leader_id=leader, leader_epoch=epoch, replica_nodes=[1, 2]

@@ -11,9 +11,9 @@ from kohort.protocol import (
     Subscription,
     encode_request,
     encode_subscription,
-    request_class,
 )
 from tests.broker.wire import Wire, part
+from tests.messages import request_of
 
 #: How long an answer is waited for; longer than any timeout that the tests set.
 ANSWER_S = 20.0
@@ -76,7 +76,7 @@ class RawMember:
 
     def join_frame(self) -> bytes:
         """The bytes of a JoinGroup request, length included, for who wants to send a part of them."""
-        body = request_class(ApiKey.JOIN_GROUP)(version=self.join_version, **self._join_fields())
+        body = request_of(ApiKey.JOIN_GROUP)(version=self.join_version, **self._join_fields())
         return bytes(encode_request(self.join_version, 1, "raw", body))
 
     def send_join(self) -> int:

@@ -169,8 +169,14 @@ class Model:
             topic.ends += [{0} for _ in range(more)]
             topic.starts += [{0} for _ in range(more)]
 
-        wanted = part(ApiKey.CREATE_PARTITIONS, 3, "CreatePartitionsTopic", name=name)
-        wanted.count, wanted.assignments = len(topic.ends) + more, None
+        wanted = part(
+            ApiKey.CREATE_PARTITIONS,
+            3,
+            "CreatePartitionsTopic",
+            name=name,
+            count=len(topic.ends) + more,
+            assignments=None,
+        )
         fields = {"topics": [wanted], "timeout_ms": 10_000, "validate_only": False}
         return Request(ApiKey.CREATE_PARTITIONS, 3, fields, takes)
 
@@ -212,9 +218,6 @@ class Model:
 
         path = ("OffsetCommitRequestTopic", "OffsetCommitRequestPartition")
         row = part(ApiKey.OFFSET_COMMIT, version, *path, partition_index=index, committed_offset=offset)
-        row.committed_metadata = ""
-        if version >= 6:
-            row.committed_leader_epoch = NONE
         by = {"topic_id": topic_id} if version >= 10 else {"name": name}
         fields: dict[str, Any] = {
             "group_id": group,
@@ -235,8 +238,8 @@ class Model:
             error = answer.responses[0].partition_responses[0].error_code
             self.took(name, topic_id, count, index, error, by_id=version >= 13, what=records)
 
-        row = part(ApiKey.PRODUCE, version, "TopicProduceData", "PartitionProduceData", index=index)
-        row.records = batch(records, timestamp_ms=int(time.time() * 1_000))
+        written = batch(records, timestamp_ms=int(time.time() * 1_000))
+        row = part(ApiKey.PRODUCE, version, "PartitionProduceData", index=index, records=written)
         by = {"topic_id": topic_id} if version >= 13 else {"name": name}
         data = part(ApiKey.PRODUCE, version, "TopicProduceData", partition_data=[row], **by)
         fields = {"transactional_id": None, "acks": -1, "timeout_ms": 5_000, "topic_data": [data]}
@@ -356,7 +359,6 @@ class Model:
     def offset_at(self, name: str, index: int, timestamp: int) -> int:
         path = ("ListOffsetsTopic", "ListOffsetsPartition")
         row = part(ApiKey.LIST_OFFSETS, 7, *path, partition_index=index, timestamp=timestamp)
-        row.current_leader_epoch = NONE
         wanted = part(ApiKey.LIST_OFFSETS, 7, path[0], name=name, partitions=[row])
         answer = self.wires[0].call(ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=0, topics=[wanted])
         found = answer.topics[0].partitions[0]

@@ -18,8 +18,9 @@ from kohort.consumer.group_messages import MembershipSettings
 from kohort.consumer.membership import Membership
 from kohort.consumer.selection import ManualAssignment
 from kohort.consumer.tracker import Tracker
-from kohort.protocol import ApiKey, ErrorCode, TopicPartition, response_class
+from kohort.protocol import ApiKey, ErrorCode, TopicPartition
 from kohort.statemachine import MemberState
+from tests.messages import response_of
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -78,7 +79,7 @@ class Coordinator:
         if isinstance(step, Exception):
             raise step
         self.committed |= {p: offset for p, offset in offsets.items() if not step.get(p)}
-        make = response_class(ApiKey.OFFSET_COMMIT)
+        make = response_of(ApiKey.OFFSET_COMMIT)
         topic = make.OffsetCommitResponseTopic
         partition = topic.OffsetCommitResponsePartition
         answers = [partition(partition_index=p, error_code=step.get(p, 0)) for p in offsets]

@@ -29,9 +29,9 @@ from kohort.protocol import (
     TopicPartition,
     decode_subscription,
     encode_assignment,
-    response_class,
 )
 from kohort.statemachine import MemberState
+from tests.messages import response_of
 
 E = TypeVar("E", bound=Effect)
 
@@ -92,7 +92,7 @@ class Talk:
         self.advance(max(0.0, deadline - self.now))
 
     def answer(self, send: Send, **fields: Any) -> None:
-        body = response_class(send.api_key)(**{"error_code": 0, **fields})
+        body = response_of(send.api_key)(**{"error_code": 0, **fields})
         self.membership.answered(send, body, self.now)
         self.take()
 
@@ -115,7 +115,7 @@ class Talk:
         rows = more.pop("members", None)
         if rows is None:
             rows = [(me, send.body.protocols[0].metadata)] if leader == me else []
-        make = response_class(ApiKey.JOIN_GROUP)
+        make = response_of(ApiKey.JOIN_GROUP)
         self.answer(
             send,
             **{

@@ -9,12 +9,13 @@ import pytest
 from kohort.consumer import group_messages
 from kohort.consumer.effects import Send
 from kohort.consumer.group_messages import MembershipSettings
-from kohort.protocol import APIS, ApiKey, decode_request, decode_request_header, encode_request, request_class
+from kohort.protocol import APIS, ApiKey, decode_request, decode_request_header, encode_request
+from tests.messages import request_of
 
 SETTINGS = MembershipSettings("billing", "pod-1", 45_000, 3_000, 300_000)
 
-_join, _sync = request_class(ApiKey.JOIN_GROUP), request_class(ApiKey.SYNC_GROUP)
-_leave = request_class(ApiKey.LEAVE_GROUP)
+_join, _sync = request_of(ApiKey.JOIN_GROUP), request_of(ApiKey.SYNC_GROUP)
+_leave = request_of(ApiKey.LEAVE_GROUP)
 
 CASES: dict[str, tuple[Send, Any]] = {
     "JoinGroup": (
@@ -50,7 +51,7 @@ CASES: dict[str, tuple[Send, Any]] = {
     ),
     "Heartbeat": (
         group_messages.heartbeat(SETTINGS, 7, "m1"),
-        request_class(ApiKey.HEARTBEAT)(
+        request_of(ApiKey.HEARTBEAT)(
             group_id="billing", generation_id=7, member_id="m1", group_instance_id="pod-1"
         ),
     ),

@@ -13,8 +13,9 @@ import pytest
 from kohort.broker import Broker
 from kohort.consumer import AsyncGroupConsumer, Cluster, Record
 from kohort.consumer.events import Event, PartitionsLost, PollIntervalExceeded, RebalanceCompleted
-from kohort.protocol import ApiKey, TopicPartition, build_batch, request_class
+from kohort.protocol import ApiKey, TopicPartition, build_batch
 from tests.consumer.virtual_time import run_in_virtual_time
+from tests.messages import request_of
 
 TWENTY_MINUTES_S = 20 * 60
 ORDERS = TopicPartition("orders", 0)
@@ -45,7 +46,7 @@ async def _handle_for_20_minutes(_: Record) -> None:
 
 
 async def _produce(cluster: Cluster, count: int) -> None:
-    make = request_class(ApiKey.PRODUCE)
+    make = request_of(ApiKey.PRODUCE)
     topic = make.TopicProduceData
     known = await cluster.metadata(["orders"])
     # of this time: the broker keeps nothing that is older than retention.ms

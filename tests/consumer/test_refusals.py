@@ -29,10 +29,11 @@ from kohort.consumer.events import (
     PartitionsLost,
     TopicMissing,
 )
-from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition, response_class
+from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from kohort.testing import RunningBroker
 from tests.client.fake_broker import FakeBroker
 from tests.consumer.members import read, until
+from tests.messages import response_of
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -55,7 +56,7 @@ async def test_a_group_that_may_not_be_described_is_an_error_that_says_what_to_c
 
 
 def _coordinator(row: dict[str, Any]) -> Callable[[Any], Any]:
-    make = response_class(ApiKey.FIND_COORDINATOR)
+    make = response_of(ApiKey.FIND_COORDINATOR)
 
     def answer(_: Any) -> Any:
         return make(
@@ -77,8 +78,9 @@ async def test_a_topic_that_may_not_be_described_is_raised_by_polls_until_it_may
 
     def without_right(state: ClusterMetadata, response: Any, asked: frozenset[str] | None) -> Any:
         if not allowed:
-            for row in response.topics:
-                row.error_code, row.partitions = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), []
+            code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            refused = [row._replace(error_code=code, partitions=[]) for row in response.topics]
+            response = response._replace(topics=refused)
         return updated(state, response, asked)
 
     monkeypatch.setattr(ClusterMetadata, "updated", without_right)

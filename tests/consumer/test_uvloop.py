@@ -6,7 +6,8 @@ import pytest
 
 from kohort.broker import Broker
 from kohort.consumer import AsyncGroupConsumer, Cluster
-from kohort.protocol import ApiKey, build_batch, request_class
+from kohort.protocol import ApiKey, build_batch
+from tests.messages import request_of
 
 uvloop = pytest.importorskip("uvloop", reason="comes with the extra 'fast'")
 
@@ -15,7 +16,7 @@ async def produced_and_consumed() -> list[bytes | None]:
     async with Broker(settings={"group.initial.rebalance.delay.ms": "0"}) as broker:
         async with Cluster(broker.bootstrap) as cluster:
             await cluster.create_topics({"orders": 1})
-            make = request_class(ApiKey.PRODUCE)
+            make = request_of(ApiKey.PRODUCE)
             records = bytes(build_batch([(None, b"first", ()), (None, b"second", ())], timestamp_ms=1))
             part = make.TopicProduceData.PartitionProduceData(index=0, records=records)
             data = make.TopicProduceData(name="orders", partition_data=[part])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 from kohort.coordinator import TopicDirectory
 from kohort.protocol import Subscription, encode_subscription
+from kohort.protocol.messages.offset_commit import OffsetCommitRequestPartition
 
 #: Partitions of each topic that exists.
 TOPICS = {"t": 8, "u": 4}
@@ -52,7 +53,7 @@ def commit_body(
                 name=topic,
                 topic_id=TOPIC_IDS.get(topic, uuid.UUID(int=1)),
                 partitions=[
-                    SimpleNamespace(
+                    OffsetCommitRequestPartition(
                         partition_index=partition,
                         committed_offset=offset,
                         committed_leader_epoch=epoch,

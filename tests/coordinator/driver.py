@@ -11,13 +11,18 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from kohort.coordinator import Append, GroupSettings, Note, Reply, Request, Shard
-from kohort.coordinator.admin import list_request, split_delete, split_describe
+from kohort.coordinator import Append, CoordinatorEvent, GroupSettings, Reply, Request, group_shard
+from kohort.coordinator.admin import list_request, split_delete
+from kohort.coordinator.classic.describe import split_describe
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.durable import Durable
+from kohort.coordinator.groups import GroupShard
 from kohort.coordinator.offsets.commit import resolve_commit
-from kohort.coordinator.offsets.fetch import join_fetches, resolve_offset_delete, split_fetch
+from kohort.coordinator.offsets.delete import resolve_delete
+from kohort.coordinator.offsets.expiry import remove_topics
+from kohort.coordinator.offsets.fetch import join_fetches, split_fetch
 from kohort.offsets_topic import decode, encode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
 from kohort.statemachine import GroupState
@@ -58,7 +63,7 @@ class World:
         self.settings = GroupSettings(group_initial_rebalance_delay_ms=initial_delay_ms, **settings)
         self.now = START_MS
         self.log: list[tuple[bytes, bytes | None]] = []
-        self.notes: list[Note] = []
+        self.notes: list[CoordinatorEvent] = []
         self.calls: list[Call] = []
         #: What happened, in order: (time, call, its answer), (time, None, records), (time, group, state).
         self.trace: list[tuple[int, Any, Any]] = []
@@ -72,6 +77,11 @@ class World:
         self._states: dict[str, GroupState] = {}
         self.shard = self._shard()
         self.shard.activate(self.now)
+
+    @property
+    def groups(self) -> dict[str, ClassicGroup]:
+        """The groups that live; all are classic ones."""
+        return cast("dict[str, ClassicGroup]", self.shard.state.groups)
 
     # --- the outside ---------------------------------------------------------------------------------------
 
@@ -109,7 +119,7 @@ class World:
                 call.answers.append(None)
         self.shard = self._shard()
         for offset, pair in enumerate(self.log):
-            self.shard.replay(decode(*pair), offset)
+            self.shard.apply((decode(*pair),), offset)
         self.shard.activate(self.now)
         self._carry_out()
 
@@ -118,15 +128,15 @@ class World:
         self._carry_out()
 
     def topics_deleted(self, *names: str) -> None:
-        self.shard.topics_deleted(set(names))
+        remove_topics(self.shard, names)
         self._carry_out()
 
     def reloaded(self, keep: int | None = None) -> Durable:
         """What a fresh shard would know from the log."""
-        durable = Durable()
+        shard = self._shard()
         for offset, pair in enumerate(self.log[:keep]):
-            durable.apply(decode(*pair), offset)
-        return durable
+            shard.apply((decode(*pair),), offset)
+        return shard.state.durable
 
     # --- requests ------------------------------------------------------------------------------------------
 
@@ -265,7 +275,7 @@ class World:
             for topic, index in partitions
         ]
         body = SimpleNamespace(group_id=group, topics=topics)
-        return self.send(ApiKey.OFFSET_DELETE, 0, resolve_offset_delete(body, DIRECTORY))
+        return self.send(ApiKey.OFFSET_DELETE, 0, resolve_delete(body, DIRECTORY))
 
     def describe(self, group: str = "g", version: int = 6, *, operations: bool = False) -> Any:
         body = SimpleNamespace(groups=[group], include_authorized_operations=operations)
@@ -296,14 +306,14 @@ class World:
     def stable(self, count: int = 1, group: str = "g", **options: Any) -> list[str]:
         """A Stable group of new dynamic members, the leader first; each has its own name as assignment."""
         members = [self.new_member(group, **options)[0] for _ in range(count)]
-        while self.shard.groups[group].is_initial:
+        while self.groups[group].is_initial:
             self.advance(self.settings.group_initial_rebalance_delay_ms)
         self.settle(members, group)
         return members
 
     def settle(self, members: Sequence[str], group: str = "g") -> int:
         """Every member rejoins if it must, and all sync; the generation."""
-        live = self.shard.groups[group]
+        live = self.groups[group]
         for member_id in members:
             if live.state is GroupState.PREPARING_REBALANCE and live.members[member_id].parked_join is None:
                 member = live.members[member_id]
@@ -332,8 +342,8 @@ class World:
 
     # --- inside --------------------------------------------------------------------------------------------
 
-    def _shard(self) -> Shard:
-        return Shard(self.settings, lambda: str(next(self._ids)))
+    def _shard(self) -> GroupShard:
+        return group_shard(self.settings, lambda: str(next(self._ids)))
 
     def _carry_out(self) -> None:
         while effects := self.shard.take_effects():
@@ -353,8 +363,8 @@ class World:
         assert all(len(call.answers) <= 1 for call in self.calls), "a request was answered twice"
 
     def _trace_states(self) -> None:
-        for group_id in {**self._states, **self.shard.groups}:
-            group = self.shard.groups.get(group_id)
+        for group_id in {**self._states, **self.groups}:
+            group = self.groups.get(group_id)
             state = None if group is None else group.state
             if self._states.get(group_id) is not state:
                 self.trace.append((self.now, group_id, state))

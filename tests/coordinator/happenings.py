@@ -41,7 +41,7 @@ def falls_silent(world: World) -> None:
 def falls_silent_static(world: World) -> None:
     world.join(instance="i")
     world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.settle([world.groups["g"].static_members["i"]])
     world.advance(10_000)
 
 
@@ -56,7 +56,7 @@ def does_not_rejoin(world: World) -> None:
     world.join("g", a, offers=OTHER, session_ms=100_000)
     world.advance(60_000)
     world.settle([a])
-    assert b not in world.shard.groups["g"].members
+    assert b not in world.groups["g"].members
 
 
 def many_do_not_rejoin(world: World) -> None:
@@ -100,7 +100,7 @@ def leader_asks(world: World) -> None:
 def returns(world: World, **options: Any) -> None:
     world.join(instance="i", host="/10.0.0.1")
     world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.settle([world.groups["g"].static_members["i"]])
     world.join(instance="i", **{"host": "/10.0.0.1", **options})
 
 
@@ -277,7 +277,7 @@ def end_cannot_be_written(world: World) -> None:
 def return_cannot_be_written(world: World) -> None:
     world.join(instance="i")
     world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.settle([world.groups["g"].static_members["i"]])
     world.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
     world.join(instance="i")
 

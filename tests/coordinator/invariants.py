@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from kohort.coordinator import Shard
+from typing import cast
+
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.groups import GroupShard
 from kohort.statemachine import GroupState
 
 
-def check_invariants(shard: Shard) -> None:
+def check_invariants(shard: GroupShard) -> None:
     """What must hold after every step (spec section 1.6)."""
-    for group in shard.groups.values():
+    groups = cast("dict[str, ClassicGroup]", shard.state.groups)
+    for group in groups.values():
         parked = [m for m in group.members.values() if m.parked_join is not None]
         assert group.awaiting_join_count == len(parked)
         support: dict[str, int] = {}
@@ -29,14 +33,14 @@ def check_invariants(shard: Shard) -> None:
         assert not group.pending_join.keys() & group.members.keys()
         assert group.pending_sync.keys() <= group.members.keys()
         if group.state is GroupState.STABLE:
-            stored = shard.durable.stored[group.group_id]
+            stored = shard.state.durable.stored[group.group_id]
             assert stored.generation == group.generation, "Stable, but its generation is not durable"
             if not shard.is_busy(group.group_id):
                 live = group.to_record()._replace(state_timestamp_ms=stored.state_timestamp_ms)
                 assert live == stored, "what a Stable group is in memory is not what a load would make of it"
     for key in shard.timers._by_key:
         if key[0] == "session":
-            owner = shard.groups[key[1]]
+            owner = groups[key[1]]
             assert key[2] in owner.members or key[2] in owner.pending_join, f"a timer of nobody: {key}"
         elif key[0] in ("join", "sync"):
-            assert key[1] in shard.groups
+            assert key[1] in groups

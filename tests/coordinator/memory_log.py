@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from kohort.coordinator import GroupCoordinator, GroupSettings, Note
+from kohort.coordinator import CoordinatorEvent, GroupCoordinator, GroupSettings
 from kohort.offsets_topic import OtherRecord
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, RequestContext
 from tests.coordinator.bodies import DIRECTORY, RANGE_T, commit_body
@@ -20,6 +21,7 @@ class Batch:
     base_offset: int
     records: list[tuple[int, int, bytes | None, bytes | None]]
     producer_id: int = -1
+    producer_epoch: int = -1
     transactional: bool = False
     control: bool = False
     damage: str = ""
@@ -43,15 +45,54 @@ class MemoryLog:
     batches: dict[int, list[Batch]] = field(default_factory=dict)
     flushed: int = 0
 
-    def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int, /) -> int:
+    def append(
+        self,
+        partition: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        now_ms: int,
+        /,
+        *,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        transactional: bool = False,
+    ) -> int:
         if self.fail is not None:
             raise self.fail
         if sum(len(key) + len(value or b"") for key, value in records) > self.limit:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "the batch is too large")
+        return self._add(partition, records, now_ms, producer_id, producer_epoch, transactional)
+
+    def append_marker(
+        self,
+        partition: int,
+        now_ms: int,
+        /,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        committed: bool,
+        coordinator_epoch: int,
+    ) -> int:
+        if self.fail is not None:
+            raise self.fail
+        pair = struct.pack(">hh", 0, committed), struct.pack(">hi", 0, coordinator_epoch)
+        return self._add(partition, [pair], now_ms, producer_id, producer_epoch, True, control=True)
+
+    def _add(
+        self,
+        partition: int,
+        records: Sequence[tuple[bytes, bytes | None]],
+        now_ms: int,
+        producer_id: int,
+        producer_epoch: int,
+        transactional: bool,
+        *,
+        control: bool = False,
+    ) -> int:
         batches = self.batches.setdefault(partition, [])
         base = batches[-1].base_offset + len(batches[-1].records) if batches else 0
         rows = [(base + i, now_ms, key, value) for i, (key, value) in enumerate(records)]
-        batches.append(Batch(base, list(rows)))
+        batches.append(Batch(base, list(rows), producer_id, producer_epoch, transactional, control))
         return base
 
     def load(self, partition: int, /) -> Iterator[Batch]:
@@ -62,9 +103,11 @@ class MemoryLog:
         self.flushed += 1
 
 
-def coordinator(log: MemoryLog, notes: list[Note] | None = None, **options: Any) -> GroupCoordinator:
+def coordinator(
+    log: MemoryLog, notes: list[CoordinatorEvent] | None = None, **options: Any
+) -> GroupCoordinator:
     if notes is not None:
-        options["on_note"] = notes.append
+        options["on_event"] = notes.append
     return GroupCoordinator(
         settings=GroupSettings(group_initial_rebalance_delay_ms=0, group_min_session_timeout_ms=1),
         store=log,

@@ -47,11 +47,11 @@ class Scene:
         return str(reply.member_id)
 
     def open_transaction(self) -> None:
-        self.world.shard.replay(OffsetCommitted("g", "t", 0, 9, -1, "", 0), 1_000, producer_id=7)
+        self.world.shard.apply((OffsetCommitted("g", "t", 0, 9, -1, "", 0),), 1_000, producer_id=7)
 
     def fill(self) -> None:
         """Lower group.max.size to what the group has now."""
-        group = self.world.shard.groups.get("g")
+        group = self.world.groups.get("g")
         if group is not None:
             parked = group.state is GroupState.PREPARING_REBALANCE
             self.world.settings.group_max_size = group.awaiting_join_count if parked else 3
@@ -64,7 +64,7 @@ def scene(state: GroupState | None, type_: str = "consumer") -> Scene:
     leader, follower = (world.new_member(type_=type_)[0] for _ in range(2))
     world.join(instance=INSTANCE, type_=type_)
     world.advance(0)
-    live = world.shard.groups["g"]
+    live = world.groups["g"]
     fenced = live.static_members[INSTANCE]
     world.settle([leader, follower, fenced])
     world.join("g", leader, type_=type_)

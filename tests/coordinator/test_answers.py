@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kohort.coordinator.engine.shard import HANDLERS
 from kohort.coordinator.replies import LeaveReply
+from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.protocol import ErrorCode
 from kohort.statemachine import GroupState
 from kohort.statemachine.answers import COLUMNS, ERRORS, GROUP_ANSWERS, PARKED, Generation
@@ -85,7 +85,7 @@ def drain(world: World) -> None:
 
 
 def test_every_request_that_a_shard_takes_is_in_the_table() -> None:
-    assert {API_KEYS[key] for key in HANDLERS} == {row.request for row in GROUP_ANSWERS}
+    assert {API_KEYS[key] for key in OFFSETS_TOPIC.apis} == {row.request for row in GROUP_ANSWERS}
 
 
 def test_every_error_of_the_table_is_explained_by_its_name() -> None:
@@ -97,7 +97,7 @@ def test_every_error_of_the_table_is_explained_by_its_name() -> None:
 @pytest.mark.parametrize("state", [state for state in COLUMNS if state is not None])
 def test_a_scene_is_what_the_table_speaks_of(state: GroupState) -> None:
     played = scene(state)
-    live = played.world.shard.groups["g"]
+    live = played.world.groups["g"]
     if state is not GroupState.EMPTY:
         assert live.leader_id == played.leader
         assert live.static_members == {"i": played.static}

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.coordinator import (
+    CauseKind,
     CommitRefused,
     GenerationAbandoned,
     GroupEvent,
@@ -21,7 +22,7 @@ from kohort.coordinator import (
     MemberJoined,
     MemberReplaced,
     OffsetsRemoved,
-    RebalanceNote,
+    RebalanceCompleted,
     RebalanceStarted,
 )
 from kohort.coordinator.events import MAX_QUOTED, AppendRefused, Refusal, quoted
@@ -39,22 +40,22 @@ CAUSES: list[tuple[Callable[[World], None], type[GroupEvent], str]] = [
     (do.joins, S, "member c-1 joined"),
     (do.joins_static, S, "static member i joined"),
     (do.leaves, MemberGone, "member c-1 left"),
-    (do.leaves, RebalanceNote, "member c-1 left"),
+    (do.leaves, RebalanceCompleted, "member c-1 left"),
     (do.leaves_with_a_reason, MemberGone, r"member c-1 left (the\nend)"),
     (do.is_removed_by_an_administrator, MemberGone, "static member i was removed by its instance id"),
     (do.falls_silent, MemberGone, "session of member c-1 expired after 10.0 s"),
-    (do.falls_silent, RebalanceNote, "session of member c-1 expired after 10.0 s"),
+    (do.falls_silent, RebalanceCompleted, "session of member c-1 expired after 10.0 s"),
     (do.falls_silent_static, MemberGone, "session of static member i expired after 10.0 s"),
     (do.never_gets_to_finish_joining, MemberGone, "member c-2 did not finish joining within 300.0 s"),
     (do.does_not_rejoin, MemberGone, "member c-2 did not rejoin within 60.0 s"),
     (
         do.does_not_rejoin,
-        RebalanceNote,
+        RebalanceCompleted,
         "leader c-1 changed its metadata; member c-2 did not rejoin within 60.0 s",
     ),
     (
         do.many_do_not_rejoin,
-        RebalanceNote,
+        RebalanceCompleted,
         "leader c-1 changed its metadata; members c-2, c-3, c-4 and 2 more did not rejoin within 60.0 s",
     ),
     (do.does_not_sync, MemberGone, "member c-2 did not sync within 60.0 s"),
@@ -121,6 +122,84 @@ def test_the_cause_in_words(happens: Callable[[World], None], kind: type[GroupEv
     assert event.cause == cause
 
 
+def _static_leaves(world: World) -> None:
+    member = world.join(instance="i")
+    world.advance(0)
+    world.leave("g", (member.reply.member_id, "i"))
+
+
+def _static_changes(world: World) -> None:
+    join = world.join(instance="i")
+    world.advance(0)
+    member = join.reply.member_id
+    world.settle([member])
+    world.join("g", member, instance="i", offers=do.OTHER)
+
+
+def _one_called_joined_leaves(world: World) -> None:
+    world.leave("g", (world.stable(client="he joined")[0], None))
+
+
+@pytest.mark.parametrize(
+    ("happens", "kind"),
+    [
+        (do.joins, CauseKind.JOIN),
+        (do.joins_static, CauseKind.JOIN),
+        (do.leaves, CauseKind.LEAVE),
+        (_static_leaves, CauseKind.LEAVE),
+        (_one_called_joined_leaves, CauseKind.LEAVE),
+        (do.is_removed_by_an_administrator, CauseKind.LEAVE),
+        (do.falls_silent, CauseKind.SESSION_EXPIRED),
+        (do.falls_silent_static, CauseKind.SESSION_EXPIRED),
+        (do.does_not_rejoin, CauseKind.CHANGED_SUBSCRIPTION),
+        (do.does_not_sync, CauseKind.LATE_SYNC),
+        (do.leader_changes, CauseKind.CHANGED_SUBSCRIPTION),
+        (do.follower_changes, CauseKind.CHANGED_SUBSCRIPTION),
+        (_static_changes, CauseKind.CHANGED_SUBSCRIPTION),
+        (do.returns_changed, CauseKind.CHANGED_SUBSCRIPTION),
+        (do.returns_too_soon, CauseKind.CHANGED_SUBSCRIPTION),
+        (do.leader_asks, CauseKind.ASKED_FOR),
+        (do.cannot_be_written, CauseKind.NOT_WRITTEN),
+        (do.too_many_are_loaded, CauseKind.TOO_LARGE),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_rebalance_has_the_kind_of_its_first_cause(
+    happens: Callable[[World], None], kind: CauseKind
+) -> None:
+    world = World()
+    happens(world)
+    begun = [event for event in world.notes if isinstance(event, RebalanceStarted)][-1]
+    assert begun.cause_kind is kind
+
+
+def test_a_rebalance_that_is_over_has_the_kind_of_its_first_cause() -> None:
+    world = World()
+    do.does_not_rejoin(world)
+    ended = next(event for event in reversed(world.notes) if isinstance(event, RebalanceCompleted))
+    assert "did not rejoin" in ended.cause
+    assert ended.cause_kind is CauseKind.CHANGED_SUBSCRIPTION
+
+
+@pytest.mark.parametrize(
+    ("happens", "kind"),
+    [
+        (do.falls_silent, CauseKind.SESSION_EXPIRED),
+        (do.leaves, CauseKind.LEAVE),
+        (do.does_not_rejoin, CauseKind.LATE_JOIN),
+        (do.does_not_sync, CauseKind.LATE_SYNC),
+        (do.comes_last, CauseKind.TOO_LARGE),
+        (do.never_gets_to_finish_joining, CauseKind.LATE_JOIN),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_who_is_gone_has_a_kind_of_cause(happens: Callable[[World], None], kind: CauseKind) -> None:
+    world = World()
+    happens(world)
+    gone = next(event for event in reversed(world.notes) if isinstance(event, MemberGone))
+    assert gone.cause_kind is kind
+
+
 @pytest.mark.parametrize(
     ("happens", "kind"),
     [(happens, kind) for happens, kind, _ in CAUSES if issubclass(kind, Refusal)],
@@ -185,7 +264,7 @@ def test_a_member_that_left_is_among_the_assignments_before() -> None:
     world.leave("g", (b, None))
     world.settle([a])
     note = world.notes[-1]
-    assert isinstance(note, RebalanceNote)
+    assert isinstance(note, RebalanceCompleted)
     assert note.before == {a: a.encode(), b: b.encode()}
     assert note.after == {a: a.encode()}
     assert (note.joined(), note.left()) == ([], [b])
@@ -198,7 +277,7 @@ def test_who_joins_was_not_there_before() -> None:
     b, _ = world.new_member()
     world.settle([a, b])
     note = world.notes[-1]
-    assert isinstance(note, RebalanceNote)
+    assert isinstance(note, RebalanceCompleted)
     assert (note.joined(), note.left()) == ([b], [])
 
 
@@ -226,15 +305,15 @@ def test_each_generation_ends_in_exactly_one_event(steps: list[tuple[Any, ...]])
     begun: dict[str, int] = {}
     for step in steps:
         take(world, step)
-        for group_id in [group_id for group_id in begun if group_id not in world.shard.groups]:
+        for group_id in [group_id for group_id in begun if group_id not in world.groups]:
             # what is deleted begins anew
             world.notes[:] = [note for note in world.notes if note.group != group_id]
             del begun[group_id]
-        for group_id, group in world.shard.groups.items():
+        for group_id, group in world.groups.items():
             ended = [
                 note.generation
                 for note in world.notes
-                if note.group == group_id and isinstance(note, RebalanceNote | GenerationAbandoned)
+                if note.group == group_id and isinstance(note, RebalanceCompleted | GenerationAbandoned)
             ]
             begun[group_id] = group.generation
             open_ = group.state is GroupState.COMPLETING_REBALANCE

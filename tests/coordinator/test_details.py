@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import HistoryEntry, MemberFenced, MemberReplaced, RebalanceNote
+from kohort.coordinator import CauseKind, HistoryEntry, MemberFenced, MemberReplaced, RebalanceCompleted
 from kohort.coordinator.details import MAX_BYTES, MAX_LISTED, details_json, event_fields
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 
@@ -29,10 +29,11 @@ def share(*partitions: int) -> bytes:
     return encode_assignment([TopicPartition("t", partition) for partition in partitions])
 
 
-def rebalance(before: dict[str, bytes] | None, after: dict[str, bytes] | None) -> RebalanceNote:
-    return RebalanceNote(
+def rebalance(before: dict[str, bytes] | None, after: dict[str, bytes] | None) -> RebalanceCompleted:
+    return RebalanceCompleted(
         "g",
         generation=2,
+        cause_kind=CauseKind.LATE_JOIN,
         leader="a",
         members=2,
         members_before=1,
@@ -52,6 +53,7 @@ def details(event: Any, count: int = 1, first_ms: int = 5) -> dict[str, Any]:
 
 
 ROUND = {
+    "cause_kind": "late_join",
     "instance_id": None,
     "leader": "a",
     "members": 2,

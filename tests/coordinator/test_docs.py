@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kohort.coordinator._docs import events_table, fields_table
-from kohort.coordinator.engine.readiness import append_errors_table, unready_table
+from kohort.coordinator import CauseKind
+from kohort.coordinator._docs import append_errors_table, events_table, fields_table, unready_table
 
 PAGES = Path(__file__).resolve().parents[2] / "docs"
 
@@ -42,3 +42,9 @@ def test_every_event_says_when_it_appears_and_at_which_level() -> None:
 def test_the_fields_in_common_have_types() -> None:
     assert rows(fields_table())["instance_id"] == ["str or None"]
     assert list(rows(fields_table()))[:3] == ["group", "sequence", "timestamp_ms"]
+
+
+def test_every_kind_of_cause_is_on_the_page() -> None:
+    page = (PAGES / "events.md").read_text()
+    table = page.split("| of a rebalance |")[1].split("\n\n")[0]
+    assert {line.split("|")[2].strip(" `") for line in table.splitlines()[2:]} | {"other"} == set(CauseKind)

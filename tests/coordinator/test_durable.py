@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.coordinator import GroupSettings, Shard
 from kohort.coordinator import durable as module
 from kohort.coordinator.durable import Durable
+from kohort.coordinator.shards import OFFSETS_TOPIC, new_groups
 from kohort.offsets_topic import (
+    NONE,
     GroupDeleted,
     GroupStored,
     OffsetCommitted,
@@ -20,6 +25,14 @@ from kohort.offsets_topic import (
 from kohort.protocol import TopicPartition
 
 T0 = TopicPartition("t", 0)
+
+
+def apply(durable: Durable, what: Record | Sequence[Record], offset: int, producer_id: int = NONE) -> None:
+    """Take a record in, or several in a row, as a shard does."""
+    groups = new_groups(GroupSettings(), str)
+    groups.durable = durable
+    records = what if isinstance(what, list) else [what]
+    Shard(OFFSETS_TOPIC, groups).apply(records, offset, producer_id)
 
 
 def commit(offset: int, group: str = "g", partition: int = 0) -> OffsetCommitted:
@@ -34,10 +47,10 @@ def committed(durable: Durable, group: str = "g") -> int | None:
 @pytest.mark.row("5.7/order")
 def test_the_last_word_on_a_partition_wins() -> None:
     durable = Durable()
-    durable.apply(commit(1), 0)
-    durable.apply(commit(2), 1)
+    apply(durable, commit(1), 0)
+    apply(durable, commit(2), 1)
     assert committed(durable) == 2
-    durable.apply(OffsetDeleted("g", "t", 0), 2)
+    apply(durable, OffsetDeleted("g", "t", 0), 2)
     assert committed(durable) is None
     assert not durable.knows("g")
 
@@ -46,19 +59,19 @@ def test_the_last_word_on_a_partition_wins() -> None:
 def test_a_group_and_its_offsets_come_in_any_order_kafka_20254_and_4704() -> None:
     stored = GroupStored("g", "consumer", 3, None, None, 0)
     durable, other = Durable(), Durable()
-    durable.apply(commit(1), 0)
-    durable.apply(stored, 1)
-    other.apply(stored, 1)
-    other.apply(commit(1), 0)
+    apply(durable, commit(1), 0)
+    apply(durable, stored, 1)
+    apply(other, stored, 1)
+    apply(other, commit(1), 0)
     assert durable == other
-    durable.apply(GroupDeleted("g"), 2)
+    apply(durable, GroupDeleted("g"), 2)
     assert committed(durable) == 1
 
 
 @pytest.mark.row("5.2/3-15")
 def test_records_of_unknown_types_are_stepped_over() -> None:
     durable = Durable()
-    durable.apply(UnknownRecord(5, b"\x00\x05", b""), 0)
+    apply(durable, UnknownRecord(5, b"\x00\x05", b""), 0)
     assert durable == Durable()
 
 
@@ -66,7 +79,7 @@ class TestTransactions:
     @pytest.mark.row("5.5/pending", "5.5/commit")
     def test_pending_offsets_show_only_when_committed(self) -> None:
         durable = Durable()
-        durable.apply(commit(5), 0, producer_id=7)
+        apply(durable, commit(5), 0, producer_id=7)
         assert committed(durable) is None
         assert durable.is_pending("g", T0)
         assert durable.knows("g")
@@ -77,31 +90,31 @@ class TestTransactions:
     @pytest.mark.row("5.5/abort")
     def test_aborted_ones_leave_nothing(self) -> None:
         durable = Durable()
-        durable.apply(commit(5), 0, producer_id=7)
+        apply(durable, commit(5), 0, producer_id=7)
         durable.end_transaction(7, committed=False)
         assert durable == Durable()
 
     @pytest.mark.row("5.5/commit", "1.5/record-offset")
     def test_a_plain_commit_later_in_the_log_wins_over_the_marker(self) -> None:
         durable = Durable()
-        durable.apply(commit(5), 10, producer_id=7)
-        durable.apply(commit(1), 11)
+        apply(durable, commit(5), 10, producer_id=7)
+        apply(durable, commit(1), 11)
         durable.end_transaction(7, committed=True)
         assert committed(durable) == 1
 
     @pytest.mark.row("5.5/commit", "1.5/record-offset")
     def test_a_plain_commit_before_it_loses(self) -> None:
         durable = Durable()
-        durable.apply(commit(1), 9)
-        durable.apply(commit(5), 10, producer_id=7)
+        apply(durable, commit(1), 9)
+        apply(durable, commit(5), 10, producer_id=7)
         durable.end_transaction(7, committed=True)
         assert committed(durable) == 5
 
     @pytest.mark.row("5.5/tombstone", "5.5/link")
     def test_a_tombstone_removes_pending_offsets_but_not_the_open_transaction_kafka_19164(self) -> None:
         durable = Durable()
-        durable.apply(commit(5), 0, producer_id=7)
-        durable.apply(OffsetDeleted("g", "t", 0), 1)
+        apply(durable, commit(5), 0, producer_id=7)
+        apply(durable, OffsetDeleted("g", "t", 0), 1)
         assert not durable.is_pending("g", T0)
         assert durable.open_producers == {"g": {7: 1000}}
         durable.end_transaction(7, committed=True)
@@ -109,9 +122,9 @@ class TestTransactions:
 
     def test_producers_and_groups_do_not_mix(self) -> None:
         durable = Durable()
-        durable.apply(commit(1, "g"), 0, producer_id=7)
-        durable.apply(commit(2, "h"), 1, producer_id=7)
-        durable.apply(commit(3, "g"), 2, producer_id=8)
+        apply(durable, commit(1, "g"), 0, producer_id=7)
+        apply(durable, commit(2, "h"), 1, producer_id=7)
+        apply(durable, commit(3, "g"), 2, producer_id=8)
         durable.end_transaction(7, committed=True)
         assert (committed(durable, "g"), committed(durable, "h")) == (1, 2)
         assert durable.is_pending("g", T0)
@@ -143,10 +156,10 @@ def test_a_compacted_log_loads_to_the_same_state(records: list[Record], drop_tom
     full, compacted = Durable(), Durable()
     last = {encode(record)[0]: offset for offset, record in enumerate(records)}
     for offset, record in enumerate(records):
-        full.apply(record, offset)
+        apply(full, record, offset)
         key, value = encode(record)
         if last[key] == offset and not (drop_tombstones and value is None):
-            compacted.apply(record, offset)
+            apply(compacted, record, offset)
     assert compacted == full
 
 
@@ -159,19 +172,19 @@ def test_partitions_of_topics_that_come_and_go_are_not_remembered_for_ever(
     for number in range(1_000):
         records = [OffsetCommitted("g", f"t{number}", partition, 7, -1, "", 1000) for partition in range(5)]
         if together:
-            durable.apply_all(records, number)
+            apply(durable, records, number)
         else:
             for record in records:
-                durable.apply(record, number)
+                apply(durable, record, number)
         if number:
             for partition in range(5):
-                durable.apply(OffsetDeleted("g", f"t{number - 1}", partition), number)
+                apply(durable, OffsetDeleted("g", f"t{number - 1}", partition), number)
     assert len(durable._keys) <= 100
     assert [entry.offset for _, entry in durable.committed("g")] == [7] * 5
 
 
 def test_an_offset_of_an_open_transaction_goes_with_its_topic_however_many_came_meanwhile() -> None:
     durable = Durable(_most_keys=1)
-    durable.apply(OffsetCommitted("g", "orders", 0, 7, -1, "", 1000), 0, 5)
-    durable.apply(OffsetCommitted("g", "other", 0, 7, -1, "", 1000), 1)
+    apply(durable, OffsetCommitted("g", "orders", 0, 7, -1, "", 1000), 0, 5)
+    apply(durable, OffsetCommitted("g", "other", 0, 7, -1, "", 1000), 1)
     assert durable.partitions_with({"orders"}) == {"g": {TopicPartition("orders", 0): None}}

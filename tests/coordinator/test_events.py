@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kohort.coordinator import RebalanceNote, RebalanceStarted
+import kohort.coordinator
+from kohort.coordinator import CoordinatorEvent, CoordinatorLog, RebalanceCompleted, RebalanceStarted
 from kohort.protocol import ErrorCode, TopicPartition, encode_assignment
 from tests.coordinator.bodies import protocols, subscription
 from tests.coordinator.driver import World
@@ -16,8 +17,8 @@ def shares(owned: Mapping[str, range]) -> dict[str, bytes]:
     return {m: encode_assignment([TopicPartition("t", p) for p in parts]) for m, parts in owned.items()}
 
 
-def last(world: World) -> RebalanceNote:
-    return next(note for note in reversed(world.notes) if isinstance(note, RebalanceNote))
+def last(world: World) -> RebalanceCompleted:
+    return next(note for note in reversed(world.notes) if isinstance(note, RebalanceCompleted))
 
 
 def two_members(world: World) -> tuple[str, str]:
@@ -57,7 +58,7 @@ def test_in_the_first_generation_everything_moves() -> None:
 def test_without_both_assignments_it_is_not_known_what_moved(
     before: dict[str, bytes] | None, after: dict[str, bytes] | None
 ) -> None:
-    note = RebalanceNote(
+    note = RebalanceCompleted(
         "g",
         members=0,
         members_before=0,
@@ -86,7 +87,7 @@ def test_a_static_member_owns_under_its_name_across_restarts() -> None:
     world = World()
     world.join(instance="i")
     world.advance(0)
-    old = world.shard.groups["g"].static_members["i"]
+    old = world.groups["g"].static_members["i"]
     world.sync("g", old, 1, shares({old: range(4)}), instance="i")
     back = world.join(instance="i", offers=protocols(range=subscription("t", "u"))).reply
     world.sync("g", back.member_id, 2, shares({back.member_id: range(5)}), instance="i")
@@ -98,7 +99,7 @@ def test_a_static_member_from_another_host_is_told_apart() -> None:
     world = World()
     world.join(instance="i")
     world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.settle([world.groups["g"].static_members["i"]])
     world.join(instance="i", offers=protocols(range=subscription("u")), host="/10.9.9.9")
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
     expected = "rejoin of static i from another host /10.9.9.9 with other subscriptions"
@@ -167,3 +168,26 @@ def test_a_failed_write_is_a_cause() -> None:
     world.sync("g", leader)
     started = next(note for note in reversed(world.notes) if isinstance(note, RebalanceStarted))
     assert started.cause == "the assignment could not be written: COORDINATOR_NOT_AVAILABLE"
+
+
+def test_names_on_the_wire_are_constants_and_none_is_there_twice() -> None:
+    """They stay when a class is renamed: clients and logs go by them."""
+
+    def kinds(base: type[CoordinatorEvent]) -> set[type[CoordinatorEvent]]:
+        below = base.__subclasses__()
+        return set().union(*map(kinds, below)) if below else {base}
+
+    names = sorted(kind.name for kind in kinds(CoordinatorEvent))
+    assert len(names) == len(set(names)) == 17
+    assert RebalanceCompleted.name == "RebalanceNote"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Note", CoordinatorEvent), ("RebalanceNote", RebalanceCompleted), ("OffsetsLog", CoordinatorLog)],
+)
+def test_an_old_name_is_still_there_and_says_the_new_one(old: str, new: type) -> None:
+    with pytest.warns(DeprecationWarning, match=new.__name__):
+        assert getattr(kohort.coordinator, old) is new
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        kohort.coordinator.nothing  # noqa: B018

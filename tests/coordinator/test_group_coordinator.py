@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from kohort.coordinator import (
+    CoordinatorEvent,
     GroupCoordinator,
     MemberGone,
-    Note,
-    RebalanceNote,
-    Shard,
+    RebalanceCompleted,
     ShardLoaded,
 )
-from kohort.coordinator import group_coordinator as runtime
 from kohort.coordinator.classic.steering import end_session
+from kohort.coordinator.engine import runtime
+from kohort.coordinator.groups import GroupShard
 from kohort.offsets_topic import (
     GroupStored,
     StoredMember,
@@ -109,7 +109,7 @@ async def test_a_partition_that_is_taken_on_again_is_given_up_first() -> None:
 
 
 async def test_everything_is_there_after_a_restart() -> None:
-    log, notes = MemoryLog(), list[Note]()
+    log, notes = MemoryLog(), list[CoordinatorEvent]()
     first = coordinator(log)
     await first.start()
     member = await stable_member(first)
@@ -132,13 +132,13 @@ async def test_a_step_from_outside_is_carried_out_as_a_request_is() -> None:
     members = {group: await stable_member(c, group) for group in ("g", "h", "i", "j", "k")}
     for group, member in members.items():
         assert c.steer(group, partial(_end_session, group, member)) == START_MS
-        assert [type(entry.event) for entry in c.history(group)][-2:] == [MemberGone, RebalanceNote]
+        assert [type(entry.event) for entry in c.history(group)][-2:] == [MemberGone, RebalanceCompleted]
         beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat(group, member), CONTEXT)
         assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     await c.stop()
 
 
-def _end_session(group: str, member: str, shard: Shard, now_ms: int) -> int:
+def _end_session(group: str, member: str, shard: GroupShard, now_ms: int) -> int:
     end_session(shard, group, member, now_ms)
     return now_ms
 
@@ -146,7 +146,7 @@ def _end_session(group: str, member: str, shard: Shard, now_ms: int) -> int:
 async def test_a_question_for_offsets_does_not_wait_for_ever_for_a_load(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runtime, "_FETCH_PARK_SECONDS", 0.01)
+    monkeypatch.setattr(runtime, "_LOAD_PARK_SECONDS", 0.01)
     c = coordinator(MemoryLog())
     c.open()
     answer = await asyncio.wait_for(fetch(c, "g", "h"), 60)

@@ -15,7 +15,7 @@ from kohort.coordinator import (
     MemberFenced,
     MemberGone,
     MemberJoined,
-    RebalanceNote,
+    RebalanceCompleted,
     RebalanceStarted,
 )
 from kohort.coordinator import history as module
@@ -24,9 +24,9 @@ from kohort.coordinator.history import History
 from kohort.protocol import ErrorCode
 
 
-def rebalance(group: str = "g", generation: int = 1, owners: int = 0) -> RebalanceNote:
+def rebalance(group: str = "g", generation: int = 1, owners: int = 0) -> RebalanceCompleted:
     after = {f"m{number}": b"" for number in range(owners)}
-    return RebalanceNote(
+    return RebalanceCompleted(
         group,
         generation=generation,
         members=owners,
@@ -45,7 +45,7 @@ def fenced(member: str = "m", group: str = "g", **fields: Any) -> MemberFenced:
 
 
 def kinds(history: History, group: str = "g") -> list[str]:
-    return [type(entry.event).__name__ for entry in history.of(group)]
+    return [entry.event.name for entry in history.of(group)]
 
 
 def test_entries_are_numbered_in_each_group_and_come_oldest_first() -> None:
@@ -122,7 +122,9 @@ def test_a_flood_of_one_kind_leaves_the_rebalances_their_half(flood: Any) -> Non
             history.add(CommitRefused("g", member=f"m{number}", error_code=25, claimed_generation=number))
         else:
             history.add(flood("g", member=f"m{number}"))
-    kept = [entry.event.generation for entry in history.of("g") if isinstance(entry.event, RebalanceNote)]
+    kept = [
+        entry.event.generation for entry in history.of("g") if isinstance(entry.event, RebalanceCompleted)
+    ]
     assert len(kept) >= 10
     assert kept == list(range(30))[-len(kept) :], "the oldest go first"
     assert len(history.of("g")) == 20
@@ -133,10 +135,10 @@ def test_a_flood_of_one_kind_leaves_the_rebalances_their_half(flood: Any) -> Non
     [
         (1, 3, 4, MemberJoined, MemberFenced),
         (1, 4, 3, fenced, MemberJoined),
-        (6, 0, 2, fenced, RebalanceNote),
+        (6, 0, 2, fenced, RebalanceCompleted),
         (5, 3, 0, rebalance, MemberJoined),
         (0, 0, 8, MemberJoined, MemberFenced),
-        (8, 0, 0, MemberJoined, RebalanceNote),
+        (8, 0, 0, MemberJoined, RebalanceCompleted),
     ],
 )
 def test_the_kind_that_is_over_its_share_makes_way_for_the_newest(
@@ -172,7 +174,12 @@ def test_old_rebalances_of_large_groups_are_kept_without_their_assignments(
     for note in told:
         history.add(note)
     kept = [entry.event for entry in history.of("g")]
-    assert [isinstance(e, RebalanceNote) and e.after is not None for e in kept] == [False, False, True, True]
+    assert [isinstance(e, RebalanceCompleted) and e.after is not None for e in kept] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     assert [event.sequence for event in kept] == [1, 2, 3, 4]
     assert all(note.after is not None for note in told), "those who were told keep theirs"
 
@@ -215,7 +222,7 @@ def test_it_is_bounded_and_its_numbers_rise(size: int, events: list[GroupEvent],
     assert history._weight == (0, 0)
 
 
-def heavy(group: str = "g") -> RebalanceNote:
+def heavy(group: str = "g") -> RebalanceCompleted:
     """Six owners, and 72 bytes of their names and assignments."""
     note = rebalance(group)
     note.before, note.after = ({f"m{number}": bytes(10) for number in range(3)} for _ in range(2))
@@ -233,7 +240,7 @@ def test_a_group_may_reach_its_limits(
     history = History(10)
     history.add(heavy())
     (entry,) = history.of("g")
-    assert isinstance(entry.event, RebalanceNote)
+    assert isinstance(entry.event, RebalanceCompleted)
     assert (entry.event.after is not None) is kept
 
 
@@ -287,7 +294,12 @@ def test_long_texts_and_large_assignments_make_way_too(monkeypatch: pytest.Monke
         note.after = {"m": bytes(1_000)}
         history.add(note)
     kept = [entry.event for entry in history.of("g")]
-    assert [isinstance(e, RebalanceNote) and e.after is not None for e in kept] == [False, False, True, True]
+    assert [isinstance(e, RebalanceCompleted) and e.after is not None for e in kept] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     for number in range(5):
         history.add(fenced("m" * 1_000 + str(number), "h"))
     assert [len(history.of(group)) for group in "gh"] == [4, 5]

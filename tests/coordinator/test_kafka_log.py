@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import GroupCoordinator, GroupSettings, Note, RecordSkipped
+from kohort.coordinator import CoordinatorEvent, GroupCoordinator, GroupSettings, RecordSkipped
 from kohort.log import DataFolder, LogConfig
 from kohort.offsets_topic import OffsetsStore
 from kohort.protocol import ApiKey, RequestContext
@@ -30,7 +30,7 @@ def no_id(_name: str) -> uuid.UUID | None:
 
 
 @pytest.fixture
-async def loaded(tmp_path: Path) -> AsyncIterator[tuple[GroupCoordinator, list[Note]]]:
+async def loaded(tmp_path: Path) -> AsyncIterator[tuple[GroupCoordinator, list[CoordinatorEvent]]]:
     with tarfile.open(DATA / "data.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     folder = DataFolder.open(tmp_path)
@@ -39,14 +39,14 @@ async def loaded(tmp_path: Path) -> AsyncIterator[tuple[GroupCoordinator, list[N
         for topic, partition, _ in folder.partitions()
         if topic == "__consumer_offsets"
     }
-    notes: list[Note] = []
+    notes: list[CoordinatorEvent] = []
     coordinator = GroupCoordinator(
         settings=GroupSettings(),
         store=OffsetsStore(logs),
         partition_count_of=lambda topic: 8 if topic in EXPECTED["topics"] else None,
         topic_of_id=lambda _id: None,
         id_of_topic=no_id,
-        on_note=notes.append,
+        on_event=notes.append,
     )
     await coordinator.start()
     yield coordinator, notes
@@ -58,7 +58,7 @@ async def loaded(tmp_path: Path) -> AsyncIterator[tuple[GroupCoordinator, list[N
 
 @pytest.mark.row("5.7/kafka")
 async def test_groups_members_and_offsets_are_those_that_kafka_answered(
-    loaded: tuple[GroupCoordinator, list[Note]],
+    loaded: tuple[GroupCoordinator, list[CoordinatorEvent]],
 ) -> None:
     coordinator, notes = loaded
     assert [note for note in notes if isinstance(note, RecordSkipped)] == []
@@ -90,7 +90,7 @@ async def test_groups_members_and_offsets_are_those_that_kafka_answered(
         assert sorted(offsets) == sorted(expected["offsets"]), group
 
 
-async def test_the_list_of_groups_is_kafkas(loaded: tuple[GroupCoordinator, list[Note]]) -> None:
+async def test_the_list_of_groups_is_kafkas(loaded: tuple[GroupCoordinator, list[CoordinatorEvent]]) -> None:
     coordinator, _ = loaded
     body = SimpleNamespace(states_filter=[], types_filter=[])
     reply = await coordinator.handle(ApiKey.LIST_GROUPS, 4, body, CONTEXT)

@@ -55,7 +55,7 @@ STEP = st.one_of(
 
 def names(world: World, group: str) -> list[str]:
     """Ids a client may use: members, ids handed out, and one nobody has."""
-    live = world.shard.groups.get(group)
+    live = world.groups.get(group)
     return ([*live.members, *live.pending_join] if live is not None else []) + ["nobody"]
 
 
@@ -84,7 +84,7 @@ def take(world: World, step: tuple[Any, ...]) -> None:
 
 
 def of_a_group(world: World, what: str, group: str, *args: Any) -> None:
-    live = world.shard.groups.get(group)
+    live = world.groups.get(group)
     generation = 0 if live is None else live.generation
     known = names(world, group)
     if what == "new":
@@ -104,7 +104,7 @@ def of_a_group(world: World, what: str, group: str, *args: Any) -> None:
 
 
 def member_of(world: World, what: str, group: str, member: str, generation: int, *args: Any) -> None:
-    live = world.shard.groups.get(group)
+    live = world.groups.get(group)
     instance = None
     if live is not None and member in live.members:
         instance = live.members[member].instance_id
@@ -125,7 +125,7 @@ def member_of(world: World, what: str, group: str, member: str, generation: int,
 
 
 def generations(world: World) -> dict[str, int]:
-    return {group_id: group.generation for group_id, group in world.shard.groups.items()}
+    return {group_id: group.generation for group_id, group in world.groups.items()}
 
 
 @pytest.mark.row("6.2/prefix")
@@ -135,7 +135,7 @@ def test_the_log_tells_what_is_durable_at_every_prefix(steps: list[tuple[Any, ..
     world = World(group_max_size=4)
     for step in steps:
         take(world, step)
-        assert world.reloaded() == world.shard.durable
+        assert world.reloaded() == world.shard.state.durable
 
 
 @pytest.mark.row("6.2/generations")
@@ -163,7 +163,7 @@ def test_once_everybody_falls_silent_nobody_is_left_waiting(steps: list[tuple[An
     world.write_all()
     world.advance(1_200_000)
     assert [call for call in world.calls if call.parked] == []
-    assert {group.state for group in world.shard.groups.values()} <= {GroupState.EMPTY}
+    assert {group.state for group in world.groups.values()} <= {GroupState.EMPTY}
     assert len(world.shard.timers) == 1, "only the retention timer is left"
 
 
@@ -180,10 +180,10 @@ def test_after_a_crash_anywhere_the_shard_goes_on_from_what_was_written(
     world.hold_writes = False
     world.crash(keep)
     for group_id, stored in expected.stored.items():
-        assert world.shard.durable.stored[group_id] == stored
+        assert world.shard.state.durable.stored[group_id] == stored
         if stored.members:
-            assert world.shard.groups[group_id].generation == stored.generation
-    assert world.shard.durable == expected
+            assert world.groups[group_id].generation == stored.generation
+    assert world.shard.state.durable == expected
     for step in more:
         take(world, step)
 
@@ -213,7 +213,7 @@ def test_whichever_writes_fail_memory_and_log_agree_and_everybody_is_answered(
     for step in steps:
         take(world, step)
         # of groups in Stable the driver compares all there is
-        assert world.reloaded() == world.shard.durable
+        assert world.reloaded() == world.shard.state.durable
     world.fail_every = 0
     world.fail_next_write = None
     world.hold_writes = False
@@ -232,7 +232,7 @@ def test_a_share_is_the_logs_and_in_one_generation_nobody_else_has_it(
     world.fail_every = every
     for step in steps:
         take(world, step)
-        for group in world.shard.groups.values():
+        for group in world.groups.values():
             if group.state is GroupState.STABLE:
                 shares = [m.assignment for m in group.members.values() if m.assignment != EMPTY_ASSIGNMENT]
                 assert len(set(shares)) == len(shares)

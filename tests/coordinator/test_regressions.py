@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kohort.coordinator import Unready, unready_error
+from kohort.coordinator import Unready
+from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.statemachine import GroupState
 from tests.coordinator.driver import World
@@ -22,7 +23,7 @@ def test_memory_and_log_agree_when_a_write_fails_behind_one_under_way_kafka_2084
     ]
     assert errors == [[ErrorCode.COORDINATOR_NOT_AVAILABLE], [0, 0]]
     assert world.fetch() == {("t", 0): 2, ("t", 1): 2}
-    assert world.reloaded() == world.shard.durable
+    assert world.reloaded() == world.shard.state.durable
 
 
 def test_a_round_ends_for_those_who_joined_though_others_never_do_kop_380() -> None:
@@ -36,8 +37,8 @@ def test_a_round_ends_for_those_who_joined_though_others_never_do_kop_380() -> N
         world.heartbeat(member=other)
         world.advance(5_000)
     assert mine.error == newcomer.error == 0
-    assert len(world.shard.groups["g"].members) == 2
-    assert world.shard.groups["g"].state is GroupState.COMPLETING_REBALANCE
+    assert len(world.groups["g"].members) == 2
+    assert world.groups["g"].state is GroupState.COMPLETING_REBALANCE
 
 
 def test_an_offset_is_never_missing_while_its_commit_is_being_written_seaweedfs() -> None:
@@ -53,5 +54,5 @@ def test_an_offset_is_never_missing_while_its_commit_is_being_written_seaweedfs(
 
 def test_a_fetch_of_offsets_is_not_sent_elsewhere_while_we_coordinate_librdkafka_5586() -> None:
     # it is held while the shard loads, and what it is told after that is to try again here
-    told = unready_error(ApiKey.OFFSET_FETCH, Unready.LOADING)
+    told = OFFSETS_TOPIC.unready_error(ApiKey.OFFSET_FETCH, Unready.LOADING)
     assert told is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

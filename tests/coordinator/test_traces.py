@@ -34,13 +34,13 @@ def test_1_members_arriving_in_the_initial_delay_extend_it_once_each_round() -> 
 def test_2_a_member_whose_heartbeat_stops_is_removed_and_the_other_goes_on_at_once() -> None:
     world = World()
     a, b = world.stable(2)
-    generation = world.shard.groups["g"].generation
+    generation = world.groups["g"].generation
     world.advance(6 * SECOND)
     assert world.heartbeat("g", a, generation) == 0
     world.advance(3_999)
-    assert b in world.shard.groups["g"].members
+    assert b in world.groups["g"].members
     world.advance(1)
-    assert b not in world.shard.groups["g"].members
+    assert b not in world.groups["g"].members
     assert world.heartbeat("g", a, generation) == ErrorCode.REBALANCE_IN_PROGRESS
     rejoined = world.join("g", a)
     assert rejoined.reply.generation_id == generation + 1
@@ -51,7 +51,7 @@ def test_2_a_member_whose_heartbeat_stops_is_removed_and_the_other_goes_on_at_on
 def test_3_a_member_that_only_heartbeats_is_dropped_when_the_round_ends() -> None:
     world = World()
     a, b = world.stable(2)
-    generation = world.shard.groups["g"].generation
+    generation = world.groups["g"].generation
     c, join_c = world.new_member()
     join_a = world.join("g", a)
     for _ in range(19):
@@ -74,8 +74,8 @@ def test_4a_a_leader_that_dies_before_its_sync_is_found_by_its_session() -> None
     assert sync_b.parked
     world.advance(1)
     assert sync_b.error == ErrorCode.REBALANCE_IN_PROGRESS
-    assert list(world.shard.groups["g"].members) == [b]
-    assert a not in world.shard.groups["g"].members
+    assert list(world.groups["g"].members) == [b]
+    assert a not in world.groups["g"].members
 
 
 @pytest.mark.row("10/4")
@@ -129,7 +129,7 @@ def test_6_a_static_leader_that_restarts_keeps_the_generation_and_fences_its_old
     world = World()
     world.join(instance="i1")
     world.advance(0)
-    old = world.shard.groups["g"].static_members["i1"]
+    old = world.groups["g"].static_members["i1"]
     generation = world.settle([old])
     reply = world.join(instance="i1").reply
     assert reply.error_code == 0
@@ -150,7 +150,7 @@ def test_7_when_the_last_member_leaves_the_group_is_empty_and_its_offsets_stay()
     world.advance(9 * SECOND)
     assert world.leave("g", (a, None)).reply.members[0].error_code == 0
     assert world.state() == "Empty"
-    assert world.shard.groups["g"].generation == 2
+    assert world.groups["g"].generation == 2
     assert world.reloaded().stored["g"].generation == 2
     world.advance(59 * SECOND)
     assert world.fetch() == {("t", 1): 7}

@@ -13,10 +13,11 @@ import pytest
 from kohort.broker import BrokerSettings
 from kohort.broker.network._flow import MAX_WAITING_BYTES
 from kohort.broker.network._server import Server
-from kohort.protocol import ApiKey, decode_response, encode_request, request_class
+from kohort.protocol import ApiKey, decode_response, encode_request
 from kohort.testing import running_broker
 from kohort.testing._running_broker import RunningBroker
 from tests.broker.wire import Wire, batch, create_topic, fetch_fields, part, produce
+from tests.messages import request_of
 
 #: What one read of a socket brings at most, in bytes.
 ONE_READ = 262_144
@@ -62,7 +63,7 @@ def produce_frames(topic: str, count: int, size: int) -> bytes:
         key, 9, "TopicProduceData", "PartitionProduceData", index=0, records=batch(1, key=bytes(size))
     )
     topics = [part(key, 9, "TopicProduceData", name=topic, partition_data=[data])]
-    body = request_class(key)(version=9, transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=topics)
+    body = request_of(key)(version=9, transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=topics)
     return b"".join(bytes(encode_request(9, number, "many", body)) for number in range(count))
 
 
@@ -169,7 +170,7 @@ def test_above_half_of_the_limit_small_requests_still_come_through() -> None:
 @pytest.mark.parametrize(("count", "size"), [(40, 100_000), (6, 1_048_576)])
 def test_requests_that_wait_for_others_hold_no_bytes_that_others_wait_for(count: int, size: int) -> None:
     """Members of large metadata wait for their rebalance; together they sent more than may be under way."""
-    make = request_class(ApiKey.JOIN_GROUP)
+    make = request_of(ApiKey.JOIN_GROUP)
     offer = make.JoinGroupRequestProtocol(version=3, name="range", metadata=bytes(size))
     with running_broker(
         queued_max_request_bytes=1_000_000, group_initial_rebalance_delay_ms=20_000

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kohort.protocol import ApiKey, ErrorCode, request_class
+from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, batch, create_topic, produce
+from tests.messages import request_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name not in {"tests", "docs"}]
@@ -76,7 +77,7 @@ def test_files_are_the_owners_alone_0600(tmp_path: Path) -> None:
 
 
 def _join(wire: Wire, group: str, protocol: str, instance: str | None) -> int:
-    make = request_class(ApiKey.JOIN_GROUP)
+    make = request_of(ApiKey.JOIN_GROUP)
     answer = wire.call(
         ApiKey.JOIN_GROUP,
         9,

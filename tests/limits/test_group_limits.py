@@ -40,7 +40,7 @@ def test_a_group_has_at_most_5_000_members() -> None:
     calls = [world.join(version=3) for _ in range(5_001)]
     assert all(call.parked for call in calls[1:5_000])
     assert calls[5_000].error == ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert len(world.shard.groups["g"].members) == 5_000
+    assert len(world.groups["g"].members) == 5_000
 
 
 def test_an_empty_group_takes_at_most_2_kib_with_its_offset() -> None:
@@ -58,10 +58,10 @@ def test_an_empty_group_takes_at_most_2_kib_with_its_offset() -> None:
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    group = world.shard.groups["group-7"]
+    group = world.groups["group-7"]
     assert group.state is GroupState.EMPTY
     assert not group.pending_join
-    assert len(world.shard.groups) == GROUPS
+    assert len(world.groups) == GROUPS
     assert taken / GROUPS <= 2_048
 
 

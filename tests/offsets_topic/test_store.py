@@ -89,7 +89,7 @@ def test_transactions_and_their_markers_are_told(tmp_path: Path) -> None:
 def test_a_load_goes_on_beyond_the_high_watermark(tmp_path: Path) -> None:
     store, logs = open_store(tmp_path, 0)
     store.append(0, [(b"k", b"v")], NOW_MS)
-    logs[0].high_watermark = 0
+    assert logs[0].high_watermark == 0
     assert [batch.base_offset for batch in store.load(0)] == [0]
 
 
@@ -97,6 +97,8 @@ def test_a_load_begins_at_the_log_start(tmp_path: Path) -> None:
     store, logs = open_store(tmp_path, 0)
     for _ in range(3):
         store.append(0, [(b"k", b"v")], NOW_MS)
+    logs[0].advance_high_watermark(2)
+    logs[0].advance_high_watermark(3)
     logs[0].delete_records(2)
     assert [batch.base_offset for batch in store.load(0)] == [2]
 
@@ -277,3 +279,18 @@ def test_the_offsets_of_apache_kafka_are_loaded(tmp_path: Path) -> None:
     assert {(topic, partition): offset for topic, partition, offset, *_ in offsets} == found
     folder.close(clean=False)
     assert os.path.exists(tmp_path / "meta.properties")
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_marker_ends_the_transaction_of_its_producer_in_the_log(tmp_path: Path, committed: bool) -> None:
+    store, logs = open_store(tmp_path, 0)
+    store.append(0, [(b"k", b"v")], NOW_MS, producer_id=7, producer_epoch=2, transactional=True)
+    logs[0].advance_high_watermark(1)
+    assert logs[0].last_stable_offset == 0
+    options = {"producer_id": 7, "producer_epoch": 2, "coordinator_epoch": 5}
+    assert store.append_marker(0, NOW_MS, committed=committed, **options) == 1
+    logs[0].advance_high_watermark(2)
+    assert logs[0].last_stable_offset == 2
+    marker = list(store.load(0))[-1]
+    assert (marker.control, marker.transactional, marker.producer_id) == (True, True, 7)
+    assert [row[2:] for row in marker.records] == [(bytes([0, 0, 0, committed]), b"\0\0\0\0\0\5")]

@@ -1,4 +1,4 @@
-"""What kafka-python's decoders cost follows the length of a frame: varints, tagged fields, array elements."""
+"""What it costs to read a request follows the length of a frame: varints, tagged fields, array elements."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kohort.protocol import (
     decode_request,
     decode_request_header,
     encode_request,
-    request_class,
 )
 from kohort.protocol._messages import MAX_REQUEST_ELEMENTS
+from tests.messages import request_of
 
 
 def head(key: ApiKey, version: int) -> bytes:
@@ -47,14 +47,14 @@ def test_a_varint_that_does_not_end_is_refused_however_long(count: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 30_000])
 def test_lengths_of_every_size_are_read(size: int) -> None:
-    topic = request_class(ApiKey.METADATA).MetadataRequestTopic(version=9, name="x" * size)
-    body = request_class(ApiKey.METADATA)(version=9, topics=[topic] * 3)
+    topic = request_of(ApiKey.METADATA).MetadataRequestTopic(version=9, name="x" * size)
+    body = request_of(ApiKey.METADATA)(version=9, topics=[topic] * 3)
     frame = bytes(encode_request(9, 1, "me", body)[4:])
     assert [one.name for one in decoded(frame).topics] == ["x" * size] * 3
 
 
 def join_frame(instance_id: str | None) -> bytes:
-    body = request_class(ApiKey.JOIN_GROUP)(
+    body = request_of(ApiKey.JOIN_GROUP)(
         version=9, group_id="g", member_id="", group_instance_id=instance_id, protocol_type="c", protocols=[]
     )
     return bytes(encode_request(9, 1, "me", body)[4:])
@@ -79,11 +79,10 @@ def test_tagged_fields_of_elements_are_read_without_copying_the_frame_for_each()
     rest = b"\x00\x00\x00" + b"\x01\x07" + pad + b"p" * 8_000_000
     body = decoded(HEAD + uvarint(count + 1) + topic * count + rest)
     assert [one.name for one in body.topics] == ["t"] * count
-    assert body.topics[-1].unknown_tags == {"_5": b"!"}
 
 
 def test_a_tagged_field_that_is_known_is_read() -> None:
-    body = request_class(ApiKey.FETCH)(
+    body = request_of(ApiKey.FETCH)(
         version=12, cluster_id="c-1", topics=[], forgotten_topics_data=[], rack_id=""
     )
     assert decoded(bytes(encode_request(12, 1, "me", body)[4:])).cluster_id == "c-1"
@@ -122,7 +121,7 @@ def test_a_request_of_more_than_100_000_elements_is_refused_however_they_are_nes
     inner = struct.pack(">i", 50_000) + b"\x00" * 4 * 50_000
     nested = struct.pack(">hhih", ApiKey.OFFSET_FETCH, 1, 1, 1) + b"x" + b"\x00\x01g" + struct.pack(">i", 2)
     for frame in (flat, nested + (b"\x00\x01t" + inner) * 2):
-        with pytest.raises(MalformedMessageError, match="more array elements than a request may have"):
+        with pytest.raises(MalformedMessageError, match="more in all than a request may have"):
             decoded(frame)
     assert decoded(nested.replace(b"\x00\x00\x00\x02", b"\x00\x00\x00\x01") + b"\x00\x01t" + inner).topics
 
@@ -130,7 +129,7 @@ def test_a_request_of_more_than_100_000_elements_is_refused_however_they_are_nes
 @pytest.mark.parametrize("count", [5, 2**31 - 1])
 def test_an_array_that_cannot_fit_is_refused_before_it_is_built(count: int) -> None:
     frame = struct.pack(">hhih", ApiKey.METADATA, 1, 1, 1) + b"x" + struct.pack(">i", count)
-    with pytest.raises(MalformedMessageError, match=r"\d bytes are left"):
+    with pytest.raises(MalformedMessageError, match=f"{count} elements"):
         decoded(frame + b"\x00\x00")
     with pytest.raises(KohortError):
         decoded(frame)

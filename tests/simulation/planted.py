@@ -78,14 +78,14 @@ def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True
 
 
 _REPLY_FIRST = """from kohort.coordinator.offsets.expiry import AfterExpiry
-        shard.append(tuple(records), AfterExpiry(commit.group_id, 0, ""))
+        shard.append(commit.group_id, tuple(records), AfterExpiry(commit.group_id, 0, ""))
         shard.reply(request, commit_reply(commit))"""
 
 BUGS = (
     Bug(
         "a commit is acknowledged before it is written",
         "coordinator.offsets.commit:handle_commit",
-        "shard.append(tuple(records), AfterCommit(commit.group_id, request))",
+        "shard.append(commit.group_id, tuple(records), AfterCommit(commit.group_id, request))",
         _REPLY_FIRST,
     ),
     Bug(
@@ -132,19 +132,19 @@ BUGS = (
     ),
     Bug(
         "a load keeps the first commit of a partition",
-        "coordinator.durable:Durable.apply_encoded",
+        "coordinator.durable:Durable._load_encoded",
         "offsets[key] = value",
         "offsets.setdefault(key, value)",
     ),
     Bug(
         "a load brings deleted offsets back",
         "coordinator.engine.loader:Loader._record",
-        "self._shard.replay(record, offset, producer_id)",
-        "type(record).__name__ == 'OffsetDeleted' or self._shard.replay(record, offset, producer_id)",
+        "self._shard.apply((record,), offset, producer_id)",
+        "type(record).__name__ == 'OffsetDeleted' or self._shard.apply((record,), offset, producer_id)",
     ),
     Bug(
         "the generation is not in the record",
-        "coordinator.classic.group:Group.to_record",
+        "coordinator.classic.group:ClassicGroup.to_record",
         "self.generation,",
         "0,",
     ),
@@ -157,21 +157,21 @@ BUGS = (
     Bug(
         "shares are handed out before they are written",
         "coordinator.classic.sync:_store",
-        "shard.append((",
+        "shard.append(group.group_id,",
         "from kohort.coordinator.classic.rebalance import set_assignment\n"
         "    set_assignment(shard, group, chosen, group.state_timestamp_ms)\n"
-        "    shard.append((",
+        "    shard.append(group.group_id,",
     ),
     Bug(
         "a commit of an older generation is taken",
-        "coordinator.offsets.commit:_unacceptable",
-        "if generation != group.generation:",
+        "coordinator.classic.group:ClassicGroup.check_commit",
+        "if generation != self.generation:",
         "if False:",
     ),
     Bug(
         "a commit is taken between join and sync",
-        "coordinator.offsets.commit:_unacceptable",
-        "if group.state is GroupState.COMPLETING_REBALANCE:",
+        "coordinator.classic.group:ClassicGroup.check_commit",
+        "if self.state is GroupState.COMPLETING_REBALANCE:",
         "if False:",
     ),
     Bug(
@@ -182,8 +182,8 @@ BUGS = (
     ),
     Bug(
         "sessions do not run again after a load",
-        "coordinator.engine.shard:Shard.activate",
-        "restart_session(self, group, member, now_ms)",
+        "coordinator.classic.rebalance:activate",
+        "restart_session(shard, group, member, now_ms)",
         "pass",
     ),
     Bug(
@@ -200,7 +200,7 @@ BUGS = (
     ),
     Bug(
         "a member whose session is over stays",
-        "coordinator.classic.sessions:on_session_timer",
+        "coordinator.classic.heartbeat:on_session_timer",
         "if member.waits:",
         "if True:",
     ),
@@ -236,15 +236,15 @@ BUGS = (
     ),
     Bug(
         "those who wait are forgotten when the shard goes",
-        "coordinator.engine.shard:Shard.unload",
-        "answer_join_error(self, group, member, error, member.member_id)",
+        "coordinator.classic.rebalance:unload",
+        "answer_join_error(shard, group, member, error, member.member_id)",
         "pass",
     ),
     Bug(
         "offsets of a group with members expire",
-        "coordinator.offsets.expiry:_is_expired",
-        "return False",
-        "pass",
+        "coordinator.classic.group:ClassicGroup.offset_age_counts_from",
+        "self.state is GroupState.STABLE and unread",
+        "True",
     ),
     Bug(
         "no time to expire at is read as the past",
@@ -254,9 +254,9 @@ BUGS = (
     ),
     Bug(
         "an offset's age counts from its commit, not from the end of its group",
-        "coordinator.offsets.expiry:_is_expired",
-        "base_ms = max(base_ms, group.state_timestamp_ms)",
-        "pass",
+        "coordinator.classic.group:ClassicGroup.offset_age_counts_from",
+        "max(commit_ms, self.state_timestamp_ms)",
+        "commit_ms",
     ),
     Bug(
         "a group takes one member too many",

@@ -7,7 +7,7 @@ from kafka.errors import InconsistentGroupProtocolError
 
 from kohort.spark import CommitRefusedError, GroupTakenError, _member
 from kohort.spark._client import Client
-from kohort.spark._member import ExclusiveSeat
+from kohort.spark._member import ExclusiveMember
 from tests.kafka_python import group_consumer
 from tests.spark.conftest import Side
 from tests.spark.loops import Driver, Named, NewTopic, bounds, next_of
@@ -81,7 +81,7 @@ def test_a_driver_beside_an_exclusive_one_is_not_handed_the_batch_that_that_one_
     assert (batch.number, batch.replayed, bounds(batch)) == (2, False, {0: (8, 10)})
 
 
-def test_a_driver_that_has_lost_its_seat_cannot_commit(
+def test_a_driver_that_has_lost_its_membership_cannot_commit(
     bootstrap: str, side: Side, driver: Driver, new_topic: NewTopic, group: Named
 ) -> None:
     orders, etl = new_topic("orders", partitions=1), group("etl")
@@ -92,7 +92,7 @@ def test_a_driver_that_has_lost_its_seat_cannot_commit(
     after = driver(etl, orders, group_mode="exclusive")
     replayed = next_of(after)
     assert replayed.replayed
-    with pytest.raises(CommitRefusedError, match="has lost its seat"):
+    with pytest.raises(CommitRefusedError, match="has lost its membership"):
         batch.commit()
     replayed.commit()
     assert side.committed(etl, orders) == {0: 4}
@@ -112,22 +112,23 @@ def test_tools_see_a_member_with_all_partitions(
     assert len(described["members"]) == 1
 
 
-def test_a_seat_that_was_never_taken_is_left_without_a_word(side: Side, group: Named) -> None:
-    seat = ExclusiveSeat(side.client, group("etl"), ["orders"], [])
-    seat.leave()
-    assert seat.generation == -1
+def test_a_membership_that_was_never_taken_is_left_without_a_word(side: Side, group: Named) -> None:
+    member = ExclusiveMember(side.client, group("etl"), ["orders"], [])
+    member.leave()
+    assert member.generation == -1
 
 
 def remove_members(bootstrap: str, group: str) -> None:
     """As the end of their sessions does, at once."""
     from kohort.consumer import Cluster
-    from kohort.protocol import ApiKey, request_class
+    from kohort.protocol import ApiKey
     from kohort.spark._client import ConnectionOptions
+    from tests.messages import request_of
 
     async def remove(cluster: Cluster) -> None:
-        describe = request_class(ApiKey.DESCRIBE_GROUPS)
+        describe = request_of(ApiKey.DESCRIBE_GROUPS)
         found = await cluster.request_coordinator(group, describe(groups=[group]))
-        make = request_class(ApiKey.LEAVE_GROUP)
+        make = request_of(ApiKey.LEAVE_GROUP)
         for member in found.groups[0].members:
             who = make.MemberIdentity(member_id=member.member_id, group_instance_id=None, reason="test")
             await cluster.request_coordinator(

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kohort.protocol import ApiKey, encode_request, encode_response, response_class
+from kohort.protocol import ApiKey, encode_request, encode_response
 from tests.attack.victim import commit, look
+from tests.messages import response_of
 from tests.torture.history import History
 from tests.torture.tap import Tap
 
@@ -17,7 +18,7 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def answer(error: int) -> bytes:
-    make = response_class(ApiKey.OFFSET_COMMIT)
+    make = response_of(ApiKey.OFFSET_COMMIT)
     row = make.OffsetCommitResponseTopic.OffsetCommitResponsePartition(partition_index=0, error_code=error)
     topic = make.OffsetCommitResponseTopic(name="orders", partitions=[row])
     return bytes(encode_response(ApiKey.OFFSET_COMMIT, 8, 2, make(version=8, topics=[topic])))
@@ -35,7 +36,7 @@ def test_a_commit_and_its_answer_are_found_among_others(size: int) -> None:
     (found,) = history.group("billing").wire
     assert (found.partition, found.offset, found.generation, found.member) == (0, 573, -1, "")
     assert (found.answered, found.error) == (None, None)
-    other = response_class(ApiKey.OFFSET_FETCH)(version=5, topics=[], error_code=0)
+    other = response_of(ApiKey.OFFSET_FETCH)(version=5, topics=[], error_code=0)
     answers = bytes(encode_response(ApiKey.OFFSET_FETCH, 5, 1, other)) + answer(25)
     for piece in pieces(answers, size):
         connection.answered(piece)

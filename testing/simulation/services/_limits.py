@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sized
 from typing import TYPE_CHECKING, Any, Final
 
 from ....consumer.decode import RUN_BYTES
+from ....coordinator.classic.group import live
 from ....protocol import ApiKey, TopicPartition
 from ....statemachine import GroupState
 from .._network import Call
@@ -113,7 +114,7 @@ class Limits:
     def _settled(self) -> bool:
         world = self._world
         shard = world.broker.shard
-        group = None if shard is None else shard.groups.get(world.plan.group)
+        group = None if shard is None else live(shard, world.plan.group)
         return group is not None and group.state is GroupState.STABLE
 
     def _good(self, partition: TopicPartition, now: int) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from ....client.fetch_answers import FetchAnswer, FetchedPartition
 from ....protocol import ApiKey, ErrorCode, TopicPartition
+from ....protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from .._network import Call
 from ._topics import Log, Topic
 
@@ -184,7 +184,7 @@ class Node:
         if call.epoch != call.connection.epoch:
             self._polls.pop(call, None)
             return True  # nobody listens any more
-        body, rows, size = call.body, [], 0
+        body, topics, size = call.body, [], 0
         worth = last
         for topic in body.topics:
             by_id = call.version >= _BY_ID
@@ -193,31 +193,33 @@ class Node:
                 if by_id
                 else self._world.topics.topics.get(topic.topic)
             )
+            rows = []
             for asked in topic.partitions:
-                fetched = self._read(found, asked, max(body.max_bytes - size, 1), by_id=by_id)
-                size += len(fetched.records)
-                worth = worth or bool(fetched.error_code) or size >= body.min_bytes
-                rows.append((topic.topic_id if by_id else topic.topic, asked.partition, fetched))
+                row = self._read(found, asked, max(body.max_bytes - size, 1), by_id=by_id)
+                size += len(row.records or b"")
+                worth = worth or bool(row.error_code) or size >= body.min_bytes
+                rows.append(row)
+            topics.append(FetchableTopicResponse(topic.topic, topic.topic_id if by_id else None, rows))
         if worth:
             self._polls.pop(call, None)
-            call.connection.answered(call, FetchAnswer(0, 0, _in_one_frame(rows)))
+            call.connection.answered(call, FetchResponse(responses=_in_one_frame(topics)))
         return worth
 
-    def _read(self, topic: Topic | None, asked: Any, max_bytes: int, *, by_id: bool) -> FetchedPartition:
+    def _read(self, topic: Topic | None, asked: Any, max_bytes: int, *, by_id: bool) -> PartitionData:
         if topic is None:
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return _failed(unknown)
+            return _failed(asked, unknown)
         if not topic.readable:
-            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return _failed(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         log, error = self._led(TopicPartition(topic.name, asked.partition), asked.current_leader_epoch)
         if log is None:
-            return _failed(error)
+            return _failed(asked, error)
         if not 0 <= asked.fetch_offset <= log.end:
-            return _failed(ErrorCode.OFFSET_OUT_OF_RANGE)
+            return _failed(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
         records = _NO_RECORDS
         if asked.fetch_offset < log.end:
             records = log.read(asked.fetch_offset, min(asked.partition_max_bytes, max_bytes))
-        return FetchedPartition(0, log.end, log.end, 0, records)
+        return PartitionData(asked.partition, 0, log.end, log.end, 0, records=records)
 
     def _led(self, partition: TopicPartition, epoch: int) -> tuple[Log | None, int]:
         """The log, if this node leads it in that epoch; or the error."""
@@ -233,24 +235,25 @@ class Node:
         return log, ErrorCode.NONE
 
 
-def _in_one_frame(rows: list[tuple[Any, int, FetchedPartition]]) -> tuple[Any, ...]:
+def _in_one_frame(topics: list[FetchableTopicResponse]) -> list[FetchableTopicResponse]:
     """As a socket gives them: what is kept of one partition keeps the whole frame."""
-    if sum(bool(fetched.records) for _, _, fetched in rows) < 2:
-        return tuple(rows)
-    frame = memoryview(b"".join(fetched.records for _, _, fetched in rows))
+    read = [row.records for topic in topics for row in topic.partitions if row.records]
+    if len(read) < 2:
+        return topics
+    frame = memoryview(b"".join(read))
     made, at = [], 0
-    for topic, partition, f in rows:
-        end = at + len(f.records)
-        view = FetchedPartition(
-            f.error_code, f.high_watermark, f.last_stable_offset, f.log_start_offset, frame[at:end]
-        )
-        made.append((topic, partition, view))
-        at = end
-    return tuple(made)
+    for topic in topics:
+        rows = []
+        for row in topic.partitions:
+            end = at + len(row.records or b"")
+            rows.append(row._replace(records=frame[at:end]))
+            at = end
+        made.append(topic._replace(partitions=rows))
+    return made
 
 
-def _failed(error: int) -> FetchedPartition:
-    return FetchedPartition(int(error), -1, -1, -1, _NO_RECORDS)
+def _failed(asked: Any, error: int) -> PartitionData:
+    return PartitionData(asked.partition, int(error), -1, records=_NO_RECORDS)
 
 
 def _missing(name: str, error: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ....coordinator.classic.group import live
 from ....statemachine import GroupState, MemberState
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def still_waited_for(world: ServiceWorld) -> tuple[str, str] | None:
         consumer = process.consumer
         if consumer is None or consumer.state.state is not MemberState.STABLE:
             return "L1", f"{process.name} is {consumer}"
-    group = shard.groups.get(plan.group)
+    group = live(shard, plan.group)
     if living and (
         group is None or group.state is not GroupState.STABLE or len(group.members) != len(living)
     ):
@@ -33,7 +34,7 @@ def still_waited_for(world: ServiceWorld) -> tuple[str, str] | None:
     if left := world.ledger.left():
         return "L3", f"{left[0]} is not done, and in {len(left) - 1} other partitions is one"
     for partition, end in world.topics.ends().items():
-        entry = shard.durable.offset(plan.group, partition)
+        entry = shard.state.durable.offset(plan.group, partition)
         if partition.topic in world.plan.topics and end and (entry is None or entry.offset != end):
             name = f"{partition.topic}-{partition.partition}"
             return "L3", f"{name} ends at {end}, committed is {None if entry is None else entry.offset}"
@@ -43,7 +44,7 @@ def still_waited_for(world: ServiceWorld) -> tuple[str, str] | None:
 def look_at_the_end(world: ServiceWorld) -> None:
     """All processes have ended."""
     shard, name = world.broker.shard, world.plan.group
-    group = None if shard is None else shard.groups.get(name)
+    group = None if shard is None else live(shard, name)
     seats = [] if group is None else [m for m in group.members.values() if m.instance_id is None]
     if seats:
         world.checks.fail("L5", f"all processes have ended, and in {name} are still {seats}")

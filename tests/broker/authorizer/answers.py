@@ -37,7 +37,7 @@ def lines(world: World, case: Case) -> list[str]:
 def _answer(world: World, case: Case, rights: tuple[Right, ...]) -> str:
     case.before(world)
     world.allow(rights)
-    told = world.told(world.alice.call(case.api, case.version, **case.fields(world)))
+    told = world.told(case.api, case.version, world.alice.call(case.api, case.version, **case.fields(world)))
     if case.done is None:
         return told
     done = case.done

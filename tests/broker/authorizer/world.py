@@ -11,6 +11,7 @@ from typing import Any
 from kohort.broker.authorizer import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, batch, create_topic, part, produce
+from tests.messages import MESSAGES
 
 TIMEOUT_S = 60.0
 ALICE = "User:alice"
@@ -25,8 +26,6 @@ _TOLD = {
     "group_id",
     "key",
     "resource_name",
-    "authorized_operations",
-    "cluster_authorized_operations",
     "num_partitions",
     "replication_factor",
     "metadata",
@@ -41,6 +40,7 @@ _SIGNS = {
     "offset",
     "end_offset",
 }
+_OPERATIONS = "authorized_operations"
 #: Arrays that no rule has to do with.
 _NOT_TOLD = {"record_errors", "aborted_transactions", "node_endpoints", "offline_replicas", "brokers"}
 #: Arrays of which only the size is told, as some or none.
@@ -167,33 +167,40 @@ class World:
             assert time.monotonic() < deadline, "it did not happen"
             time.sleep(0.01)
 
-    def told(self, value: Any) -> str:
+    def told(self, key: ApiKey, version: int, answer: Any) -> str:
         """What of an answer a rule decides, as text with plain names, elements in order of their text."""
-        if isinstance(value, list):
-            return "[" + ", ".join(sorted(map(self.told, value))) + "]"
+        _, schema = MESSAGES[type(answer).__name__]
+        assert schema.key == key
+        return self._told(schema.fields, version, answer)
+
+    def _told(self, fields: list[Any], version: int, value: Any) -> str:
         parts = []
-        for one in value._struct._fields:
-            if not one.for_version_q(value.version):
+        for one in fields:
+            if version not in one.versions:
                 continue
-            text = self._told_field(one.name, getattr(value, one.name))
+            text = self._told_field(one, version, getattr(value, one.name))
             if text is not None:
-                parts.append(f"{one.name}={text}")
+                name = _OPERATIONS if one.name.endswith(_OPERATIONS) else one.name
+                parts.append(f"{name}={text}")
         return " ".join(parts) or "-"
 
-    def _told_field(self, name: str, value: Any) -> str | None:
+    def _told_field(self, field: Any, version: int, value: Any) -> str | None:
+        name = field.name
         plain = {text: plain for plain, text in self.names.items()}
         plain |= {str(topic_id): f"id of {at}" for at, topic_id in self.ids.items()}
         if name in _NOT_TOLD:
             return None
         if name in _SIZES:
             return "some" if value else "none"
-        if name.endswith("authorized_operations"):
-            if value is None:
+        if name.endswith(_OPERATIONS):
+            if value < 0:
                 return None
-            return "{" + ",".join(Operation(number).name for number in sorted(value)) + "}"
+            return "{" + ",".join(one.name for one in Operation if value >> one & 1) + "}"
         if isinstance(value, list):
-            ours = [one for one in value if self._ours(one)]
-            return None if value and not hasattr(value[0], "_struct") else self.told(ours)
+            if value and not field.is_struct:
+                return None
+            ours = [self._told(field.fields, version, one) for one in value if self._ours(one)]
+            return "[" + ", ".join(sorted(ours)) + "]"
         if name in _SIGNS:
             return "some" if value >= 0 else "none"
         if name in _TOLD:

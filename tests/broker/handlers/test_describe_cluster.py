@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, ErrorCode, operation_bits
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire
 
@@ -20,12 +20,12 @@ def test_the_broker_and_the_cluster(broker: RunningBroker, wire: Wire, version: 
     answer = ask(wire, version)
     assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, broker.cluster_id, 1)
     assert [(one.broker_id, one.host, one.port) for one in answer.brokers] == [(1, broker.host, broker.port)]
-    assert answer.authorized_operations is None
+    assert answer.cluster_authorized_operations == -(2**31)
 
 
 def test_operations_are_told_when_asked_for(wire: Wire) -> None:
     answer = ask(wire, 0, include_cluster_authorized_operations=True)
-    assert answer.authorized_operations == {5, 7, 8, 9, 10, 11, 12}
+    assert answer.cluster_authorized_operations == operation_bits({5, 7, 8, 9, 10, 11, 12})
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,8 @@ def test_a_partition_that_is_named_again_is_answered_once(wire: Wire, name: str)
     create_topic(wire, name, 2)
     produce(wire, name, batch(2))
     fields = fetch_fields(name, 0, 0)
-    fields["topics"][0].partitions *= 20_000
+    (topic,) = fields["topics"]
+    fields["topics"] = [topic._replace(partitions=[*topic.partitions] * 20_000)]
     fields["topics"] *= 2
     again, nothing = wire.call(ApiKey.FETCH, 12, **fields).responses
     assert [one.partition_index for one in again.partitions] == [0, 1]

@@ -15,7 +15,7 @@ from kohort.broker.handlers import HANDLERS
 from kohort.broker.metrics import BrokerMetrics
 from kohort.broker.network._peer import Peer
 from kohort.broker.quotas import ClientQuotas, QuotaTable
-from kohort.coordinator import HistoryEntry, MemberGone, RebalanceNote
+from kohort.coordinator import HistoryEntry, MemberGone, RebalanceCompleted
 from kohort.coordinator.details import MAX_BYTES, details_json
 from kohort.protocol import (
     APIS,
@@ -26,9 +26,9 @@ from kohort.protocol import (
     decode_response,
     encode_assignment,
     encode_request,
-    request_class,
 )
 from tests.broker.wire import Wire, part
+from tests.messages import request_of
 
 KEY = ApiKey.DESCRIBE_GROUP_HISTORY
 
@@ -136,7 +136,7 @@ async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
         authorizer=Authorizer(), metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())
     )
     router = Router(cast(Node, node), lambda: HANDLERS)
-    body = request_class(KEY)(version=0, group_id="g", limit=-1, after=-1)
+    body = request_of(KEY)(version=0, group_id="g", limit=-1, after=-1)
     frame = bytes(encode_request(0, 7, "c", body)[4:])
     response = await router.answer(frame, Peer("127.0.0.1", ("127.0.0.1", 1)))
     assert isinstance(response, (bytes, bytearray))
@@ -148,7 +148,7 @@ async def test_who_may_not_describe_the_group_is_told_nothing() -> None:
 def test_details_fit_a_string_of_the_wire(length: int) -> None:
     before = {f"{n}".rjust(length, "ü"): encode_assignment([TopicPartition("t", n)]) for n in range(300)}
     after = dict(zip(before, reversed(before.values()), strict=True))
-    note = RebalanceNote(
+    note = RebalanceCompleted(
         "g", members=300, members_before=300, protocol_type="consumer", duration_ms=1, join_ms=1, sync_ms=0
     )
     note.before, note.after = before, after

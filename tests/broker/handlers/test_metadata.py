@@ -11,7 +11,7 @@ import pytest
 from kohort.broker.handlers import metadata
 from kohort.cluster import PartitionState
 from kohort.log import DataFolder, NoDescriptorsError
-from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol import ApiKey, ErrorCode, operation_bits
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.wire import Wire, batch, create_topic, part, produce
 
@@ -117,9 +117,9 @@ def test_operations_are_told_when_asked_for(wire: Wire, name: str) -> None:
     told = ask(
         wire, 8, name, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
     )
-    assert told.topics[0].authorized_operations == {3, 4, 5, 6, 7, 8, 10, 11}
-    assert told.authorized_operations == {5, 7, 8, 9, 10, 11, 12}
-    assert ask(wire, 8, name).topics[0].authorized_operations is None
+    assert told.topics[0].topic_authorized_operations == operation_bits({3, 4, 5, 6, 7, 8, 10, 11})
+    assert told.cluster_authorized_operations == operation_bits({5, 7, 8, 9, 10, 11, 12})
+    assert ask(wire, 8, name).topics[0].topic_authorized_operations == -(2**31)
 
 
 def test_partitions_are_described_anew_only_when_they_change(
@@ -137,7 +137,7 @@ def test_partitions_are_described_anew_only_when_they_change(
     for version in VERSIONS:
         assert len(ask(wire, version, name).topics[0].partitions) == 2
     assert described == [0, 1]
-    wanted = part(ApiKey.CREATE_PARTITIONS, 3, "CreatePartitionsTopic", name=name, count=3)
+    wanted = part(ApiKey.CREATE_PARTITIONS, 3, "CreatePartitionsTopic", name=name, count=3, assignments=None)
     wire.call(ApiKey.CREATE_PARTITIONS, 3, topics=[wanted], timeout_ms=1_000, validate_only=False)
     for _ in range(2):
         assert len(ask(wire, 12, name).topics[0].partitions) == 3

@@ -18,11 +18,12 @@ from kohort.broker.metrics import _exposer
 from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
 from kohort.broker.network._peer import Peer
-from kohort.protocol import ApiKey, encode_request, request_class
+from kohort.protocol import ApiKey, encode_request
 from tests.broker.handlers.test_client_quotas import alter
 from tests.broker.network.test_hot_requests import COMMIT, HEARTBEAT, commit, heartbeat
 from tests.broker.test_throttling import WIRE, fetched, produced
 from tests.broker.wire import Wire, create_topic
+from tests.messages import request_of
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ async def test_names_of_a_clients_making_break_no_line(broker: Broker) -> None:
     odd = 'a"b\nc\\d'
 
     def work(wire: Wire) -> None:
-        body = request_class(HEARTBEAT)(version=3, **heartbeat("g"), group_instance_id=None)
+        body = request_of(HEARTBEAT)(version=3, **heartbeat("g"), group_instance_id=None)
         wire.socket.sendall(encode_request(3, 1, odd, body))
         wire.receive(HEARTBEAT, 3, 1)
 

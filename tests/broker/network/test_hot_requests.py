@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from kohort.broker.network._flow import MAX_AHEAD
-from kohort.protocol import ApiKey, ErrorCode, encode_request, request_class
+from kohort.protocol import ApiKey, ErrorCode, encode_request
 from kohort.testing import RunningBroker
 from tests.broker.wire import Wire, create_topic, part
+from tests.messages import request_of
 
 COMMIT, FETCH_OFFSETS, HEARTBEAT = ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.HEARTBEAT
 
@@ -88,7 +89,7 @@ def test_a_read_behind_commits_sees_the_last_of_them(wire: Wire, name: str) -> N
 
 def test_more_commits_than_may_run_ahead_are_all_answered_in_order(wire: Wire, name: str) -> None:
     create_topic(wire, name)
-    body = request_class(COMMIT)(version=8, **commit(name, name, 7))
+    body = request_of(COMMIT)(version=8, **commit(name, name, 7))
     numbers = range(1_000, 1_000 + 3 * MAX_AHEAD)
     wire.socket.sendall(b"".join(bytes(encode_request(8, number, "wire", body)) for number in numbers))
     for number in numbers:
@@ -140,7 +141,7 @@ def test_nothing_overtakes_a_join_that_waits_for_others(broker: RunningBroker, w
 def test_a_flood_of_heartbeats_in_one_read_lets_others_go_on(
     broker: RunningBroker, wire: Wire, name: str
 ) -> None:
-    body = request_class(HEARTBEAT)(version=4, **heartbeat(name))
+    body = request_of(HEARTBEAT)(version=4, **heartbeat(name))
     flood = bytes(encode_request(4, 1, "x", body)) * 40_000
     with Wire(broker.bootstrap) as rude:
         rude.socket.settimeout(0.05)

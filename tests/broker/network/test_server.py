@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey, build_batch, encode_request, request_class
+from kohort.protocol import ApiKey, build_batch, encode_request
 from kohort.testing import running_broker
 from tests.broker.wire import Wire, create_topic, fetch_fields, produce
+from tests.messages import request_of
 
 
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(caplog: pytest.LogCaptureFixture) -> None:
@@ -70,7 +71,7 @@ def test_a_client_that_reads_slowly_gets_all_of_a_large_answer() -> None:
 def test_many_half_sent_requests_do_not_stop_the_others() -> None:
     """The bytes that may wait are used up; reading stops, but one connection after the other gets on."""
     size = 400_000
-    request = bytes(encode_request(9, 1, "x" * 30_000, request_class(ApiKey.METADATA)(version=9, topics=[])))
+    request = bytes(encode_request(9, 1, "x" * 30_000, request_of(ApiKey.METADATA)(version=9, topics=[])))
     padding = request + b"\x00" * (size - len(request))
     frame = struct.pack(">i", size - 4) + padding[4:]
     with running_broker(queued_max_request_bytes=500_000) as broker:

@@ -16,9 +16,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kohort.protocol import ApiKey, decode_response, encode_request, request_class
+from kohort.protocol import ApiKey, decode_response, encode_request
 from tests.broker.security.issuer import message
 from tests.broker.security.scram_client import ScramClient
+from tests.messages import request_of
 
 #: Connections that each attack has open at once.
 AT_ONCE = 8
@@ -44,9 +45,7 @@ class Line:
         return cls(*await asyncio.wait_for(link, PATIENCE_S))
 
     async def call(self, key: ApiKey, version: int, **fields: Any) -> Any:
-        self.send(
-            bytes(encode_request(version, 1, "stranger", request_class(key)(version=version, **fields)))
-        )
+        self.send(bytes(encode_request(version, 1, "stranger", request_of(key)(version=version, **fields))))
         return decode_response(key, version, await self.frame())[1]
 
     def send(self, data: bytes) -> None:

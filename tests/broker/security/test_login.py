@@ -21,7 +21,7 @@ from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._login import Login, Pass
 from kohort.broker.security._sasl import Sasl, plain_users
 from kohort.broker.security._scram_users import ScramUsers
-from kohort.protocol import ApiKey, ProtocolError, decode_response, encode_request, request_class
+from kohort.protocol import ApiKey, ProtocolError, decode_response, encode_request
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.network.test_hot_requests import commit, heartbeat, join
 from tests.broker.security.logins import (
@@ -34,6 +34,7 @@ from tests.broker.security.logins import (
 )
 from tests.broker.security.principals import principals_of
 from tests.broker.wire import Wire, create_topic
+from tests.messages import request_of
 
 JAAS = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret" user_bob="s\\"x";'
@@ -114,10 +115,10 @@ def test_nothing_is_carried_out_before_the_login_not_even_hot_requests_or_those_
         4,
         1,
         "x",
-        request_class(ApiKey.METADATA)(version=4, topics=["stolen"], allow_auto_topic_creation=True),
+        request_of(ApiKey.METADATA)(version=4, topics=["stolen"], allow_auto_topic_creation=True),
     )
     heartbeat = encode_request(
-        4, 2, "x", request_class(ApiKey.HEARTBEAT)(version=4, group_id="g", generation_id=1, member_id="m")
+        4, 2, "x", request_of(ApiKey.HEARTBEAT)(version=4, group_id="g", generation_id=1, member_id="m")
     )
     with principals_of(broker) as seen:
         for head in (b"", heartbeat, metadata):
@@ -345,7 +346,7 @@ def test_secrets_are_told_to_nobody(broker: RunningBroker) -> None:
     with Wire(broker.endpoints["PLAINTEXT"]) as wire:
         create_topic(wire, "t")
         for version in (1, 4):
-            resource = request_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource(
+            resource = request_of(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource(
                 version=version, resource_type=4, resource_name="1", configuration_keys=None
             )
             answer = wire.call(ApiKey.DESCRIBE_CONFIGS, version, resources=[resource], include_synonyms=True)
@@ -354,7 +355,7 @@ def test_secrets_are_told_to_nobody(broker: RunningBroker) -> None:
                 assert rows[name].is_sensitive
                 assert rows[name].value is None
                 assert all(synonym.value is None for synonym in rows[name].synonyms)
-            assert "secret" not in repr(answer.to_dict())
+            assert "secret" not in repr(answer)
 
 
 # without a socket
@@ -410,7 +411,7 @@ class _Client:
 
     async def ask(self, key: ApiKey, version: int, **fields: Any) -> Any:
         """The decoded answer; None where there is none, and PASS for what others answer."""
-        body = request_class(key)(version=version, **fields)
+        body = request_of(key)(version=version, **fields)
         answer = await self.login.answer(bytes(encode_request(version, 9, "x", body))[4:])
         if answer is None or isinstance(answer, Pass):
             return answer

@@ -18,12 +18,13 @@ from kohort.broker import SettingsError
 from kohort.broker._settings import broker_settings
 from kohort.broker.security import _tls
 from kohort.broker.security._tls import TlsContexts
-from kohort.protocol import ApiKey, encode_request, request_class
+from kohort.protocol import ApiKey, encode_request
 from kohort.testing import RunningBroker, running_broker
 from tests.broker.network.test_hot_requests import join
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.principals import principals_of
 from tests.broker.wire import Wire, part
+from tests.messages import request_of
 
 
 def settings(keystore: str, **more: Any) -> dict[str, Any]:
@@ -145,8 +146,8 @@ def test_what_comes_with_the_handshake_of_a_certificate_without_a_name_is_not_ca
     create = part(
         ApiKey.CREATE_TOPICS, 4, "CreatableTopic", name="stolen", num_partitions=1, replication_factor=1
     )
-    request = request_class(ApiKey.CREATE_TOPICS)(version=4, topics=[create], timeout_ms=1000)
-    hot = request_class(ApiKey.JOIN_GROUP)(version=5, **join("stolen", ""))
+    request = request_of(ApiKey.CREATE_TOPICS)(version=4, topics=[create], timeout_ms=1000)
+    hot = request_of(ApiKey.JOIN_GROUP)(version=5, **join("stolen", ""))
     frames = bytes(encode_request(5, 1, "x", hot)) + bytes(encode_request(4, 2, "x", request))
     with running_broker(**asked) as broker, Wire(broker.endpoints["PLAINTEXT"]) as plain:
         context = certificates.trusting(certificates.client("mallory", "other"))

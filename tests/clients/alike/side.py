@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request, request_class
+from kohort.protocol import ApiKey, ErrorCode, decode_response, encode_request
+from tests.messages import request_of
 
 #: After the last answer nothing more may come for so long; an answer that has not come by then is parked.
 QUIET_S, PARKED_S = 0.04, 0.25
@@ -45,7 +46,7 @@ class Connection:
     def send(self, sent: Sent, fields: dict[str, Any]) -> None:
         self._number += 1
         self.waiting[self._number] = sent
-        body = request_class(sent.key)(version=sent.version, **fields)
+        body = request_of(sent.key)(version=sent.version, **fields)
         self.socket.sendall(encode_request(sent.version, self._number, "alike", body))
 
     def read(self) -> list[Answer]:

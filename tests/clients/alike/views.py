@@ -57,7 +57,7 @@ def view(side: Side, answer: Answer) -> Any:
         side.name_of(answer.body.member_id)
         for member_id in sorted((m.member_id for m in answer.body.members), key=lambda i: i in side.names):
             side.name_of(member_id)
-    told = answer.body.to_dict()
+    told = as_dict(answer.body)
     if key == ApiKey.FETCH:
         for topic, rows in zip(answer.body.responses, told["responses"], strict=True):
             for partition, row in zip(topic.partitions, rows["partitions"], strict=True):
@@ -69,6 +69,13 @@ def view(side: Side, answer: Answer) -> Any:
     if key == ApiKey.LIST_GROUPS:
         seen["groups"] = [each for each in seen["groups"] if each["group_id"] in side.groups]
     return seen
+
+
+def as_dict(message: Any) -> Any:
+    """A message as dicts and lists."""
+    if hasattr(message, "_asdict"):
+        return {name: as_dict(value) for name, value in message._asdict().items()}
+    return list(map(as_dict, message)) if isinstance(message, list | tuple) else message
 
 
 def _view(side: Side, value: Any, name: str) -> Any:

@@ -50,7 +50,7 @@ def test_a_new_dynamic_member_gets_an_id_first_from_version_4_on(version: int) -
 def test_a_member_id_fits_a_string_whatever_it_begins_with() -> None:
     world = World()
     world.join(version=5, instance="\U0001f600" * 8_191)
-    (member_id,) = world.shard.groups["g"].members
+    (member_id,) = world.groups["g"].members
     assert len(member_id.encode()) < 32_767
 
 
@@ -86,7 +86,7 @@ def test_a_protocol_that_is_named_twice_counts_once_with_its_first_metadata() ->
 def test_version_0_has_no_rebalance_timeout_and_means_the_session_timeout_kafka_8653() -> None:
     world = World()
     world.join(version=0, rebalance_ms=-1, session_ms=7_000)
-    (member,) = world.shard.groups["g"].members.values()
+    (member,) = world.groups["g"].members.values()
     assert member.rebalance_timeout_ms == 7_000
 
 
@@ -95,7 +95,7 @@ def test_version_0_has_no_rebalance_timeout_and_means_the_session_timeout_kafka_
 def test_a_rebalance_timeout_of_nothing_means_the_session_timeout(rebalance_ms: int) -> None:
     world = World()
     world.new_member(rebalance_ms=rebalance_ms, session_ms=7_000)
-    (member,) = world.shard.groups["g"].members.values()
+    (member,) = world.groups["g"].members.values()
     assert member.rebalance_timeout_ms == 7_000
 
 
@@ -163,7 +163,7 @@ def test_the_protocol_most_members_prefer_among_those_all_support_is_chosen(
     for names in lists:
         world.new_member(type_="x", offers=protocols(**dict.fromkeys(names.split(), b"")))
     world.advance(0)
-    assert world.shard.groups["g"].protocol_name == chosen
+    assert world.groups["g"].protocol_name == chosen
 
 
 @pytest.mark.row("1.2/rebalance-timeout")
@@ -173,15 +173,15 @@ def test_the_round_lasts_as_long_as_the_most_patient_member_asks_for() -> None:
     b, _ = world.new_member(session_ms=100_000, rebalance_ms=9_000)
     world.advance(0)
     world.settle([a, b])
-    assert world.shard.groups["g"].rebalance_timeout_ms == 9_000
+    assert world.groups["g"].rebalance_timeout_ms == 9_000
     parked = world.join("g", a, session_ms=100_000, rebalance_ms=5_000)
     world.advance(8_999)
     assert parked.parked
     world.advance(1)
     assert [m.member_id for m in parked.reply.members] == [a]
-    assert world.shard.groups["g"].rebalance_timeout_ms == 5_000
+    assert world.groups["g"].rebalance_timeout_ms == 5_000
     world.leave("g", (a, None))
-    assert world.shard.groups["g"].rebalance_timeout_ms == 0
+    assert world.groups["g"].rebalance_timeout_ms == 0
 
 
 @pytest.mark.row("1.2/new-member-flag")
@@ -228,9 +228,9 @@ class TestMaxSize:
         world.join("g", "c-1")
         reply = world.join("g", late).reply
         assert (reply.error_code, reply.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-        assert world.shard.groups["g"].pending_join == {}
+        assert world.groups["g"].pending_join == {}
         assert world.state() == "CompletingRebalance", "nobody waits for the one turned away"
-        assert b in world.shard.groups["g"].members
+        assert b in world.groups["g"].members
 
     @pytest.mark.row("2.8/stable")
     def test_a_member_of_a_full_group_may_rejoin(self) -> None:
@@ -257,7 +257,7 @@ class TestLimits:
         errors = [world.join(offers=offers, version=3, type_="x") for _ in range(65)]
         assert all(call.parked for call in errors[:64])
         assert errors[64].error == ErrorCode.INVALID_REQUEST
-        assert world.shard.groups["g"].metadata_bytes == 64 << 20
+        assert world.groups["g"].metadata_bytes == 64 << 20
 
     def test_a_static_member_that_comes_back_brings_no_more_than_it_had(self) -> None:
         world = World(kohort_group_max_metadata_bytes=1_500)
@@ -283,7 +283,7 @@ def test_a_member_id_begins_with_the_clients_name_or_the_instances() -> None:
     world = World()
     assert world.join(client="billing").reply.member_id == "billing-1"
     world.join(client="billing", instance="host-7")
-    assert world.shard.groups["g"].static_members == {"host-7": "host-7-2"}
+    assert world.groups["g"].static_members == {"host-7": "host-7-2"}
 
 
 @pytest.mark.row("3.1/JoinGroup-v8")

@@ -42,7 +42,7 @@ def test_each_identity_has_its_own_outcome_and_one_rebalance_follows() -> None:
     world.join(instance="i")
     world.join("g", a)
     world.join("g", b)
-    static = world.shard.groups["g"].static_members["i"]
+    static = world.groups["g"].static_members["i"]
     world.settle([a, b, static])
     pending = world.join().reply.member_id
     world.notes.clear()
@@ -50,7 +50,7 @@ def test_each_identity_has_its_own_outcome_and_one_rebalance_follows() -> None:
     reply = world.leave("g", *members).reply
     assert [m.error_code for m in reply.members] == [0, 25, 25, 0, 0, 25, 25]
     assert [(m.member_id, m.group_instance_id) for m in reply.members] == members
-    assert list(world.shard.groups["g"].members) == [a]
+    assert list(world.groups["g"].members) == [a]
     assert sum(isinstance(note, RebalanceStarted) for note in world.notes) == 1
 
 
@@ -59,7 +59,7 @@ def test_a_static_member_may_leave_with_both_its_names() -> None:
     world = World()
     world.join(instance="i")
     world.advance(0)
-    static = world.shard.groups["g"].static_members["i"]
+    static = world.groups["g"].static_members["i"]
     world.settle([static])
     assert outcomes(world, ("wrong", "i"), (static, "i")) == [ErrorCode.FENCED_INSTANCE_ID, 0]
 
@@ -135,9 +135,9 @@ def test_the_lead_passes_to_the_member_that_joined_first() -> None:
     world = World()
     a, b, c = world.stable(3)
     outcomes(world, (a, None))
-    assert world.shard.groups["g"].leader_id == b
+    assert world.groups["g"].leader_id == b
     world.settle([b, c])
-    assert world.shard.groups["g"].leader_id == b
+    assert world.groups["g"].leader_id == b
 
 
 @pytest.mark.row("3.1/LeaveGroup-v5")

@@ -12,7 +12,7 @@ from tests.coordinator.driver import World
 
 def alive_after(world: World, member: str, ms: int) -> bool:
     world.advance(ms)
-    return member in world.shard.groups["g"].members
+    return member in world.groups["g"].members
 
 
 @pytest.mark.row("2.7/heartbeat", "2.7/commit", "2.7/not-sync")
@@ -65,7 +65,7 @@ def test_a_member_whose_join_is_parked_does_not_expire() -> None:
         world.advance(SESSION_MS - 1)
         world.heartbeat("g", b)
     assert parked.parked
-    assert a in world.shard.groups["g"].members
+    assert a in world.groups["g"].members
 
 
 @pytest.mark.row("2.7/new-member", "4/new-member")
@@ -78,10 +78,10 @@ def test_a_new_member_is_given_up_after_five_minutes_in_one_round() -> None:
         world.heartbeat("g", a)
     assert parked.parked
     world.advance(4_999)
-    assert b in world.shard.groups["g"].members
+    assert b in world.groups["g"].members
     world.advance(1)
     assert parked.error == ErrorCode.UNKNOWN_MEMBER_ID
-    assert b not in world.shard.groups["g"].members
+    assert b not in world.groups["g"].members
 
 
 @pytest.mark.row("2.7/expire")

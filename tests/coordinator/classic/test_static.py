@@ -15,7 +15,7 @@ def group_with_static(world: World) -> tuple[str, str]:
     world.join(instance="i")
     follower, _ = world.new_member()
     world.advance(0)
-    static = world.shard.groups["g"].static_members["i"]
+    static = world.groups["g"].static_members["i"]
     world.settle([static, follower])
     return static, follower
 
@@ -33,7 +33,7 @@ def test_below_version_9_a_returning_leader_believes_it_follows(version: int) ->
     old, _ = group_with_static(world)
     reply = world.join(instance="i", version=version).reply
     assert (reply.leader, reply.members, reply.skip_assignment) == (old, [], False)
-    assert reply.member_id == world.shard.groups["g"].leader_id
+    assert reply.member_id == world.groups["g"].leader_id
 
 
 @pytest.mark.row("2.9/4", "3.1/JoinGroup-v9")
@@ -50,7 +50,7 @@ def test_a_returning_follower_is_told_the_leader_and_no_members() -> None:
     leader, _ = world.new_member()
     world.join(instance="i")
     world.advance(0)
-    world.settle([leader, world.shard.groups["g"].static_members["i"]])
+    world.settle([leader, world.groups["g"].static_members["i"]])
     reply = world.join(instance="i").reply
     assert (reply.leader, reply.skip_assignment, reply.members) == (leader, False, [])
 
@@ -102,7 +102,7 @@ def test_while_completing_the_round_starts_over_and_the_old_sync_is_fenced_kafka
     leader, _ = world.new_member()
     world.join(instance="i")
     world.advance(0)
-    static = world.shard.groups["g"].static_members["i"]
+    static = world.groups["g"].static_members["i"]
     parked = world.sync("g", static, instance="i")
     assert world.join(instance="i").parked
     assert parked.error == ErrorCode.FENCED_INSTANCE_ID
@@ -131,7 +131,7 @@ def test_for_other_protocol_types_the_bytes_decide() -> None:
     world = World()
     world.join(instance="i", type_="connect", offers=protocols(default=b"url-1"))
     world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.settle([world.groups["g"].static_members["i"]])
     assert world.join(instance="i", type_="connect", offers=protocols(default=b"url-1")).error == 0
     changed = world.join(instance="i", type_="connect", offers=protocols(default=b"url-2"))
     assert changed.reply.generation_id == 2
@@ -145,9 +145,9 @@ def test_a_replacement_that_cannot_be_written_is_undone() -> None:
     refused = world.join(instance="i", session_ms=20_000, host="/10.0.0.1").reply
     assert (refused.error_code, refused.member_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, "")
     assert world.heartbeat("g", old, instance="i") == 0
-    member = world.shard.groups["g"].members[old]
+    member = world.groups["g"].members[old]
     assert (member.session_timeout_ms, member.client_host) == (10_000, "/127.0.0.1")
-    assert world.shard.groups["g"].leader_id == old
+    assert world.groups["g"].leader_id == old
 
 
 def test_a_rebalance_during_the_write_takes_the_parked_join_with_it() -> None:
@@ -174,9 +174,9 @@ def test_the_session_of_a_returned_member_runs_from_its_answer_on_however_long_t
     assert back.error == 0
     world.advance(9_000)
     assert world.heartbeat("g", follower) == 0
-    assert back.reply.member_id in world.shard.groups["g"].members
+    assert back.reply.member_id in world.groups["g"].members
     world.advance(1_001)
-    assert back.reply.member_id not in world.shard.groups["g"].members
+    assert back.reply.member_id not in world.groups["g"].members
 
 
 @pytest.mark.row("2.9/2")
@@ -196,7 +196,7 @@ def test_the_sync_timer_knows_a_replaced_member_by_its_new_id() -> None:
     world.sync("g", leader)
     assert world.state() == "Stable"
     back = world.join(instance="i", session_ms=100_000).reply
-    assert list(world.shard.groups["g"].pending_sync) == [back.member_id]
+    assert list(world.groups["g"].pending_sync) == [back.member_id]
     assert world.sync("g", back.member_id, instance="i").error == 0
     world.advance(60_000)
     assert world.state() == "Stable"
@@ -210,7 +210,7 @@ def test_an_absent_static_member_keeps_its_seat_and_is_not_waited_for_at_sync() 
     for _ in range(12):
         world.advance(5_000)
         world.heartbeat("g", static, instance="i")
-    live = world.shard.groups["g"]
+    live = world.groups["g"]
     assert live.state.value == "CompletingRebalance"
     assert static in live.members
     assert list(live.pending_sync) == [follower]
@@ -228,7 +228,7 @@ def test_a_return_that_cannot_be_written_leaves_a_later_one_alone() -> None:
     assert second.parked
     world.write()
     assert second.error == 0
-    assert world.shard.groups["g"].static_members["i"] == second.reply.member_id
+    assert world.groups["g"].static_members["i"] == second.reply.member_id
 
 
 @pytest.mark.row("2.9/client")
@@ -247,4 +247,4 @@ def test_a_static_member_is_one_seat_across_a_reload() -> None:
     world.crash()
     assert world.heartbeat("g", static, instance="i") == 0
     assert world.join(instance="i", offers=RANGE_T).error == 0
-    assert len(world.shard.groups["g"].members) == 2
+    assert len(world.groups["g"].members) == 2

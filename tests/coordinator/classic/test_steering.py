@@ -21,7 +21,7 @@ def test_a_member_is_found_by_each_of_its_names() -> None:
     world = World()
     world.join(instance="i")
     first, _ = world.new_member()
-    static = world.shard.groups["g"].static_members["i"]
+    static = world.groups["g"].static_members["i"]
     found = [member_of(world.shard, "g", name).member_id for name in (static, "i", first)]
     assert found == [static, static, first]
 
@@ -71,7 +71,7 @@ def test_a_rebalance_can_be_begun_where_none_is_under_way() -> None:
     (a,) = world.stable()
     assert begin_rebalance(world.shard, "g", "a test", world.now)
     world.advance(0)
-    assert world.shard.groups["g"].state is GroupState.PREPARING_REBALANCE
+    assert world.groups["g"].state is GroupState.PREPARING_REBALANCE
     assert not begin_rebalance(world.shard, "g", "again", world.now), "it has begun"
     started = world.notes[-1]
     assert isinstance(started, RebalanceStarted)

@@ -121,7 +121,7 @@ def test_a_member_with_a_parked_sync_does_not_expire() -> None:
         world.advance(8_000)
         assert world.heartbeat("g", a) == 0
     assert parked.parked
-    assert b in world.shard.groups["g"].members
+    assert b in world.groups["g"].members
 
 
 @pytest.mark.row("5.4/sync")

@@ -131,7 +131,7 @@ def test_row_8_the_last_member_in_ends_the_round() -> None:
 def test_row_9_a_round_that_nobody_is_left_in_ends_empty() -> None:
     world = World()
     world.new_member()
-    member = next(iter(world.shard.groups["g"].members))
+    member = next(iter(world.groups["g"].members))
     world.leave("g", (member, None))
     assert world.state() == "PreparingRebalance", "the initial delay is waited out"
     world.advance(0)
@@ -146,7 +146,7 @@ def test_row_10_absent_static_members_alone_keep_the_round_open() -> None:
     (a,) = world.stable(rebalance_ms=5_000)
     world.join(instance="i", rebalance_ms=5_000)
     world.join("g", a, rebalance_ms=5_000)
-    static = world.shard.groups["g"].static_members["i"]
+    static = world.groups["g"].static_members["i"]
     world.settle([a, static])
     world.leave("g", (a, None))
     assert world.state() == "PreparingRebalance"
@@ -217,7 +217,7 @@ def test_row_14_followers_that_synced_are_no_longer_waited_for() -> None:
     a, b = (world.new_member()[0] for _ in range(2))
     world.advance(0)
     world.sync("g", b)
-    assert list(world.shard.groups["g"].pending_sync) == [a]
+    assert list(world.groups["g"].pending_sync) == [a]
     world.sync("g", a)
     assert ("sync", "g") not in world.shard.timers
 
@@ -233,7 +233,7 @@ def test_row_15_a_new_member_while_completing_starts_over() -> None:
     assert (parked.reply.protocol_type, parked.reply.protocol_name) == (None, None)
     assert world.state() == "PreparingRebalance"
     assert ("sync", "g") not in world.shard.timers
-    assert {a, b} < world.shard.groups["g"].members.keys()
+    assert {a, b} < world.groups["g"].members.keys()
 
 
 @pytest.mark.row("2.4/15")
@@ -285,7 +285,7 @@ def test_row_18_who_does_not_sync_in_time_goes_even_if_static() -> None:
     assert world.state() == "Stable"
     world.advance(REBALANCE_MS)
     assert world.state() == "PreparingRebalance"
-    assert list(world.shard.groups["g"].members) == [a]
+    assert list(world.groups["g"].members) == [a]
 
 
 @pytest.mark.row("2.4/19", "3.3/leader")
@@ -319,7 +319,7 @@ def test_row_21_a_static_member_that_returns_unchanged_is_durable_first() -> Non
     world = World()
     world.join(instance="i")
     world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"]])
+    world.settle([world.groups["g"].static_members["i"]])
     world.hold_writes = True
     back = world.join(instance="i")
     assert back.parked
@@ -336,7 +336,7 @@ def test_row_22_a_static_member_that_changes_the_protocol_rebalances() -> None:
     world.join(instance="i", offers=both)
     a, _ = world.new_member(offers=both)
     world.advance(0)
-    world.settle([world.shard.groups["g"].static_members["i"], a])
+    world.settle([world.groups["g"].static_members["i"], a])
     world.join(instance="i", offers=protocols(roundrobin=subscription("t")))
     assert world.state() == "PreparingRebalance"
 
@@ -381,7 +381,7 @@ def test_row_25_unloading_answers_everyone_who_is_parked() -> None:
     world.hold_writes = True
     commit = world.commit("simple")
     fetch = world.fetch_call("simple")
-    groups = list(world.shard.groups.values())
+    groups = list(world.groups.values())
     world.unload()
     assert parked_join.error == parked_sync.error == fetch.error == ErrorCode.NOT_COORDINATOR
     assert errors_of(commit) == [ErrorCode.NOT_COORDINATOR]

@@ -5,44 +5,56 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+from collections.abc import Callable
 
 import pytest
 
 from kohort.coordinator import (
     CommitRefused,
+    CoordinatorEvent,
     EventsLost,
     GroupRemoved,
+    GroupSettings,
     HistoryEntry,
     MemberJoined,
     MemberReplaced,
-    Note,
-    RebalanceNote,
+    RebalanceCompleted,
 )
-from kohort.coordinator.engine.events import Listeners
+from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.events import MAX_CAUSE, MAX_TEXT
+from kohort.coordinator.shards import new_groups
 from kohort.protocol import ErrorCode, KafkaError
 from tests.coordinator.memory_log import MemoryLog, commit, coordinator, stable_member
 
 NOW_MS = 1_700_000_000_000
 
 
-def listeners(told: list[Note] | None = None) -> Listeners:
-    return Listeners(10, lambda: NOW_MS, None if told is None else told.append)
+class Hub:
+    """A coordinator that is told of events; it has one group, g."""
+
+    def __init__(
+        self, told: list[CoordinatorEvent] | None = None, clock_ms: Callable[[], int] = lambda: NOW_MS
+    ) -> None:
+        self.coordinator = coordinator(MemoryLog(), told, clock_ms=clock_ms)
+        self.stream = self.coordinator._listeners.stream
+        self.close = self.coordinator._listeners.close
+        self.history = self.coordinator._history
+
+    def tell(self, event: CoordinatorEvent) -> None:
+        groups = new_groups(GroupSettings(), lambda: "id")
+        groups.groups["g"] = ClassicGroup("g")
+        self.coordinator._tell(groups, event)
 
 
 def refused(group: str = "g") -> CommitRefused:
     return CommitRefused(group, member="m", error_code=25, claimed_generation=1)
 
 
-def knows(group: str) -> bool:
-    return group == "g"
-
-
 async def test_every_reader_gets_every_event_of_its_group_in_order() -> None:
-    hub = listeners()
+    hub = Hub()
     everything, one = hub.stream(None, 10), hub.stream("g", 10)
     for event in (MemberJoined("g"), MemberJoined("h"), GroupRemoved("g")):
-        hub.tell(knows, event)
+        hub.tell(event)
     hub.close()
     assert [(event.group, event.timestamp_ms) async for event in everything] == [
         (group, NOW_MS) for group in "ghg"
@@ -51,11 +63,11 @@ async def test_every_reader_gets_every_event_of_its_group_in_order() -> None:
 
 
 async def test_a_reader_that_waits_is_woken() -> None:
-    hub = listeners()
+    hub = Hub()
     stream = hub.stream(None, 10)
     waiting = asyncio.create_task(anext(stream))
     await asyncio.sleep(0)
-    hub.tell(knows, MemberJoined("g"))
+    hub.tell(MemberJoined("g"))
     assert (await waiting).group == "g"
     waiting = asyncio.create_task(anext(stream))
     await asyncio.sleep(0)
@@ -65,15 +77,15 @@ async def test_a_reader_that_waits_is_woken() -> None:
 
 
 async def test_a_slow_reader_loses_the_oldest_and_is_told_how_many() -> None:
-    hub = listeners()
+    hub = Hub()
     stream = hub.stream(None, 2)
     for group in "abcde":
-        hub.tell(knows, MemberJoined(group))
+        hub.tell(MemberJoined(group))
     lost, *rest = [await anext(stream) for _ in range(3)]
     assert isinstance(lost, EventsLost)
     assert lost.count == 3
     assert [event.group for event in rest] == ["d", "e"]
-    hub.tell(knows, MemberJoined("f"))
+    hub.tell(MemberJoined("f"))
     assert (await anext(stream)).group == "f"
 
 
@@ -82,10 +94,10 @@ async def test_what_was_lost_stands_in_the_place_and_time_of_what_comes_next(
     group: str | None, named: str
 ) -> None:
     clock = itertools.count(NOW_MS)
-    hub = Listeners(10, lambda: next(clock), None)
+    hub = Hub(clock_ms=lambda: next(clock))
     stream = hub.stream(group, 2)
     for _ in range(3):
-        hub.tell(knows, MemberJoined("g"))
+        hub.tell(MemberJoined("g"))
     assert repr(stream) == f"<EventStream of {group or 'all groups'}: 2 events waiting>"
     lost = await anext(stream)
     assert (lost.group, lost.timestamp_ms) == (named, NOW_MS + 1)
@@ -93,33 +105,33 @@ async def test_what_was_lost_stands_in_the_place_and_time_of_what_comes_next(
 
 
 async def test_a_stream_that_is_closed_or_forgotten_takes_no_more() -> None:
-    hub = listeners()
+    hub = Hub()
     closed = hub.stream(None, 10)
     hub.stream(None, 10)
     closed.close()
     gc.collect()
-    hub.tell(knows, MemberJoined("g"))
+    hub.tell(MemberJoined("g"))
     assert [event async for event in closed] == []
-    assert len(hub._streams) == 1
+    assert len(hub.coordinator._listeners._streams) == 1
 
 
 def test_the_history_is_told_and_the_callback_last() -> None:
-    told: list[Note] = []
-    hub = listeners(told)
-    hub.tell(knows, event := MemberJoined("g"))
+    told: list[CoordinatorEvent] = []
+    hub = Hub(told)
+    hub.tell(event := MemberJoined("g"))
     assert told == [event]
     assert (event.sequence, event.timestamp_ms) == (1, NOW_MS)
     assert [entry.event for entry in hub.history.of("g")] == [event]
-    hub.tell(knows, GroupRemoved("g"))
+    hub.tell(GroupRemoved("g"))
     assert hub.history.of("g") == []
     assert len(told) == 2
 
 
 def test_a_refusal_in_a_group_that_does_not_exist_leaves_nothing_behind() -> None:
-    told: list[Note] = []
-    hub = listeners(told)
-    hub.tell(knows, refused("made up"))
-    hub.tell(knows, refused("g"))
+    told: list[CoordinatorEvent] = []
+    hub = Hub(told)
+    hub.tell(refused("made up"))
+    hub.tell(refused("g"))
     assert [len(hub.history.of(group)) for group in ("made up", "g")] == [0, 1]
     assert len(told) == 2
 
@@ -131,11 +143,11 @@ async def test_a_coordinator_tells_what_was_and_what_comes() -> None:
     await stable_member(c)
     await commit(c, "s")
     entries = c.history("g")
-    assert [type(entry.event) for entry in entries] == [MemberJoined, RebalanceNote]
+    assert [type(entry.event) for entry in entries] == [MemberJoined, RebalanceCompleted]
     assert c.history("g", limit=1) == entries[-1:] == c.history("g", after=entries[0].event.sequence)
     assert c.history("s") == [], "commits that are accepted are no events"
     await c.stop()
-    names = [type(event).__name__ async for event in stream]
+    names = [event.name async for event in stream]
     assert names == ["MemberJoined", "RebalanceStarted", "RebalanceNote"]
 
 
@@ -170,7 +182,7 @@ async def test_a_subscription_to_a_group_tells_of_no_other_and_holds_as_many_as_
     await c.stop()
     lost, last = [event async for event in stream]
     assert isinstance(lost, EventsLost)
-    assert isinstance(last, RebalanceNote)
+    assert isinstance(last, RebalanceCompleted)
     assert (lost.count, last.group) == (2, "g")
 
 
@@ -194,16 +206,15 @@ async def test_groups_that_only_commit_have_no_history() -> None:
     await c.start()
     for number in range(100):
         await commit(c, f"s{number}")
-    assert len(c._listeners.history) == 0
+    assert len(c._history) == 0
     await c.stop()
 
 
 def test_who_is_told_is_told_no_long_texts() -> None:
-    told: list[Note] = []
-    everybody = listeners(told)
+    told: list[CoordinatorEvent] = []
+    everybody = Hub(told)
     long = "x" * 32_767
     everybody.tell(
-        knows,
         MemberReplaced(
             "g",
             cause=long,
@@ -224,6 +235,6 @@ def test_who_is_told_is_told_no_long_texts() -> None:
 
 
 def test_a_group_with_a_long_name_keeps_it_in_its_events() -> None:
-    told: list[Note] = []
-    listeners(told).tell(knows, MemberReplaced("g" * 1_000, instance_id=None, old_member=""))
+    told: list[CoordinatorEvent] = []
+    Hub(told).tell(MemberReplaced("g" * 1_000, instance_id=None, old_member=""))
     assert told[0].group == "g" * 1_000

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator import GroupCoordinator, LoadError, Note, OpenTransaction, RecordSkipped
+from kohort.coordinator import CoordinatorEvent, GroupCoordinator, LoadError, OpenTransaction, RecordSkipped
 from kohort.offsets_topic import OffsetCommitted, encode, partition_for
 from kohort.protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
 from tests.coordinator.bodies import START_MS, commit_body
@@ -137,7 +137,7 @@ async def test_stopping_writes_what_is_pending_and_answers_who_waits() -> None:
 
 @pytest.mark.row("5.7/bad-record", "5.2/value")
 async def test_a_bad_record_is_left_out_and_reported_and_the_rest_is_loaded() -> None:
-    log, notes = MemoryLog(partition_count=1), list[Note]()
+    log, notes = MemoryLog(partition_count=1), list[CoordinatorEvent]()
     good = encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))
     log.append(0, [good, (good[0], b"\x00\x09"), (b"\x00", b""), good], START_MS)
     log.batches[0].append(Batch(4, [(4, 0, b"\x00", b"")], control=True))
@@ -212,7 +212,7 @@ async def test_a_marker_behind_a_control_record_that_cannot_be_read_still_counts
 
 @pytest.mark.row("5.7/bad-batch")
 async def test_a_damaged_batch_is_left_out_and_reported_and_the_rest_is_loaded() -> None:
-    log, notes = MemoryLog(partition_count=1), list[Note]()
+    log, notes = MemoryLog(partition_count=1), list[CoordinatorEvent]()
     log.append(0, [encode(OffsetCommitted("g", "t", 0, 5, -1, "", START_MS))], START_MS)
     log.batches[0].append(Batch(1, [], damage="some.log, position 70: checksum is wrong"))
     log.batches[0].append(Batch(2, [(2, 0, *encode(OffsetCommitted("h", "t", 0, 7, -1, "", START_MS)))]))
@@ -251,7 +251,7 @@ async def test_a_partition_that_cannot_be_read_is_not_served_for_half_of_it_woul
             if partition == 0:
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
 
-    log, notes = Broken(partition_count=2), list[Note]()
+    log, notes = Broken(partition_count=2), list[CoordinatorEvent]()
     here, there = (next(f"g{n}" for n in range(99) if partition_for(f"g{n}", 2) == p) for p in (0, 1))
     for group in (here, there):
         record = encode(OffsetCommitted(group, "t", 0, 5, -1, "", START_MS))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator import Unready, append_error, unready_error
-from kohort.coordinator.engine.readiness import append_errors_table, unready_table
-from kohort.coordinator.engine.shard import HANDLERS
+from kohort.coordinator import Unready, append_error
+from kohort.coordinator._docs import append_errors_table, unready_table
+from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.protocol import ApiKey, ErrorCode
 
 SERVED = (
@@ -26,15 +26,15 @@ SERVED = (
 @pytest.mark.row("3.0/inactive", "3.0/not-here")
 @pytest.mark.parametrize("api", SERVED)
 def test_inactive_is_15_and_not_here_16_for_every_api(api: ApiKey) -> None:
-    assert unready_error(api, Unready.INACTIVE) == 15
-    assert unready_error(api, Unready.NOT_HERE) == 16
+    assert OFFSETS_TOPIC.unready_error(api, Unready.INACTIVE) == 15
+    assert OFFSETS_TOPIC.unready_error(api, Unready.NOT_HERE) == 16
 
 
 @pytest.mark.row("3.0/loading")
 @pytest.mark.parametrize("api", SERVED)
 def test_loading_is_14_but_for_heartbeat_and_sync(api: ApiKey) -> None:
     expected = {ApiKey.HEARTBEAT: 0, ApiKey.SYNC_GROUP: 27}.get(api, 14)
-    assert unready_error(api, Unready.LOADING) == expected
+    assert OFFSETS_TOPIC.unready_error(api, Unready.LOADING) == expected
 
 
 @pytest.mark.row("3.0/append")
@@ -59,7 +59,7 @@ def test_what_a_failed_write_means_to_a_client(log: ErrorCode, client: int) -> N
 
 def test_the_tables_of_the_documentation_have_a_row_for_each_api_and_error() -> None:
     rows = [line.strip("| ").split(" | ") for line in unready_table().splitlines()[2:]]
-    assert len(rows) == len(HANDLERS) == len(SERVED)
+    assert len(rows) == len(OFFSETS_TOPIC.apis) == len(SERVED)
     cells = {name: [cell.partition(" ")[0].strip(",") for cell in told] for name, *told in rows}
     assert cells["SyncGroup"] == ["15", "16", "27"]
     assert cells["ListGroups"] == ["15", "0", "14"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kohort.coordinator import (
+    CoordinatorEvent,
     MemberGone,
-    Note,
-    RebalanceNote,
+    RebalanceCompleted,
 )
 from kohort.coordinator.engine import runner
 from kohort.offsets_topic import (
@@ -46,7 +46,7 @@ async def test_requests_that_come_together_share_one_write() -> None:
 async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
     log = MemoryLog(partition_count=1)
     c = coordinator(log)
-    c._settings.group_coordinator_append_linger_ms = 100
+    c._shards._linger_ms = 100
     await c.start()
     first = asyncio.create_task(commit(c, "a"))
     await asyncio.sleep(0.01)
@@ -59,12 +59,11 @@ async def test_with_a_linger_writes_wait_for_those_that_come_later() -> None:
 @pytest.mark.row("4/offsets.commit.timeout.ms")
 async def test_a_slow_write_is_answered_as_what_it_became() -> None:
     class Slow(MemoryLog):
-        def append(self, partition: int, records: list[tuple[bytes, bytes | None]], now_ms: int, /) -> int:
+        def flush(self, _partition: int, /) -> None:
             now[0] += 60_000
-            return super().append(partition, records, now_ms)
 
     now = [0]
-    c = coordinator(Slow(), clock_ms=lambda: now[0])
+    c = coordinator(Slow(), clock_ms=lambda: now[0], fsync=True)
     assert c._settings.offsets_commit_timeout_ms < 60_000
     await c.start()
     assert await commit(c, "s", 7) == [0]
@@ -113,7 +112,7 @@ async def test_a_batch_takes_as_many_requests_as_it_has_bytes_for(
     assert {timestamp for batch in log.batches[0] for _, timestamp, _, _ in batch.records} == {START_MS}
     for number in range(5):
         assert (await fetch(c, f"s{number}")).groups[0].topics[0].partitions[0].committed_offset == number
-        entry = c._runners[0].shard.durable.offset(f"s{number}", TopicPartition("t", 0))
+        entry = next(iter(c._shards)).shard.state.durable.offset(f"s{number}", TopicPartition("t", 0))
         assert entry is not None
         assert entry.record_offset == number, "where its record lies in the log"
     await c.stop()
@@ -171,7 +170,7 @@ async def test_what_the_record_format_cannot_hold_is_refused_alone() -> None:
 
 async def test_a_session_ends_in_real_time_and_a_heartbeat_prolongs_it() -> None:
     gone = asyncio.Event()
-    c = coordinator(MemoryLog(), on_note=lambda note: gone.set() if isinstance(note, MemberGone) else None)
+    c = coordinator(MemoryLog(), on_event=lambda note: gone.set() if isinstance(note, MemberGone) else None)
     await c.start()
     member = await stable_member(c, session_ms=400)
     for _ in range(5):
@@ -195,7 +194,7 @@ async def test_when_the_clock_has_jumped_what_became_due_is_done_at_once_and_onc
     assert (await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)).error_code == 0
     now[0] += 10_000
     c.time_moved()
-    assert [type(entry.event) for entry in c.history("g")][-2:] == [MemberGone, RebalanceNote]
+    assert [type(entry.event) for entry in c.history("g")][-2:] == [MemberGone, RebalanceCompleted]
     beat = await c.handle(ApiKey.HEARTBEAT, 4, heartbeat("g", member), CONTEXT)
     assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     await c.stop()
@@ -205,15 +204,15 @@ async def test_a_listener_that_fails_does_not_stop_the_coordinator() -> None:
     failures: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
 
-    def broken(note: Note) -> None:
+    def broken(note: CoordinatorEvent) -> None:
         raise RuntimeError(f"cannot take {type(note).__name__}")
 
-    c = coordinator(MemoryLog(), on_note=broken)
+    c = coordinator(MemoryLog(), on_event=broken)
     await c.start()
     await stable_member(c)
     await c.stop()
     assert failures
-    assert "on_note failed" in failures[0]["message"]
+    assert "on_event failed" in failures[0]["message"]
 
 
 @pytest.mark.parametrize("linger_ms", [-1, 10_000])
@@ -224,7 +223,7 @@ async def test_what_goes_with_a_deleted_topic_is_on_the_disk_before_anybody_can_
     c = coordinator(log)
     await c.start()
     await commit(c, "g", 7)
-    c._runners[0].linger_ms = linger_ms
+    next(iter(c._shards)).linger_ms = linger_ms
     c.topics_deleted(["nothing"])
     assert log.flushed == 0
     c.topics_deleted(["t"])

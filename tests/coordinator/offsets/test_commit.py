@@ -197,7 +197,7 @@ def test_from_version_10_topics_go_by_id() -> None:
     call = world.commit("s", {("t", 0): 9}, version=10)
     assert errors_of(call) == [0]
     assert call.reply.topics[0].topic_id == TOPIC_IDS["t"]
-    assert world.shard.durable.offset("s", TopicPartition("t", 0)) is not None
+    assert world.shard.state.durable.offset("s", TopicPartition("t", 0)) is not None
 
 
 def test_an_unknown_topic_id_is_refused_by_its_own_name() -> None:

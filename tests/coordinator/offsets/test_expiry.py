@@ -26,7 +26,7 @@ def keep_alive(w: World, ms: int, *members: str) -> None:
     while w.now < end:
         w.advance(min(9_000, end - w.now))
         for member in members:
-            w.heartbeat("g", member, w.shard.groups["g"].generation)
+            w.heartbeat("g", member, w.groups["g"].generation)
 
 
 class TestSimpleGroups:
@@ -71,7 +71,7 @@ class TestSimpleGroups:
     @pytest.mark.row("5.3/expiry-none")
     def test_an_expiry_of_minus_one_is_none_kafka_8069(self) -> None:
         w = world()
-        w.shard.replay(OffsetCommitted("s", "t", 0, 1, NONE, "", w.now, NONE), 0)
+        w.shard.apply((OffsetCommitted("s", "t", 0, 1, NONE, "", w.now, NONE),), 0)
         w.advance(RETENTION - 1)
         assert w.fetch("s") == {("t", 0): 1}
 
@@ -166,20 +166,20 @@ class TestTransactions:
     def test_an_offset_under_an_open_transaction_stays_and_so_does_its_group_kafka_19163(self) -> None:
         w = world()
         w.commit("s", {("t", 0): 1, ("t", 1): 1})
-        w.shard.replay(OffsetCommitted("s", "t", 0, 5, NONE, "", w.now), 9, producer_id=7)
+        w.shard.apply((OffsetCommitted("s", "t", 0, 5, NONE, "", w.now),), 9, producer_id=7)
         w.advance(RETENTION + CHECK)
         assert w.fetch("s") == {("t", 0): 1}
-        w.shard.replay_marker(7, committed=False)
+        w.shard.end_transaction(7, committed=False)
         w.advance(CHECK)
         assert w.list_groups() == []
 
     @pytest.mark.row("5.5/link", "9/36")
     def test_a_group_with_nothing_but_an_open_transaction_stays_until_it_ends_kafka_19164(self) -> None:
         w = world()
-        w.shard.replay(OffsetCommitted("s", "t", 0, 5, NONE, "", w.now), 9, producer_id=7)
+        w.shard.apply((OffsetCommitted("s", "t", 0, 5, NONE, "", w.now),), 9, producer_id=7)
         w.advance(RETENTION + CHECK)
         assert [g.group_id for g in w.list_groups()] == ["s"]
-        w.shard.replay_marker(7, committed=False)
+        w.shard.end_transaction(7, committed=False)
         w.advance(CHECK)
         assert w.list_groups() == []
 
@@ -281,7 +281,7 @@ class TestDeletedTopics:
             w.fail_next_write = ErrorCode.NOT_ENOUGH_REPLICAS
             w.write()
         assert errors_of(committing) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
-        assert (w.fetch("s"), w.shard.orphans) == ({}, {})
+        assert (w.fetch("s"), w.shard.state.orphans) == ({}, {})
 
     def test_the_second_deletion_finds_what_the_first_forgot_the_names_of(self) -> None:
         w = world()
@@ -292,11 +292,11 @@ class TestDeletedTopics:
             w.commit("s", {("t", 0): 3})
         w.topics_deleted("t")
         assert w.fetch("s") == {("u", 0): 2}
-        assert not any(key.topic == "t" for key in w.shard.durable._keys.values())
+        assert not any(key.topic == "t" for key in w.shard.state.durable._keys.values())
 
     def test_offsets_of_open_transactions_go_too(self) -> None:
         w = world()
-        w.shard.durable.apply(OffsetCommitted("s", "t", 0, 1, NONE, "", w.now, NONE), 0, producer_id=7)
+        w.shard.apply((OffsetCommitted("s", "t", 0, 1, NONE, "", w.now, NONE),), 0, producer_id=7)
         w.topics_deleted("t")
-        w.shard.replay_marker(7, committed=True)
+        w.shard.end_transaction(7, committed=True)
         assert w.fetch("s") == {}

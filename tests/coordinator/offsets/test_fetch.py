@@ -74,12 +74,12 @@ class TestFetch:
     def test_an_open_transaction_is_unstable_only_for_who_asks(self) -> None:
         world = World()
         world.commit("s", {("t", 0): 1})
-        world.shard.replay(OffsetCommitted("s", "t", 0, 9, -1, "", 0), 50, producer_id=7)
+        world.shard.apply((OffsetCommitted("s", "t", 0, 9, -1, "", 0),), 50, producer_id=7)
         assert fetched(world, "s") == FetchedPartition(0, 1)
         unstable = FetchedPartition(0, error_code=int(ErrorCode.UNSTABLE_OFFSET_COMMIT))
         assert fetched(world, "s", stable=True) == unstable
         assert fetched(world, "s", partition=1, stable=True) == FetchedPartition(1)
-        world.shard.replay_marker(7, committed=True)
+        world.shard.end_transaction(7, committed=True)
         assert fetched(world, "s", stable=True) == FetchedPartition(0, 9)
 
     @pytest.mark.row("3.1/OffsetFetch-v8")
@@ -198,9 +198,9 @@ class TestDelete:
     def test_a_pending_transactional_offset_is_deleted_too(self) -> None:
         world = World()
         world.commit("s", {("t", 1): 1})
-        world.shard.replay(OffsetCommitted("s", "t", 0, 9, -1, "", 0), 50, producer_id=7)
+        world.shard.apply((OffsetCommitted("s", "t", 0, 9, -1, "", 0),), 50, producer_id=7)
         assert errors_of(world.offset_delete("s", ("t", 0))) == [0]
-        world.shard.replay_marker(7, committed=True)
+        world.shard.end_transaction(7, committed=True)
         assert world.fetch("s") == {("t", 1): 1}
 
     @pytest.mark.row("2.10/last-offset")

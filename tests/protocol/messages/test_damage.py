@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import struct
 import tracemalloc
-from typing import Any
 
 import pytest
 
 from kohort.protocol import MalformedMessageError
-from tests.protocol.messages.test_against_kafka_python import CASES, MESSAGES, Draw, schemas
+from tests.messages import Draw, codec_of_message, schemas
+from tests.protocol.messages.test_against_kafka_python import CASES
 
 #: What a reader raises, for its caller to tell of as a malformed message.
 UNREADABLE = (MalformedMessageError, struct.error, IndexError, UnicodeDecodeError)
 
 
-def codec(name: str, version: int) -> tuple[Any, Any, list[Any]]:
-    api, message = MESSAGES[name]
-    side = "request" if name.endswith("Request") else "response"
-    module = importlib.import_module(f"kohort.protocol.messages.{schemas.snake(api)}")
-    return (
-        getattr(module, f"read_{side}")(version),
-        getattr(module, f"write_{side}")(version),
-        message.fields,
-    )
-
-
 def written(name: str, version: int, seed: int) -> bytes:
-    _, write, fields = codec(name, version)
+    _, write, _, fields = codec_of_message(name, version)
     out = bytearray()
     write(out, Draw(seed).struct(fields, version), version)
     return bytes(out)
@@ -37,7 +25,7 @@ def written(name: str, version: int, seed: int) -> bytes:
 
 @pytest.mark.parametrize(("name", "version"), CASES)
 def test_a_message_that_is_cut_short_is_noticed(name: str, version: int) -> None:
-    read, _, _ = codec(name, version)
+    read, _, _, _ = codec_of_message(name, version)
     whole = written(name, version, 1)
     cuts = range(len(whole)) if len(whole) < 60 else random.Random(2).sample(range(len(whole)), 60)
     for cut in cuts:
@@ -51,7 +39,7 @@ def test_a_message_that_is_cut_short_is_noticed(name: str, version: int) -> None
 
 @pytest.mark.parametrize(("name", "version"), CASES)
 def test_damaged_bytes_are_read_or_refused_and_cost_what_they_weigh(name: str, version: int) -> None:
-    read, _, _ = codec(name, version)
+    read, _, _, _ = codec_of_message(name, version)
     rng = random.Random(f"{name}{version}")
     for seed in range(2):
         data = bytearray(written(name, version, seed))
@@ -82,14 +70,14 @@ def test_damaged_bytes_are_read_or_refused_and_cost_what_they_weigh(name: str, v
     ],
 )
 def test_what_is_wrong_is_said(name: str, version: int, data: bytes, words: str) -> None:
-    read, _, _ = codec(name, version)
+    read, _, _, _ = codec_of_message(name, version)
     with pytest.raises(MalformedMessageError, match=words):
         read(data, 0, version, 10)
 
 
 def test_the_elements_of_arrays_inside_of_arrays_count() -> None:
     name, version = "OffsetCommitRequest", 8
-    read, write, fields = codec(name, version)
+    read, write, _, fields = codec_of_message(name, version)
     body = Draw(0).struct(fields, version)
     topic = Draw(3).struct(next(each for each in fields if each.name == "topics").fields, version)
     body.topics = [topic] * 4
@@ -104,7 +92,7 @@ def test_the_elements_of_arrays_inside_of_arrays_count() -> None:
 
 
 def test_unknown_tagged_fields_are_stepped_over() -> None:
-    read, write, fields = codec("HeartbeatRequest", 4)
+    read, write, _, fields = codec_of_message("HeartbeatRequest", 4)
     out = bytearray()
     body = Draw(1).struct(fields, 4)
     write(out, body, 4)

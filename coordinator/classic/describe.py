@@ -1,0 +1,79 @@
+"""DescribeGroups (key 15), v0-6, of classic groups.
+
+v4 instance ids, v6 GROUP_ID_NOT_FOUND for a missing group (KIP-1043; "Dead" below). A request with many
+groups is asked one group at a time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ...protocol import ErrorCode
+from ...statemachine import GroupState
+from ..admin import GroupRequest
+from ..engine.effects import Request
+from ..groups import GroupShard
+from ..repeats import Repeats
+from ..replies import GROUP_OPERATIONS, DescribedGroup, DescribedMember
+from .group import find
+
+_NOT_FOUND_VERSION: Final = 6
+
+
+def split_describe(body: Any) -> list[GroupRequest]:
+    """One request for each group of a DescribeGroups body."""
+    with_operations = bool(body.include_authorized_operations)
+    repeats = Repeats()
+    return [
+        GroupRequest(
+            group_id, with_operations, int(ErrorCode.INVALID_REQUEST) if repeats.refuses(group_id) else 0
+        )
+        for group_id in (named or "" for named in body.groups)
+    ]
+
+
+def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
+    """The group as it is now; metadata of members only when Stable."""
+    if request.body.error:
+        shard.reply(request, refusal(request, request.body.error))
+        return
+    group = find(shard, request.body.group_id)
+    if group is None:
+        shard.reply(request, _not_found(request))
+        return
+    stable = group.state is GroupState.STABLE
+    members = [
+        DescribedMember(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host,
+            member.metadata(group.protocol_name) if stable else b"",
+            member.assignment,
+        )
+        for member in group.members.values()
+    ]
+    protocol = (group.protocol_name or "") if stable else ""
+    described = DescribedGroup(
+        0, group.group_id, group.state.value, group.protocol_type or "", protocol, members
+    )
+    shard.reply(request, _with_operations(request, described))
+
+
+def refusal(request: Request, error: int) -> DescribedGroup:
+    """The answer for a group that cannot be described."""
+    return DescribedGroup(error, request.body.group_id, group_state="")
+
+
+def _not_found(request: Request) -> DescribedGroup:
+    group_id = request.body.group_id
+    if request.version < _NOT_FOUND_VERSION:
+        return _with_operations(request, DescribedGroup(0, group_id))
+    message = f"Group {group_id} not found."
+    return DescribedGroup(int(ErrorCode.GROUP_ID_NOT_FOUND), group_id, error_message=message)
+
+
+def _with_operations(request: Request, described: DescribedGroup) -> DescribedGroup:
+    if request.body.with_operations:
+        described.authorized_operations = GROUP_OPERATIONS
+    return described

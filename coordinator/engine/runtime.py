@@ -1,0 +1,186 @@
+"""All shards of one internal topic on one event loop: taken on, loaded, asked, given up.
+
+The partition of a key is the same for every broker and client: see ``partition_for``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
+
+from ...offsets_topic import partition_for
+from .effects import Request
+from .events import CoordinatorEvent
+from .readiness import Unready
+from .runner import CoordinatorLog, ShardRunner
+from .shard import CoordinatorTopic, S, Shard
+
+T = TypeVar("T")
+
+#: Keys whose partition is remembered, and the longest of them: what is asked about need not exist.
+_MAX_REMEMBERED: Final = 50_000
+_MAX_REMEMBERED_KEY: Final = 100
+
+#: Requests about many keys that change nothing let others go on after this long, in seconds. Any other is
+#: carried out whole, even if its answer is given up.
+_TURN_S: Final = 0.002
+
+#: How long a request that waits for a load is held: below every client's own timeout.
+_LOAD_PARK_SECONDS: Final = 5.0
+
+
+class ShardRuntime(Generic[S]):
+    """The shards of a topic that are on this broker, for one event loop.
+
+    ``new_state`` makes what a new shard knows. ``clock_ms`` must not go backwards. ``on_event`` is told what
+    happens, with the shard. ``fsync`` puts each batch on the disk before it is acknowledged.
+    """
+
+    def __init__(
+        self,
+        *,
+        topic: CoordinatorTopic[S],
+        new_state: Callable[[], S],
+        log: CoordinatorLog,
+        clock_ms: Callable[[], int],
+        on_event: Callable[[S, CoordinatorEvent], None],
+        fsync: bool,
+        linger_ms: int,
+    ) -> None:
+        self.started = False
+        self._topic = topic
+        self._new_state = new_state
+        self._log = log
+        self._clock_ms = clock_ms
+        self._on_event = on_event
+        self._fsync = fsync
+        self._linger_ms = linger_ms
+        self._runners: dict[int, ShardRunner[S]] = {}
+        self._remembered = lru_cache(maxsize=_MAX_REMEMBERED)(partition_for)
+
+    def __repr__(self) -> str:
+        loading = sum(runner.loading for runner in self._runners.values())
+        return f"{len(self._runners)} shards, {loading} of them loading"
+
+    def __iter__(self) -> Iterator[ShardRunner[S]]:
+        """The runner of each shard."""
+        return iter(self._runners.values())
+
+    def open(self) -> None:
+        """From here on requests get the answers for a coordinator that loads."""
+        self.started = True
+        for partition in range(self._log.partition_count):
+            self._runners[partition] = self._runner(partition)
+
+    async def load_all(self) -> dict[int, int]:
+        """Load every shard; each serves when it is loaded. How much of each could not be read."""
+        collecting = gc.isenabled()
+        gc.disable()  # what is loaded stays: it would be looked through again and again for garbage
+        try:
+            for runner in list(self):
+                await runner.load()
+        finally:
+            if collecting:
+                gc.enable()
+        return {runner.partition: runner.skipped for runner in self if runner.skipped}
+
+    def stop(self) -> None:
+        """Write what is still to be written, then send everyone who waits to look for another coordinator."""
+        self.started = False
+        for runner in self:
+            runner.close()
+        self._runners.clear()
+
+    async def load(self, partition: int) -> None:
+        """Take on one partition: this broker now leads it."""
+        self.unload(partition)
+        runner = self._runners[partition] = self._runner(partition)
+        await runner.load()
+
+    def unload(self, partition: int) -> bool:
+        """Give one partition up: another broker leads it, or it is gone. Whether it was here."""
+        runner = self._runners.pop(partition, None)
+        if runner is not None:
+            runner.close()
+        return runner is not None
+
+    def submit(self, request: Request) -> None:
+        """Take in a request; its answer goes to its handle, before this returns or later."""
+        key = self._topic.key_of(request.body)
+        runner = self._runners.get(self.partition_of(key))
+        if runner is not None and self.started and not runner.loading:
+            runner.step(request)
+        else:
+            error = self._topic.unready_error(request.api_key, self._unready(runner))
+            request.handle.set(self._topic.refusal(request, error))
+
+    async def submit_all(self, requests: Iterable[Request], *, reads: bool, waits_for_load: bool) -> None:
+        """Take in requests that came as one. Those that only read let others go on between them."""
+        loop = asyncio.get_running_loop()
+        turn_ends = loop.time() + _TURN_S
+        for request in requests:
+            if waits_for_load and await self._waited(self._topic.key_of(request.body)):
+                turn_ends = loop.time() + _TURN_S
+            self.submit(request)
+            if reads and loop.time() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = loop.time() + _TURN_S
+
+    def serving(self, key: str) -> Shard[S] | Unready:
+        """The shard of a key, or why it does not serve."""
+        runner = self._runner_of(key)
+        if runner is None or runner.loading or not self.started:
+            return self._unready(runner)
+        return runner.shard
+
+    def steer(self, key: str, step: Callable[[Shard[S], int], T]) -> T:
+        """Run a step on the shard of a key and carry out what follows, as for a request."""
+        return self._runners[self.partition_of(key)].steer(step)
+
+    def time_moved(self) -> None:
+        """The clock has jumped ahead: what became due is done now."""
+        for runner in self:
+            runner.wake()
+
+    def partition_of(self, key: str) -> int:
+        """The partition of a key."""
+        find = self._remembered if len(key) <= _MAX_REMEMBERED_KEY else partition_for
+        return find(key, self._log.partition_count)
+
+    async def _waited(self, key: str) -> bool:
+        """Wait while the shard of a key loads, within bounds; whether it did."""
+        runner = self._runner_of(key)
+        if runner is None or not runner.loading:
+            return False
+        await runner.wait_loaded(_LOAD_PARK_SECONDS)
+        return True
+
+    def _runner_of(self, key: str) -> ShardRunner[S] | None:
+        return self._runners.get(self.partition_of(key))
+
+    def _unready(self, runner: ShardRunner[S] | None) -> Unready:
+        if not self.started:
+            return Unready.INACTIVE
+        return Unready.NOT_HERE if runner is None else Unready.LOADING
+
+    def _runner(self, partition: int) -> ShardRunner[S]:
+        state = self._new_state()
+        return ShardRunner(
+            partition,
+            Shard(self._topic, state),
+            self._log,
+            self._clock_ms,
+            lambda event: self._on_event(state, event),
+            self._fsync,
+            self._linger_ms,
+        )
+
+
+def steady_clock_ms() -> Callable[[], int]:
+    """A clock in ms since the epoch that does not follow later changes of the wall clock."""
+    offset_ns = time.time_ns() - time.monotonic_ns()
+    return lambda: (time.monotonic_ns() + offset_ns) // 1_000_000

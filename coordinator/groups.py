@@ -1,0 +1,140 @@
+"""The groups of one shard, whatever their type, and what they must say of themselves.
+
+Offsets are committed, read and expire alike for all types of groups; where the type matters the group is
+asked.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar, Protocol, TypeAlias
+
+from ..offsets_topic import GroupStored, Record
+from ..protocol import ErrorCode, TopicPartition
+from .durable import Durable, OffsetEntry
+from .engine.shard import Shard
+from .engine.timers import Timers
+from .events import quoted
+from .settings import GroupSettings
+
+#: The protocol type of consumers, the only one whose metadata is ever looked into.
+CONSUMER: str = "consumer"
+
+
+class GroupType(Enum):
+    """Types of groups, by Kafka's names (KIP-848)."""
+
+    CLASSIC = "classic"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDirectory:
+    """Looks topics up where they are kept; each function answers None for a topic that does not exist."""
+
+    partition_count_of: Callable[[str], int | None]
+    topic_of_id: Callable[[uuid.UUID], str | None]
+    id_of_topic: Callable[[str], uuid.UUID | None]
+
+
+class Group(Protocol):
+    """A group as everyone sees it who does not care for its type."""
+
+    type: ClassVar[GroupType]
+    group_id: str
+    generation: int
+    protocol_type: str | None
+
+    @property
+    def state_name(self) -> str:
+        """Kafka's name of its state."""
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Nobody is in it."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody is in it and nobody is about to come: without offsets it may be removed."""
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, version: int
+    ) -> ErrorCode:
+        """Whether this member may commit in this generation, or member epoch."""
+
+    def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
+        """Why a request's sender does not pass for a member, in words."""
+
+    def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
+        """A member has shown that it is alive."""
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Whether members read a topic; when in doubt they do."""
+
+    def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
+        """From when on the age of an offset counts; None while it stays."""
+
+    def tombstones(self) -> tuple[Record, ...]:
+        """What removes the group from the log, but for its offsets."""
+
+    def stop_timers(self, timers: Timers) -> None:
+        """Stop its timers: it goes."""
+
+
+@dataclass(slots=True, eq=False)
+class Groups:
+    """What a shard of ``__consumer_offsets`` knows. ``groups`` are those that live; ``wake`` makes one from
+    its record, or one of which there are only offsets. ``new_id`` gives a fresh unique text for each member.
+    """
+
+    settings: GroupSettings
+    new_id: Callable[[], str]
+    wake: Callable[[str, GroupStored | None], Group]
+    durable: Durable = field(default_factory=Durable)
+    groups: dict[str, Group] = field(default_factory=dict)
+    #: Groups that the retention pass under way has not come to.
+    retention_queue: list[str] = field(default_factory=list)
+    #: Offsets of deleted topics whose tombstones could not be written, as they were then.
+    orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
+
+    def knows(self, group_id: str) -> bool:
+        """Whether there is such a group."""
+        return group_id in self.groups or self.durable.knows(group_id)
+
+    def find(self, group_id: str) -> Group | None:
+        """The live group; one that is only in the log comes to life here."""
+        group = self.groups.get(group_id)
+        if group is None and self.durable.knows(group_id):
+            group = self.groups[group_id] = self.wake(group_id, self.durable.stored.get(group_id))
+        return group
+
+    def group_ids(self) -> list[str]:
+        """Every group, those of the log first."""
+        return list({**self.durable.group_ids(), **dict.fromkeys(self.groups)})
+
+
+#: A shard of ``__consumer_offsets``.
+GroupShard: TypeAlias = Shard[Groups]
+
+
+def forget(shard: GroupShard, group_id: str) -> None:
+    """Take a group and its timers out of memory; whoever is parked in it must have been answered."""
+    group = shard.state.groups.pop(group_id, None)
+    if group is not None:
+        group.stop_timers(shard.timers)
+
+
+def why_refused(
+    group: Group | None, member_id: str, instance_id: str | None, generation: int, error: int
+) -> str:
+    """Why a request's sender does not pass for a member of a group, in words."""
+    if group is not None:
+        return group.why_refused(member_id, instance_id, generation, error)
+    who = f"member {quoted(member_id)}" if member_id else "a sender without a member id"
+    return f"{who} speaks of a group that does not exist"

@@ -1,0 +1,115 @@
+"""OffsetDelete (key 47), v0: committed offsets are removed (KIP-496), but for those that members read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...offsets_topic import OffsetDeleted
+from ...protocol import ErrorCode, TopicPartition
+from ..engine.effects import Request
+from ..engine.readiness import append_error
+from ..events import OffsetsRemoved, append_refused
+from ..groups import CONSUMER, GroupShard, TopicDirectory
+from ..replies import NO_TOPIC_ID, OffsetDeleteReply, PartitionError, TopicErrors
+
+
+@dataclass(slots=True)
+class OffsetDeleteRequest:
+    """An OffsetDelete as the core takes it; each partition comes with its error, 0 for none."""
+
+    group_id: str
+    topics: list[tuple[str, list[PartitionError]]]
+
+
+def resolve_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteRequest:
+    """Read an OffsetDelete body, and mark the partitions that do not exist."""
+    missing = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    topics = []
+    for topic in body.topics:
+        count = directory.partition_count_of(topic.name) or 0
+        numbers = [partition.partition_index for partition in topic.partitions]
+        if numbers:
+            outcomes = [PartitionError(n, 0 if 0 <= n < count else missing) for n in numbers]
+            topics.append((topic.name, outcomes))
+    if any(outcome.error_code for _, outcomes in topics for outcome in outcomes):
+        topics = _bad_first(topics)
+    return OffsetDeleteRequest(body.group_id, topics)
+
+
+def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
+    """Tombstones for offsets of topics that no member reads."""
+    delete: OffsetDeleteRequest = request.body
+    error = _undeletable(shard, delete.group_id)
+    if error:
+        shard.reply(request, refusal(request, error))
+        return
+    group = shard.state.find(delete.group_id)
+    known = shard.state.durable.partitions_of(delete.group_id)
+    # each once, however often it is named
+    records: dict[OffsetDeleted, None] = {}
+    for name, partitions in delete.topics:
+        subscribed = group is not None and group.subscribes_to(name)
+        for index, outcome in enumerate(partitions):
+            if outcome.error_code:
+                continue
+            if subscribed:
+                partitions[index] = outcome._replace(error_code=int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
+            elif TopicPartition(name, outcome.partition_index) in known:
+                records[OffsetDeleted(delete.group_id, name, outcome.partition_index)] = None
+    if records:
+        shard.append(
+            delete.group_id, tuple(records), AfterOffsetDelete(delete.group_id, request, len(records))
+        )
+    else:
+        shard.reply(request, _delete_reply(delete))
+
+
+def refusal(_request: Request, error: int) -> OffsetDeleteReply:
+    """An OffsetDelete answer that is an error for the whole request."""
+    return OffsetDeleteReply(error)
+
+
+@dataclass(slots=True)
+class AfterOffsetDelete:
+    """Waits for the tombstones of an OffsetDelete, then answers it."""
+
+    group_id: str
+    request: Request
+    count: int
+
+    def done(self, shard: GroupShard, _now_ms: int) -> None:
+        shard.tell(OffsetsRemoved(self.group_id, cause="deleted by request", count=self.count))
+        shard.reply(self.request, _delete_reply(self.request.body))
+
+    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+        shard.tell(append_refused(self.group_id, error))
+        shard.reply(self.request, refusal(self.request, append_error(error)))
+
+
+def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
+    if not group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    group = shard.state.find(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if not group.is_empty and group.protocol_type != CONSUMER:
+        return ErrorCode.NON_EMPTY_GROUP
+    return ErrorCode.NONE
+
+
+def _bad_first(topics: list[tuple[str, list[PartitionError]]]) -> list[tuple[str, list[PartitionError]]]:
+    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
+    merged: dict[str, list[PartitionError]] = {}
+    for wanted in (True, False):
+        for name, outcomes in topics:
+            found = [outcome for outcome in outcomes if bool(outcome.error_code) is wanted]
+            if found:
+                merged.setdefault(name, []).extend(found)
+    return list(merged.items())
+
+
+def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteReply:
+    return OffsetDeleteReply(
+        0, [TopicErrors(name, NO_TOPIC_ID, partitions) for name, partitions in delete.topics]
+    )
