@@ -19,9 +19,10 @@ _FIRST = (ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
 
 def warm_up(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
     """Begin to load the handlers and the messages of their APIs; returns at once."""
-    threading.Thread(target=_load, args=(handlers,), name="kohort-warm-up", daemon=True).start()
+    threading.Thread(target=load, args=(handlers,), name="kohort-warm-up", daemon=True).start()
 
 
-def _load(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
+def load(handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
+    """Load them here and now."""
     for key in (*_FIRST, *handlers()):
         messages_of(key)

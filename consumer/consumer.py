@@ -23,6 +23,7 @@ from .assembly import Parts, assemble
 from .closing import CLOSE_TIMEOUT_MS, CLOSED, Caller, Closing
 from .config import ConsumerConfig, consumer_config
 from .decode import off_the_loop, prepare
+from .delivery import POLL_BYTES
 from .errors import ForkedError
 from .event_lines import EventLines
 from .events import ConsumerFailed, Event, EventLog, StateChanged
@@ -259,10 +260,10 @@ class AsyncGroupConsumer:
         raise StopAsyncIteration
 
     async def getmany(
-        self, max_records: int | None = None, timeout_ms: float | None = 1_000, max_bytes: int | None = None
+        self, max_records: int | None = None, timeout_ms: float | None = 1_000, max_bytes: int = POLL_BYTES
     ) -> list[Record]:
         """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
-        Of values beyond ``max_bytes`` there are only those of the record batch that goes beyond.
+        No further batches are taken apart once these have ``max_bytes``, decompressed.
 
         Waits for the first one up to ``timeout_ms`` (None: without limit). Empty when time is up or the
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the
@@ -438,7 +439,7 @@ class AsyncGroupConsumer:
         parts.handover.record_done()
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, for these partitions or those of the assignment."""
+        """The group's committed offsets, of these partitions or the assigned ones."""
         self._require_group("committed")
         return await self._running().cluster.committed(self.config.group, partitions or self.assignment())
 

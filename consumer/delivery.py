@@ -26,6 +26,10 @@ T = TypeVar("T")
 #: A batch that cannot be decoded is fetched this often, in case the network damaged it.
 DECODE_TRIES = 3
 
+#: Bytes that one poll gives, unless asked otherwise; what was decoded with its last record comes on top. More
+#: would keep the event loop, and so heartbeats, waiting.
+POLL_BYTES = 16 * 1024 * 1024
+
 #: Records of a run at most: usually all that were decoded together.
 RUN = 10_000
 
@@ -184,13 +188,13 @@ class Delivery:
 
     # to the user
 
-    def take(self, limit: int, max_bytes: int | None = None) -> list[Record]:
+    def take(self, limit: int, max_bytes: int = POLL_BYTES) -> list[Record]:
         """Up to ``limit`` records, of as many partitions as needed; empty when there are none now.
 
-        With ``max_bytes``, takes no further batch once the values have this many.
+        Takes no further batch once those taken have ``max_bytes``, decompressed.
         """
         self.recall()
-        taken_bytes = 0
+        taken_bytes = 0.0
         taken: list[Record] = []
         parts: list[tuple[PartitionSession, int, int]] = []
         for _ in range(len(self._turn)):
@@ -198,13 +202,13 @@ class Delivery:
                 break
             buffer = self._turn[0]
             while len(taken) < limit and self._ready(buffer):
+                mean = buffer.batch.size / len(buffer.batch)
                 records = self._take_from(buffer, limit - len(taken))
                 taken += records
                 parts.append((buffer.session, records[0].offset, records[-1].offset + 1))
-                if max_bytes is not None:
-                    taken_bytes += sum(len(record.value or b"") for record in records)
-                    if taken_bytes >= max_bytes:
-                        limit = len(taken)
+                taken_bytes += mean * len(records)
+                if taken_bytes >= max_bytes:
+                    limit = len(taken)
             if len(buffer.batch) and len(taken) >= limit:
                 break
             # after a batch, or all that it has, it is the next buffer's turn
@@ -216,7 +220,7 @@ class Delivery:
         return taken
 
     def take_chunk(self, deliver: Callable[[Chunk], list[T]]) -> list[T]:
-        """What ``deliver`` makes of the next chunk; empty when there is nothing now."""
+        """Pass the next chunk to ``deliver`` and return its result; empty when there is nothing now."""
         self.recall()
         for _ in range(len(self._turn)):
             buffer = self._turn[0]

@@ -191,6 +191,10 @@ class Positions:
         self._read_from(position, offset)
         return reset
 
+    def is_of(self, partition: TopicPartition, topic_id: uuid.UUID) -> None:
+        """Where it goes on is an offset of this topic, of no other of its name. KeyError if not assigned."""
+        self._all[partition].topic_id = topic_id
+
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Read on at an offset, or at EARLIEST or LATEST. KeyError if the partition is not assigned.
 

@@ -21,7 +21,8 @@ from .messages._wire import Pieces, Sendable, long_varint
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
-_LENGTH_AND_ID = struct.Struct(">ii")
+#: Length and correlation id in front of a response, and no tagged fields.
+_HEAD, _HEAD_WITH_TAGS = struct.Struct(">ii"), struct.Struct(">iix")
 _LENGTH_BYTES: Final = 4
 _NO_TAGS = b"\x00"
 
@@ -58,6 +59,7 @@ class MessageCodec(NamedTuple):
     api: Api
     version: int
     flexible: bool
+    response_head: struct.Struct
     read_request: _Read
     write_request: _Write
     read_response: _Read
@@ -69,11 +71,10 @@ class MessageCodec(NamedTuple):
 
     def response_frame(self, correlation_id: int, body: Any) -> bytearray:
         """A whole response frame, length included."""
-        out = bytearray(_LENGTH_AND_ID.pack(0, correlation_id))
-        if self.flexible and self.api.key is not ApiKey.API_VERSIONS:
-            out += _NO_TAGS
+        out = bytearray(self.response_head.pack(0, correlation_id))
         self.write_response(out, body, self.version)
-        return _with_length(out, len(out))
+        out[:_LENGTH_BYTES] = (len(out) - _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "big")
+        return out
 
 
 @cache
@@ -82,10 +83,12 @@ def codec_of(api_key: int, version: int) -> MessageCodec:
     api = api_for(api_key)
     api.require(version)
     module = messages_of(api_key)
+    flexible = api.flexible(version)
     return MessageCodec(
         api,
         version,
-        api.flexible(version),
+        flexible,
+        _HEAD_WITH_TAGS if flexible and api.key is not ApiKey.API_VERSIONS else _HEAD,
         module.read_request(version),
         module.write_request(version),
         module.read_response(version),
@@ -160,9 +163,10 @@ def encode_response_parts(api_key: int, version: int, correlation_id: int, body:
     they are.
     """
     found = codec_of(api_key, version)
-    out = Pieces(_LENGTH_AND_ID.pack(0, correlation_id) + (_NO_TAGS if found.flexible else b""))
+    out = Pieces(found.response_head.pack(0, correlation_id))
     found.write_response(out, body, version)
-    _with_length(out, len(out) + sum(len(records) for _, records in out.apart))
+    size = len(out) + sum(len(records) for _, records in out.apart) - _LENGTH_BYTES
+    out[:_LENGTH_BYTES] = size.to_bytes(_LENGTH_BYTES, "big")
     parts: list[Part] = []
     start = 0
     for end, records in out.apart:
@@ -181,7 +185,8 @@ def encode_request(version: int, correlation_id: int, client_id: str, body: Any)
     if found.flexible:
         out += _NO_TAGS
     found.write_request(out, body, version)
-    return _with_length(out, len(out))
+    out[:_LENGTH_BYTES] = (len(out) - _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "big")
+    return out
 
 
 def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tuple[int, Any]:
@@ -217,11 +222,6 @@ def _body(
             f"{of.api.name}{side} v{of.version} is cut short by {end - len(frame)} bytes"
         )
     return body
-
-
-def _with_length(out: bytearray, size: int) -> bytearray:
-    out[:_LENGTH_BYTES] = (size - _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "big")
-    return out
 
 
 def _has_tags(api_key: int, version: int) -> bool:

@@ -39,6 +39,8 @@ def running_broker(
     raises.
     """
     from ..broker import Broker, BrokerSettings
+    from ..broker._parts import handlers
+    from ..broker._warm import load
     from ._running_broker import TestClock
     from ._steering import FaultyRouter, RequestFaults
 
@@ -54,6 +56,8 @@ def running_broker(
         clock_ms=clock,
         make_router=partial(FaultyRouter, faults),
     )
+    # before there is a second thread: pytest parses what is imported, and Python cannot do so in two at once
+    load(handlers)
     thread = _BrokerThread(broker, clock, faults)
     running = thread.begin()
     try:

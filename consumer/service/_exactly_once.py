@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from ...protocol import KohortError, TopicPartition
 from ..errors import ConsumerError
@@ -38,7 +39,7 @@ log = logging.getLogger("kohort.consumer.service")
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    """What records of one session of a partition are from.
+    """The log that the records of one partition session are from.
 
     ``other_from`` is the offset from which on it is another log than the session before had; None: the same.
     ``begun``: the row is about this one.
@@ -205,6 +206,9 @@ class StoredOffsets:
                 continue
             with suppress(KeyError):  # on its way to another member
                 self._consumer.seek(partition, row.next_offset, leader_epoch=row.leader_epoch)
+                if row.topic_id is not None:
+                    # which may be gone just now, and another one there later
+                    self._consumer.parts.positions.is_of(partition, UUID(row.topic_id))
 
     async def begin_sessions(self, firsts: Iterable[Record]) -> None:
         """Before records are handled; of each partition the first one."""

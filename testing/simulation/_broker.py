@@ -287,6 +287,8 @@ class Broker:
     def delete_topic(self, topic: str) -> None:
         """The topic is gone, and with it its offsets in every group."""
         if self._coordinator is not None:
+            if self.shard is None:
+                self._world.checks.changed_while_loading()
             self._coordinator.topics_deleted({topic})
 
     # --- inside -------------------------------------------------------------------------------------------

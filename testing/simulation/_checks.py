@@ -244,6 +244,10 @@ class Checks:
         self._before = None
         self.touched = True
 
+    def changed_while_loading(self) -> None:
+        """When the log was read back, it will say more than before."""
+        self._before = None
+
     def compacted(self) -> None:
         """A compaction is over: what the log says now must be what the coordinator knows."""
         shard = self._world.broker.shard

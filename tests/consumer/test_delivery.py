@@ -13,8 +13,8 @@ from kohort.consumer.delivery import DECODE_TRIES, Delivery
 from kohort.consumer.events import Event, PartitionFailed, WindowFull
 from kohort.consumer.positions import Phase, Positions
 from kohort.consumer.tracker import Tracker
-from kohort.protocol import TopicPartition
-from tests.consumer.batches import batch, marker
+from kohort.protocol import Codec, TopicPartition
+from tests.consumer.batches import batch, compressed, marker
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -274,6 +274,17 @@ def test_a_run_stops_at_the_window() -> None:
     assert run is not None
     assert [record.offset for record in run] == [0, 1, 2]
     assert bench.delivery.run() is None
+
+
+def test_a_poll_of_large_records_ends_after_some_bytes_however_many_are_asked_for() -> None:
+    bench = _Bench()
+    bench.begin(A)
+    large = 6 * 1024 * 1024
+    bench.put(A, *(compressed(batch([bytes(large)], offset), Codec.GZIP) for offset in range(8)))
+    polls = []
+    while records := bench.delivery.take(500):
+        polls.append([record.offset for record in records])
+    assert polls == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
 def test_with_a_limit_of_bytes_no_further_batch_is_begun_behind_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 from kohort.protocol import APIS, ApiKey, encode_request, encode_response
@@ -41,10 +42,13 @@ class _Sampled(Draw):
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
+    def struct(self, fields: list[Any], version: int) -> SimpleNamespace:
+        return super().struct([each for each in fields if each.tag is None], version)
+
     def field(self, field: Any, version: int) -> Any:
         if field.array:
             return [self.one(field, version) for _ in range(self.rng.choice((0, 1, 1, 2)))]
-        return None if field.tag is not None else self.one(field, version)
+        return self.one(field, version)
 
     def one(self, field: Any, version: int) -> Any:
         rng = self.rng

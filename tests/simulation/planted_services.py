@@ -125,6 +125,12 @@ SERVICE_BUGS = (
         "match None:",
     ),
     _Bug(
+        "an offset out of the sink is taken for whichever topic has the name",
+        "consumer.service._exactly_once:StoredOffsets.go_to",
+        "if row.topic_id is not None:",
+        "if False:",
+    ),
+    _Bug(
         "a topic that was made anew is read on where the one before was",
         "consumer.start_offsets:StartOffsets.made_anew",
         'self._with.positions.cut_somewhere(position, "the topic was deleted and made anew")',

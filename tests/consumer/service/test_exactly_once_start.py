@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kohort.consumer import Cluster, ConsumerService, DbApiSink, Record
-from kohort.consumer.service._exactly_once import Once
+from kohort.consumer.service._exactly_once import Once, StoredOffsets
 from kohort.consumer.service._sinks import StoredOffset
 from kohort.protocol import TopicPartition
 from kohort.testing import RunningBroker
@@ -73,3 +73,40 @@ async def test_while_stored_offsets_cannot_be_read_no_record_is_handled(
         row = sink.lock(connection, "billing", ORDERS)
     assert row is not None
     assert row.next_offset == 5
+
+
+async def test_a_stored_offset_is_none_for_the_next_topic_of_the_name_though_nobody_can_tell_them_apart_yet(
+    kohort_broker: RunningBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unknown(self: StoredOffsets, topics: set[str]) -> dict[str, str]:
+        del self, topics
+        return {}
+
+    sink = DbApiSink(lambda: sqlite3.connect(tmp_path / "results.db", timeout=30))
+    handled: list[int] = []
+
+    async def serve_until(count: int) -> None:
+        service = ConsumerService(
+            bootstrap=kohort_broker.bootstrap, group="billing", auto_offset_reset="earliest"
+        )
+        service.exactly_once(sink)
+
+        @service.handler("orders")
+        def handle(record: Record, connection: sqlite3.Connection) -> None:  # noqa: ARG001
+            handled.append(int(record.value or b""))
+            if len(handled) == count:
+                service.stop()
+
+        await asyncio.wait_for(service.serve(), 60)
+
+    kohort_broker.create_topic("orders", 1)
+    kohort_broker.produce("orders", range(5))
+    await serve_until(5)
+    async with Cluster(kohort_broker.bootstrap) as cluster:
+        await cluster.delete_topics(["orders"])
+    kohort_broker.create_topic("orders", 1)
+    kohort_broker.produce("orders", range(100, 120))
+    # the topic is gone just when the service starts, or no broker can be asked
+    monkeypatch.setattr(StoredOffsets, "_topic_ids", unknown)
+    await serve_until(25)
+    assert sorted(handled) == [*range(5), *range(100, 120)]
