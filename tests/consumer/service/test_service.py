@@ -322,9 +322,9 @@ async def test_probes_answer_while_it_serves() -> None:
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"session_timeout": 6_000}, "did you mean 'session_timeout_ms'"),
+        ({"session_timeout": 6_000}, "did you mean session_timeout_ms"),
         ({"enable_auto_commit": False}, "leave it on"),
-        ({"drain_timeout_ms": -1}, "drain_timeout_ms=-1, but it must be a whole number in 0"),
+        ({"drain_timeout_ms": -1}, "drain_timeout_ms=-1 is not allowed: it must be a whole number from 0"),
     ],
 )
 def test_a_wrong_setting_is_refused_when_the_service_is_made(wrong: dict[str, Any], text: str) -> None:
