@@ -21,7 +21,7 @@ OpenConnection = Callable[..., Awaitable[Connection]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a client takes from outside besides its event loop: connections, random numbers, threads.
+    """Dependencies of a client besides its event loop: connections, random numbers, threads.
 
     A simulation replaces them for everything that is started in one context. ``make_random`` is called for
     each part that draws numbers. ``in_thread(pool, size, function)`` replaces a pool of ``size`` threads and

@@ -1,4 +1,4 @@
-"""What every request to a cluster needs, and the requests about coordinators and topics."""
+"""The part of a cluster that requests need, and the requests about coordinators and topics."""
 
 from __future__ import annotations
 

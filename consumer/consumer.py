@@ -439,7 +439,7 @@ class AsyncGroupConsumer:
         parts.handover.record_done()
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed, for these partitions or those of the assignment."""
+        """The group's committed offsets, of these partitions or the assigned ones."""
         self._require_group("committed")
         return await self._running().cluster.committed(self.config.group, partitions or self.assignment())
 

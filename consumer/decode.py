@@ -10,7 +10,7 @@ import asyncio
 import importlib
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -29,7 +29,6 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
-from .lenient import read_records
 from .record import Record, RecordBatch, Rows
 
 T = TypeVar("T")
@@ -45,6 +44,9 @@ _ATTRIBUTES_AT = 21
 _CODEC_MASK = 0x07
 _MARKER = struct.Struct(">hh")
 _ABORT_MARKER = 0
+
+
+_MAX_VARINT_BYTES = 10
 
 
 class _Found(NamedTuple):
@@ -285,7 +287,7 @@ def _fields(found: _Found) -> list[tuple[Any, ...]]:
     try:
         return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in _each(found)]
     except UnicodeDecodeError:
-        return list(read_records(found.header, found.payload))
+        return list(_read_records(found.header, found.payload))
 
 
 def _each(found: _Found) -> Iterable[Any]:
@@ -355,3 +357,51 @@ def end_of_run(
     if not position and damage is None:
         damage = CorruptBatchError(f"no whole record batch in {len(data)} bytes", 0)
     return offset, leader_epoch, damage
+
+
+def _read_records(header: BatchHeader, data: bytes | memoryview) -> Iterator[tuple[Any, ...]]:
+    """Offset, time, key, value and headers of each record, for batches that compiled readers refuse.
+
+    Those are batches with header names that are not UTF-8, which are replaced as Java's clients do. ``data``
+    is decompressed. Raises CorruptBatchError, or IndexError, for bytes that are no records.
+    """
+    reader = _Reader(data)
+    for _ in range(header.record_count):
+        end = reader.varint() + reader.at
+        reader.at += 1  # attributes, of which there are none
+        timestamp = header.base_timestamp_ms + reader.varint()
+        offset = header.base_offset + reader.varint()
+        key, value = reader.piece(), reader.piece()
+        headers = tuple(reader.header() for _ in range(reader.varint()))
+        if reader.at != end:
+            raise CorruptBatchError(f"the record at offset {offset} does not end where its length says")
+        yield offset, header.max_timestamp_ms if header.log_append_time else timestamp, key, value, headers
+
+
+class _Reader:
+    def __init__(self, data: bytes | memoryview) -> None:
+        self._data = memoryview(data)
+        self.at = 0
+
+    def varint(self) -> int:
+        value = 0
+        for nth in range(_MAX_VARINT_BYTES):
+            byte = self._data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << (7 * nth)
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptBatchError("a number of more than ten bytes")
+
+    def piece(self) -> bytes | None:
+        """Bytes behind their length; None for null."""
+        size = self.varint()
+        if size < 0:
+            return None
+        begin, self.at = self.at, self.at + size
+        if self.at > len(self._data):
+            raise CorruptBatchError(f"a field of {size} bytes with {len(self._data) - begin} left")
+        return bytes(self._data[begin : self.at])
+
+    def header(self) -> tuple[str, bytes | None]:
+        return (self.piece() or b"").decode("utf-8", "replace"), self.piece()

@@ -220,7 +220,7 @@ class Delivery:
         return taken
 
     def take_chunk(self, deliver: Callable[[Chunk], list[T]]) -> list[T]:
-        """What ``deliver`` makes of the next chunk; empty when there is nothing now."""
+        """Pass the next chunk to ``deliver`` and return its result; empty when there is nothing now."""
         self.recall()
         for _ in range(len(self._turn)):
             buffer = self._turn[0]

@@ -62,7 +62,7 @@ def reaction(api_key: ApiKey, code: ErrorCode) -> Reaction:
 
 
 def fatal_text(code: ErrorCode, group: str, instance_id: str | None) -> str:
-    """What a final refusal means and what to change, as a text for users."""
+    """A text for users: the meaning of a final refusal, and what to change."""
     match code:
         case ErrorCode.FENCED_INSTANCE_ID:
             return (

@@ -1,4 +1,4 @@
-"""What a consumer reads: topics or a pattern as a member of a group, or manually assigned partitions."""
+"""Selects what a consumer reads: topics or a pattern, in a group, or manually assigned partitions."""
 
 from __future__ import annotations
 

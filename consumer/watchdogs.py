@@ -63,7 +63,7 @@ class PollWatch:
         return not self._waiting and now >= self._last + limit_ms
 
     def busy_with(self) -> str:
-        """What the last poller does instead of polling; empty if that is unknown."""
+        """Activity of the last poller, as a text; empty if that is unknown."""
         if isinstance(self.poller, int):
             return activity_of_thread(self.poller)
         if self.poller is not None:

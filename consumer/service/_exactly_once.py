@@ -39,7 +39,7 @@ log = logging.getLogger("kohort.consumer.service")
 
 @dataclass(slots=True, eq=False)
 class _Log:
-    """What records of one session of a partition are from.
+    """The log that the records of one partition session are from.
 
     ``other_from`` is the offset from which on it is another log than the session before had; None: the same.
     ``begun``: the row is about this one.

@@ -81,7 +81,7 @@ class GroupCounters:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the service knows of itself at one moment."""
+    """Snapshot of the service's figures."""
 
     group: str
     state: str

@@ -50,7 +50,7 @@ class Progress:
         self.finished, self.waiting, self.observed_at = finished, waiting, now
 
     def complaint(self, now: float) -> str | None:
-        """What stands still, as a text; None while there is progress."""
+        """A text about what stands still; None while there is progress."""
         limit_s = self.stalled_after_ms / 1000
         if now - self.observed_at > limit_s:
             return f"the consumer has not been asked for records for {now - self.observed_at:.0f} s"

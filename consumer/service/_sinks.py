@@ -30,7 +30,7 @@ _ADDED = {"leader_epoch": "INTEGER", "topic_id": "VARCHAR(36)"}
 
 @dataclass(frozen=True, slots=True)
 class StoredOffset:
-    """What a row says. ``leader_epoch`` is -1 and ``topic_id`` None where nobody knew."""
+    """The values of a row. ``leader_epoch`` is -1 and ``topic_id`` None if unknown."""
 
     next_offset: int
     leader_epoch: int = -1
@@ -102,7 +102,7 @@ class Sink(ABC):
     def positions(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, StoredOffset]:
-        """What is stored for each partition that has a row."""
+        """The stored offsets, of partitions that have a row."""
         found = {}
         with self.transaction() as connection:
             for partition in partitions:
@@ -119,7 +119,10 @@ class Sink(ABC):
         return StoredOffset(int(offset), -1 if epoch is None else int(epoch), topic_id)
 
     def lock(self, connection: Any, group: str, partition: TopicPartition) -> StoredOffset | None:
-        """What is stored, None for nothing; nobody else can change it before the transaction ends."""
+        """Lock a row and return it, None if there is none.
+
+        Others cannot change it before the transaction ends.
+        """
         # a write takes the lock in every database, which SELECT alone does not
         touch = f"UPDATE {self.table} SET next_offset = next_offset WHERE {_WHERE}"
         self.execute(connection, touch, _key(group, partition))
