@@ -42,7 +42,7 @@ def unready_table() -> str:
 
 
 def append_errors_table() -> str:
-    """What a client is told for each error of the log, as a Markdown table."""
+    """Errors that a client is told for those of the log, as a Markdown table."""
     lines = ["| the log says | the client is told |", "| --- | --- |"]
     lines += [f"| {ErrorCode(log).name} | {int(told)} {told.name} |" for log, told in APPEND_ERRORS.items()]
     return "\n".join(lines) + "\n"

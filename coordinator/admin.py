@@ -96,7 +96,7 @@ class AfterDelete:
 
 
 def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:
-    """What a shard that does not serve lists."""
+    """The list of a shard that does not serve: empty."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""What a shard knows from its log alone: groups as last stored, committed offsets, open transactions.
+"""Durable state of a shard, known from its log alone: groups, committed offsets, open transactions.
 
 Records change it, and nothing else, whether they were just appended or are read back at the start
 (``Shard.apply``). So a shard that was loaded knows what the one that wrote knew. Plain commits that are read
@@ -98,7 +98,7 @@ class Durable:
     encoded_keys: dict[bytes, TopicPartition] = field(default_factory=dict, compare=False, repr=False)
 
     def knows(self, group_id: str) -> bool:
-        """Whether the log has anything of this group."""
+        """Return whether the log has anything of this group."""
         return group_id in self.stored or group_id in self.offsets or group_id in self.open_producers
 
     def group_ids(self) -> dict[str, None]:
@@ -116,7 +116,7 @@ class Durable:
             yield partition, _decoded(entry) if isinstance(entry, bytes) else entry
 
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether an open transaction holds an offset for this partition."""
+        """Return whether an open transaction holds an offset for this partition."""
         return any(
             partition in self.pending[producer_id][group_id]
             for producer_id in self.open_producers.get(group_id, ())

@@ -1,4 +1,4 @@
-"""What the coordinator tells about groups: one typed event for each thing that happens in one.
+"""Events of groups: one typed event for each thing that happens in one.
 
 An event costs little to make: the moves of a rebalance are only worked out when asked for, and only then are
 members' assignments looked into, and only for the protocol type "consumer". Nothing is made for a heartbeat
@@ -274,7 +274,7 @@ def shorten(event: GroupEvent) -> None:
 
 
 def text_bytes(event: GroupEvent) -> int:
-    """What its texts take in memory, but for the group's id, which the group has too."""
+    """Bytes that its texts take in memory, but for the group's id, which the group has too."""
     texts: list[str | None] = [getattr(event, name) for name in _texts(event)]
     return sum(map(size_of, filter(None, texts)))
 
@@ -310,7 +310,7 @@ def quoted(text: str) -> str:
 
 
 def count_moves(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[int, int]:
-    """How many partitions were given to an owner that did not have them, and how many have an owner."""
+    """Number of partitions that were given to an owner that did not have them, and that have an owner."""
     total = moved = 0
     for owner, data in after.items():
         owned = _partitions(data)

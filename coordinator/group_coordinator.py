@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class FanOut(NamedTuple):
-    """How the request of an API is taken apart, and how the answers of its groups become one."""
+    """Functions that take a request apart by group, and make one answer of the groups' answers."""
 
     split: Callable[[int, Any, TopicDirectory], list[Any]]
     join: Callable[[int, list[Any], TopicDirectory], Any]
@@ -183,7 +183,7 @@ class GroupCoordinator:
         return self._listeners.stream(group, limit)
 
     def history(self, group_id: str, limit: int = -1, after: int = -1) -> list[HistoryEntry]:
-        """What happened in a group, oldest first: entries with a higher sequence than ``after``, the newest
+        """Events of a group, oldest first: entries with a higher sequence than ``after``, the newest
         ``limit`` of them (-1: all).
 
         Raises KafkaError: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, and as every request to a coordinator that
@@ -200,7 +200,7 @@ class GroupCoordinator:
         return self._history.of(group_id, limit, after)
 
     def group_counts(self) -> tuple[dict[str, int], int]:
-        """How many groups are in each state, by Kafka's name of it, and how many members all have."""
+        """Number of groups in each state, by Kafka's name of it, and of all their members."""
         states: Counter[str] = Counter()
         members = 0
         for runner in self._shards:

@@ -53,35 +53,35 @@ class Group(Protocol):
 
     @property
     def member_count(self) -> int:
-        """How many members it has."""
+        """Number of its members."""
 
     @property
     def is_empty(self) -> bool:
-        """Nobody is in it."""
+        """True without members."""
 
     @property
     def is_idle(self) -> bool:
-        """Nobody is in it and nobody is about to come: without offsets it may be removed."""
+        """True without members and with none about to come: without offsets it may be removed."""
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int
     ) -> ErrorCode:
-        """Whether this member may commit in this generation, or member epoch."""
+        """Return the error of a commit of this member in this generation (or member epoch)."""
 
     def why_refused(self, member_id: str, instance_id: str | None, generation: int, error: int) -> str:
-        """Why a request's sender does not pass for a member, in words."""
+        """The reason why a request's sender does not pass for a member, in words."""
 
     def heard_from(self, member_id: str, timers: Timers, now_ms: int) -> None:
         """A member has shown that it is alive."""
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether members read a topic; when in doubt they do."""
+        """Return whether members read a topic; when in doubt they do."""
 
     def offset_age_counts_from(self, topic: str, commit_ms: int) -> int | None:
-        """From when on the age of an offset counts; None while it stays."""
+        """The time in ms from which an offset's age counts; None while it must stay."""
 
     def tombstones(self) -> tuple[Record, ...]:
-        """What removes the group from the log, but for its offsets."""
+        """Records that remove the group from the log, but for its offsets."""
 
     def stop_timers(self, timers: Timers) -> None:
         """Stop its timers: it goes."""
@@ -89,7 +89,7 @@ class Group(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Groups:
-    """What a shard of ``__consumer_offsets`` knows. ``groups`` are those that live; ``wake`` makes one from
+    """State of a shard of ``__consumer_offsets``. ``groups`` are those that live; ``wake`` makes one from
     its record, or one of which there are only offsets. ``new_id`` gives a fresh unique text for each member.
     """
 
@@ -104,7 +104,7 @@ class Groups:
     orphans: dict[tuple[str, TopicPartition], OffsetEntry | bytes] = field(default_factory=dict)
 
     def knows(self, group_id: str) -> bool:
-        """Whether there is such a group."""
+        """Return whether there is such a group."""
         return group_id in self.groups or self.durable.knows(group_id)
 
     def find(self, group_id: str) -> Group | None:

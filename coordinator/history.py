@@ -1,4 +1,4 @@
-"""What happened in each group, the newest of it: in memory, bounded, and nothing where nothing happens.
+"""Histories of groups: the newest events of each, in memory and bounded; a quiet group takes no room.
 
 A group's room is divided: half is promised to rebalances, a quarter each to members coming and going and to
 refusals; what one does not use the others may. So neither a thousand joins nor a client that is refused
@@ -44,7 +44,7 @@ _ALL_PARTS: Final = sum(_PARTS.values())
 
 
 class _Weight(NamedTuple):
-    """What is kept: owners of assignments, and bytes of these and of texts."""
+    """Size of what is kept: owners of assignments, and bytes of these and of texts."""
 
     owners: int = 0
     bytes: int = 0
@@ -90,7 +90,7 @@ class History:
         return f"<History: {self._entries} events of {len(self._groups)} groups>"
 
     def __len__(self) -> int:
-        """How many entries there are, of all groups."""
+        """Number of entries of all groups."""
         return self._entries
 
     def keep(self, event: CoordinatorEvent, knows: Callable[[str], bool]) -> None:

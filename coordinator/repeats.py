@@ -1,4 +1,4 @@
-"""What a request names again and again.
+"""Elements that a request names again and again.
 
 Apache Kafka answers an element that is in a request twice twice, as large as it is. So here, but a small
 request that names one large group a hundred thousand times would be hours of work: after a few repeats the
@@ -23,7 +23,7 @@ class Repeats:
         self._left = MAX_REPEATS
 
     def refuses(self, element: Hashable) -> bool:
-        """Whether this element is here again, after too many repeats."""
+        """Return whether this element is here again, after too many repeats."""
         if element not in self._seen:
             self._seen.add(element)
             return False

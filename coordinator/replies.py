@@ -23,7 +23,7 @@ OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
 @dataclass(slots=True)
 class JoinReplyMember:
-    """What the leader is told of one member."""
+    """One member, as the leader is told of it."""
 
     member_id: str
     group_instance_id: str | None

@@ -92,5 +92,5 @@ class GroupSettings:
 
     @property
     def offsets_retention_ms(self) -> int:
-        """How long an offset outlives its group's last use."""
+        """Time in ms that an offset outlives its group's last use."""
         return self.offsets_retention_minutes * 60_000

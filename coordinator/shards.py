@@ -35,7 +35,7 @@ OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
 
 
 def new_groups(settings: GroupSettings, new_id: Callable[[], str]) -> Groups:
-    """What a shard knows before its log is read. ``new_id`` gives a fresh unique text for each member id."""
+    """State of a shard before its log is read. ``new_id`` gives a fresh unique text for each member id."""
     return Groups(settings, new_id, wake)
 
 

@@ -47,7 +47,7 @@ class OtherRecord(NamedTuple):
 
 
 class CommitValue(NamedTuple):
-    """What a plain commit's value says; its metadata is empty."""
+    """Fields of a plain commit's value; its metadata is empty."""
 
     offset: int
     leader_epoch: int
@@ -210,7 +210,7 @@ def _cutter(group_at: int, group_size: int, partition_size: int) -> struct.Struc
 
 
 def _delta_at(data: bytes, position: int) -> int:
-    """Where a record's offset delta is, counted from the record's start."""
+    """Position of a record's offset delta, counted from the record's start."""
     at = position
     while data[at] >= 0x80:  # length
         at += 1

@@ -21,7 +21,7 @@ _CONSUMER: Final = "consumer"
 
 
 def readable(key: bytes | None, value: bytes | None) -> tuple[str, dict[str, Any]]:
-    """What a record is, and its fields; "unreadable" with the reason where its bytes fit no type."""
+    """The kind of a record, and its fields; "unreadable" with the reason where its bytes fit no type."""
     try:
         record = decode(key, value)
     except CorruptRecordError as error:

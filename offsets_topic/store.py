@@ -100,7 +100,7 @@ class StoredBatch:
 
 
 class Log(Protocol):
-    """What the store needs of a partition's log; ``PartitionLog`` has it."""
+    """A partition's log as the store needs it; ``PartitionLog`` is one."""
 
     @property
     def log_start_offset(self) -> int: ...

@@ -13,7 +13,7 @@ from pydantic import model_validator
 
 from ..settings import SPARK_LOOP, Row, Scope
 from ..settings.model import SettingsModel
-from ._client import OptionsError, Security
+from ._client import ConnectionOptions, OptionsError, Security
 
 _PEM = "-----BEGIN "
 
@@ -23,6 +23,20 @@ class SecurityOptions(SettingsModel):
 
     SCOPE: ClassVar[Scope] = SPARK_LOOP
 
+    bootstrap: Annotated[
+        str, Row("HOST:PORT, several with commas", kafka="kafka.bootstrap.servers", shortest=1)
+    ]
+    client_id: Annotated[
+        str,
+        Row(
+            "name of this client in the broker's logs, metrics and quotas",
+            kafka="kafka.client.id",
+            shortest=1,
+        ),
+    ] = "kohort-spark"
+    request_timeout_ms: Annotated[
+        int, Row("longest wait for the answer to one request", 1, kafka="kafka.request.timeout.ms")
+    ] = 30_000
     security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
         Row(
@@ -99,6 +113,11 @@ class SecurityOptions(SettingsModel):
         elif self.sasl_mechanism or self.sasl_plain_username or self.sasl_plain_password:
             raise ValueError("the sasl options need security_protocol SASL_PLAINTEXT or SASL_SSL")
         return self
+
+    @property
+    def connection(self) -> ConnectionOptions:
+        """Connection of driver and executors. Raises OptionsError for TLS files that cannot be read."""
+        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
 
     @property
     def security(self) -> Security:

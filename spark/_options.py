@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 from annotated_types import Ge, MinLen
 from pydantic import field_validator, model_validator
 
-from ..settings import SPARK_LOOP, Row, Scope, markdown, read_settings, settings_of
-from ._client import ConnectionOptions
+from ..settings import SPARK_LOOP, SPARK_STREAM, Row, Scope, markdown, read_settings, settings_of
 from ._client import OptionsError as OptionsError
 from ._connection_options import SecurityOptions
 from ._offsets import OffsetsFormatError, parse_offsets
@@ -21,45 +20,30 @@ AVAILABLE_NOW = ("available_now", "availableNow")
 _NAMED_STARTS: dict[str, Start] = {"committed": "committed", "earliest": "earliest", "latest": "latest"}
 
 
-class ReadOptions(SecurityOptions):
-    """Options to read topics, and to commit if there is a group."""
+class ReadingOptions(SecurityOptions):
+    """Options that the driver loop and the source share."""
 
     SCOPE: ClassVar[Scope] = SPARK_LOOP
 
-    bootstrap: Annotated[
-        str, Row("HOST:PORT, several with commas", kafka="kafka.bootstrap.servers", shortest=1)
-    ]
-    group: Annotated[str, Row("group whose offsets are read and committed", kafka="groupId")] = ""
-    topics: Annotated[
-        tuple[Annotated[str, MinLen(1)], ...] | None,
-        Row(
-            "names of topics; exactly one of topics, topic_pattern and assign",
-            kafka="subscribe",
-            allowed="a list of names, or names with commas",
-        ),
-    ] = None
-    topic_pattern: Annotated[
-        str | None, Row("regular expression for whole names of topics", kafka="subscribePattern")
-    ] = None
-    assign: Annotated[dict[str, tuple[Annotated[int, Ge(0)], ...]] | None, Row("partitions of topics")] = None
-    starting_offsets: Annotated[
-        str,
-        Row(
-            "where the first batch of this driver begins",
-            kafka="startingOffsets",
-            allowed='committed, earliest, latest, or offsets such as {"orders": {"0": 23, "1": -2}}',
-        ),
-    ] = "committed"
     starting_offsets_fallback: Annotated[
         Fallback, Row("where a partition without a commit begins", kafka="startingOffsetsFallback")
     ] = "earliest"
     max_offsets: Annotated[
-        int | None, Row("most offsets of one batch; no limit by default", 1, kafka="maxOffsetsPerTrigger")
+        int | None,
+        Row(
+            "most offsets of a batch, shared out by lag; PySpark 4.2 and newer",
+            1,
+            kafka="maxOffsetsPerTrigger",
+            scope=SPARK_STREAM,
+        ),
     ] = None
     max_offsets_per_partition: Annotated[
         int | None,
         Row(
-            "most offsets of a partition in one batch; no limit by default", 1, kafka="maxOffsetsPerPartition"
+            "most offsets of a partition in one batch; PySpark 4.2 and newer",
+            1,
+            kafka="maxOffsetsPerPartition",
+            scope=SPARK_STREAM,
         ),
     ] = None
     min_tasks: Annotated[
@@ -74,9 +58,6 @@ class ReadOptions(SecurityOptions):
             kafka="maxRecordsPerPartition",
         ),
     ] = None
-    read_on_driver_below: Annotated[
-        int, Row("offsets below which the driver reads the batch itself; 0: never", 0)
-    ] = 10_000
     fail_on_data_loss: Annotated[
         bool,
         Row(
@@ -100,22 +81,50 @@ class ReadOptions(SecurityOptions):
     )
     isolation_level: Annotated[
         Literal["read_uncommitted", "read_committed"],
-        Row("whether records of open and aborted transactions are read", kafka="isolationLevel"),
-    ] = "read_uncommitted"
-    client_id: Annotated[
-        str,
         Row(
-            "name of this client in the broker's logs, metrics and quotas",
-            kafka="kafka.client.id",
-            shortest=1,
+            "whether records of open and aborted transactions are read",
+            kafka="isolationLevel",
+            also=("kafka.isolation.level",),
         ),
-    ] = "kohort-spark"
-    request_timeout_ms: Annotated[
-        int, Row("longest wait for the answer to one request", 1, kafka="kafka.request.timeout.ms")
-    ] = 30_000
+    ] = "read_uncommitted"
     metadata_max_age_ms: Annotated[
         int, Row("how soon new topics and partitions are seen", 1, kafka="kafka.metadata.max.age.ms")
     ] = 5_000
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_offsets, self.max_offsets_per_partition)
+
+
+class ReadOptions(ReadingOptions):
+    """Options to read topics, and to commit if there is a group."""
+
+    SCOPE: ClassVar[Scope] = SPARK_LOOP
+
+    group: Annotated[str, Row("group whose offsets are read and committed", kafka="groupId")] = ""
+    topics: Annotated[
+        tuple[Annotated[str, MinLen(1)], ...] | None,
+        Row(
+            "names of topics; exactly one of topics, topic_pattern and assign",
+            kafka="subscribe",
+            allowed="a list of names, or names with commas",
+        ),
+    ] = None
+    topic_pattern: Annotated[
+        str | None, Row("regular expression for whole names of topics", kafka="subscribePattern")
+    ] = None
+    assign: Annotated[dict[str, tuple[Annotated[int, Ge(0)], ...]] | None, Row("partitions of topics")] = None
+    starting_offsets: Annotated[
+        str,
+        Row(
+            "where the first batch of this driver begins",
+            kafka="startingOffsets",
+            allowed='committed, earliest, latest, or offsets such as {"orders": {"0": 23, "1": -2}}',
+        ),
+    ] = "committed"
+    read_on_driver_below: Annotated[
+        int, Row("offsets below which the driver reads the batch itself; 0: never", 0)
+    ] = 10_000
     poll_interval_ms: Annotated[int, Row("how often an idle loop looks for new records", 1)] = 50
 
     @field_validator("topics", mode="before")
@@ -155,15 +164,6 @@ class ReadOptions(SecurityOptions):
         named = self.starting_offsets
         start = _NAMED_STARTS[named] if named in _NAMED_STARTS else parse_offsets(named)
         return StartRules(start, self.starting_offsets_fallback, self.fail_on_data_loss)
-
-    @property
-    def connection(self) -> ConnectionOptions:
-        """Connection of driver and executors. Raises OptionsError for TLS files that cannot be read."""
-        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.max_offsets, self.max_offsets_per_partition)
 
 
 class GroupBatchesOptions(ReadOptions):

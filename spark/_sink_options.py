@@ -10,7 +10,6 @@ from pyspark.sql.types import StructType
 
 from ..protocol import Codec
 from ..settings import SPARK_SINK, Row, Scope, markdown, read_settings, settings_of
-from ._client import ConnectionOptions
 from ._connection_options import WRITING, SecurityOptions, from_spark, without_tuning
 from ._options import OptionsError
 
@@ -30,9 +29,6 @@ class SinkOptions(SecurityOptions):
 
     SCOPE: ClassVar[Scope] = SPARK_SINK
 
-    bootstrap: Annotated[
-        str, Row("HOST:PORT, several with commas", kafka="kafka.bootstrap.servers", shortest=1)
-    ]
     topic: Annotated[str | None, Row("topic of rows without a column of that name")] = None
     compression: Annotated[
         Codec,
@@ -79,17 +75,6 @@ class SinkOptions(SecurityOptions):
             kafka="kafka.transaction.timeout.ms",
         ),
     ] = 900_000
-    client_id: Annotated[
-        str,
-        Row(
-            "name of this client in the broker's logs, metrics and quotas",
-            kafka="kafka.client.id",
-            shortest=1,
-        ),
-    ] = "kohort-spark"
-    request_timeout_ms: Annotated[
-        int, Row("longest wait for the answer to one request", 1, kafka="kafka.request.timeout.ms")
-    ] = 30_000
 
     @field_validator("compression", mode="before")
     @classmethod
@@ -109,10 +94,6 @@ class SinkOptions(SecurityOptions):
         if self.batch_key is not None and not self.ledger_group:
             raise ValueError("batchKey needs ledgerGroup, which remembers it")
         return self
-
-    @property
-    def connection(self) -> ConnectionOptions:
-        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
 
 
 def read_sink_options(given: Mapping[str, str]) -> SinkOptions:

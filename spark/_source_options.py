@@ -21,11 +21,10 @@ from ..settings import (
     read_settings,
     settings_of,
 )
-from ._client import ConnectionOptions
-from ._connection_options import READING, SecurityOptions, from_spark, without_tuning
+from ._connection_options import READING, from_spark, without_tuning
 from ._offsets import OffsetsFormatError, parse_offsets
-from ._options import OptionsError, ReadOptions, read_options
-from ._plan import Fallback, Limits, StartRules
+from ._options import OptionsError, ReadingOptions, ReadOptions, read_options
+from ._plan import StartRules
 
 _STARTS = ("committed", "earliest", "latest")
 _ENDS = ("latest", "committed")
@@ -45,14 +44,11 @@ _REFUSED = {
 }
 
 
-class SourceOptions(SecurityOptions):
+class SourceOptions(ReadingOptions):
     """Options of ``spark.read`` and ``spark.readStream.format("kohort")``."""
 
     SCOPE: ClassVar[Scope] = SPARK_SOURCE
 
-    bootstrap: Annotated[
-        str, Row("HOST:PORT, several with commas", kafka="kafka.bootstrap.servers", shortest=1)
-    ]
     group: Annotated[
         str | None,
         Row(
@@ -80,9 +76,6 @@ class SourceOptions(SecurityOptions):
             allowed="committed, earliest, latest or JSON",
         ),
     ] = "committed"
-    starting_offsets_fallback: Annotated[
-        Fallback, Row("where a partition without a commit begins", kafka="startingOffsetsFallback")
-    ] = "earliest"
     starting_timestamp: Annotated[
         int | None,
         Row("the first record of this time, in ms since 1970, or later", 0, kafka="startingTimestamp"),
@@ -116,24 +109,6 @@ class SourceOptions(SecurityOptions):
         str | None,
         Row("the same by partition", kafka="endingOffsetsByTimestamp", scope=SPARK_BATCH, allowed="JSON"),
     ] = None
-    max_offsets: Annotated[
-        int | None,
-        Row(
-            "most offsets of a batch, shared out by lag; PySpark 4.2 and newer",
-            1,
-            kafka="maxOffsetsPerTrigger",
-            scope=SPARK_STREAM,
-        ),
-    ] = None
-    max_offsets_per_partition: Annotated[
-        int | None,
-        Row(
-            "most offsets of a partition in one batch; PySpark 4.2 and newer",
-            1,
-            kafka="maxOffsetsPerPartition",
-            scope=SPARK_STREAM,
-        ),
-    ] = None
     min_offsets: Annotated[
         int | None, Row("offsets that a batch waits for", 1, kafka="minOffsetsPerTrigger", scope=SPARK_STREAM)
     ] = None
@@ -147,54 +122,16 @@ class SourceOptions(SecurityOptions):
             scope=SPARK_STREAM,
         ),
     ] = 900.0
-    min_tasks: Annotated[int, Row("fewest tasks of a batch", 1, kafka="minPartitions")] = 1
-    records_per_task: Annotated[
-        int | None,
-        Row(
-            "most offsets of a task; by default one task up to 100,000, and one a core at most above",
-            1,
-            kafka="maxRecordsPerPartition",
-        ),
-    ] = None
     cores: Annotated[
         int | None,
         Row(
             "tasks that run at the same time; by default the session's cores, else the driver's processors", 1
         ),
     ] = None
-    fail_on_data_loss: Annotated[
-        bool,
-        Row(
-            "an error names the range that retention took; else the query goes on behind it and logs it",
-            kafka="failOnDataLoss",
-        ),
-    ] = True
-    fail_on_commit_error: Annotated[
-        bool,
-        Row(
-            "a refused commit ends the query; else it runs on, and the group catches up",
-            kafka="failOnCommitError",
-        ),
-    ] = False
-    include_headers: Annotated[bool, Row("a column with the headers of records", kafka="includeHeaders")] = (
-        False
-    )
-    isolation_level: Annotated[
-        Literal["read_uncommitted", "read_committed"],
-        Row(
-            "whether records of open and aborted transactions are read",
-            kafka="isolationLevel",
-            also=("kafka.isolation.level",),
-        ),
-    ] = "read_uncommitted"
     commit_offsets: Annotated[
         Literal["afterBatch", "never"],
         Row("whether the group's offsets follow Spark's own log", kafka="commitOffsets"),
     ] = "afterBatch"
-    group_mode: Annotated[
-        Literal["standalone", "exclusive"],
-        Row("no member of its group, or its only member, so that nobody else can join", kafka="groupMode"),
-    ] = "standalone"
     start_state_path: Annotated[
         str | None,
         Row(
@@ -211,20 +148,6 @@ class SourceOptions(SecurityOptions):
             scope=SPARK_STREAM,
         ),
     ] = None
-    client_id: Annotated[
-        str,
-        Row(
-            "name of this client in the broker's logs, metrics and quotas",
-            kafka="kafka.client.id",
-            shortest=1,
-        ),
-    ] = "kohort-spark"
-    request_timeout_ms: Annotated[
-        int, Row("longest wait for the answer to one request", 1, kafka="kafka.request.timeout.ms")
-    ] = 30_000
-    metadata_max_age_ms: Annotated[
-        int, Row("how soon new topics and partitions are seen", 1, kafka="kafka.metadata.max.age.ms")
-    ] = 5_000
 
     @field_validator("assign", mode="before")
     @classmethod
@@ -272,33 +195,17 @@ class SourceOptions(SecurityOptions):
         """Options that are shared with the driver loop. Raises OptionsError."""
         return read_options(
             ReadOptions,
-            bootstrap=self.bootstrap,
             group=self.group or "",
             topics=self.subscribe,
             topic_pattern=self.subscribe_pattern,
             assign=self.assign,
             starting_offsets=self.starting_offsets,
-            starting_offsets_fallback=self.starting_offsets_fallback,
-            fail_on_data_loss=self.fail_on_data_loss,
-            fail_on_commit_error=self.fail_on_commit_error,
-            group_mode=self.group_mode,
-            isolation_level=self.isolation_level,
-            client_id=self.client_id,
-            request_timeout_ms=self.request_timeout_ms,
-            metadata_max_age_ms=self.metadata_max_age_ms,
+            **{name: getattr(self, name) for name in ReadingOptions.model_fields},
         )
-
-    @property
-    def connection(self) -> ConnectionOptions:
-        return ConnectionOptions(self.bootstrap, self.client_id, self.request_timeout_ms, self.security)
 
     @property
     def rules(self) -> StartRules:
         return self.group_options.start_rules
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(self.max_offsets, self.max_offsets_per_partition)
 
     @property
     def chooses_anew(self) -> bool:

@@ -67,7 +67,7 @@ class GroupState(Enum):
 
 
 class GroupTrigger(Enum):
-    """What moves a group. The value is the name of the machine's event."""
+    """Triggers that move a group. The value is the name of the machine's event."""
 
     PREPARE = "prepare_rebalance"
     COMPLETE_JOIN = "complete_join"

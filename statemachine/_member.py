@@ -38,7 +38,7 @@ class MemberState(Enum):
 
     @property
     def heartbeats(self) -> bool:
-        """Whether heartbeats are sent in this state. They derive from it; there is no switch beside it."""
+        """True where heartbeats are sent: it follows from the state, there is no switch beside it."""
         return self in _WITH_HEARTBEATS
 
 
@@ -46,7 +46,7 @@ _WITH_HEARTBEATS = (MemberState.COMPLETING, MemberState.STABLE)
 
 
 class MemberTrigger(Enum):
-    """What moves a member. The value is the name of the machine's event."""
+    """Triggers that move a member. The value is the name of the machine's event."""
 
     JOIN = "join"
     JOINED = "joined"

@@ -1,4 +1,4 @@
-"""What a group answers to each request, by its state: the table behind the documentation and its test.
+"""Answers of a group to each request, by its state: the table behind the documentation and its test.
 
 A cell is the error number of the answer (0 is success), or a word: ``parked`` means the request is held and
 answered when the round ends. The first column is a group that does not exist. There, and in Empty, nobody is

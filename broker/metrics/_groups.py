@@ -1,4 +1,4 @@
-"""What happens in groups, counted from the coordinator's events; accepted commits are counted as requests."""
+"""Counters of the coordinator's events; accepted commits are counted as requests."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Member:
 
     @property
     def waits(self) -> bool:
-        """Whether it is excused from heartbeats: its own request is parked here. A new member is not."""
+        """True while it is excused from heartbeats: its own request is parked here. A new member is not."""
         return not self.is_new and (self.parked_join is not None or self.parked_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -223,7 +223,7 @@ class ClassicGroup:
     # --- its own ------------------------------------------------------------------------------------------
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Whether these two names are a member: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+        """Return whether these two names are a member: NONE, UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
         if instance_id is not None:
             known_as = self.static_members.get(instance_id)
             if known_as is None:
@@ -233,7 +233,7 @@ class ClassicGroup:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a member with these protocols can be in the group."""
+        """Return whether a member with these protocols can be in the group."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         if protocol_type != self.protocol_type:

@@ -166,7 +166,7 @@ def joined(group: ClassicGroup, member: Member, version: int) -> JoinReply:
 
 
 def member_list(group: ClassicGroup) -> list[JoinReplyMember]:
-    """What the leader is told: every member with its metadata for the chosen protocol."""
+    """The leader's list: every member with its metadata for the chosen protocol."""
     return [
         JoinReplyMember(member.member_id, member.instance_id, member.metadata(group.protocol_name))
         for member in group.members.values()
@@ -310,12 +310,12 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
 
 
 def empty_assignment_for(group: ClassicGroup) -> bytes:
-    """What a member gets that the leader gave nothing."""
+    """The assignment of a member to whom the leader gave nothing."""
     return EMPTY_ASSIGNMENT if group.protocol_type == CONSUMER else b""
 
 
 def activate(shard: GroupShard, now_ms: int) -> None:
-    """All is loaded: members' sessions run anew, groups that are too large start over."""
+    """Called when the shard is loaded: members' sessions run anew, groups that are too large start over."""
     most = shard.state.settings.group_max_size
     for group_id, record in shard.state.durable.stored.items():
         group = find(shard, group_id) if record.members else None
@@ -329,7 +329,7 @@ def activate(shard: GroupShard, now_ms: int) -> None:
 
 
 def unload(shard: GroupShard, now_ms: int) -> None:
-    """The shard goes: everyone who is parked looks for the coordinator again."""
+    """Called when the shard goes: everyone who is parked looks for the coordinator again."""
     error = ErrorCode.NOT_COORDINATOR
     for group_id in list(shard.state.groups):
         group = live(shard, group_id)

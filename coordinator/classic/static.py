@@ -35,7 +35,7 @@ _SKIP_ASSIGNMENT_VERSION = 9
 
 @dataclass(slots=True)
 class _Former:
-    """What a replaced member was, to undo the replacement."""
+    """A replaced member as it was, to undo the replacement."""
 
     member_id: str
     client_id: str
@@ -153,7 +153,7 @@ def _rename(shard: GroupShard, group: ClassicGroup, member: Member, member_id: s
 
 
 def _interest(group: ClassicGroup, member: Member) -> frozenset[str] | bytes:
-    """What of the member's metadata matters: its topics; the bytes themselves where they say no topics."""
+    """The part of a member's metadata that matters: its topics; the bytes themselves where they name none."""
     metadata = member.metadata(group.protocol_name)
     if group.protocol_type == CONSUMER:
         topics = subscribed_topics(metadata)

@@ -1,4 +1,4 @@
-"""What a test kit does to a group from outside: end a session, begin a rebalance, look at its members.
+"""Steps that a test kit takes on a group from outside: end a session, begin a rebalance, look at its members.
 
 Each is a step of a shard, with the clock's time; ``GroupCoordinator.steer`` runs it and carries out what
 follows.

@@ -1,4 +1,4 @@
-"""What goes into a shard and what comes out of it: requests in, effects out, both plain data.
+"""Requests, which go into a shard, and effects, which come out of it: plain data both.
 
 The order of effects is the order in which things happened. A Reply that depends on records appears only after
 the shard was told that they are appended, so whoever carries effects out needs no rules of its own.

@@ -1,4 +1,4 @@
-"""What a coordinator tells about itself: one typed event for each thing that happens, and who is told.
+"""Events of a coordinator, one typed event for each thing that happens, and who is told of them.
 
 Nobody has to listen, so an event costs little to make. Those of a shard are here, others belong to what is
 coordinated.

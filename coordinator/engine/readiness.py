@@ -1,4 +1,4 @@
-"""What to answer while a shard cannot serve, and what a failed write means to a client."""
+"""Errors to answer while a shard cannot serve, and when a write has failed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unready_error(unready: Unready, while_loading: ErrorCode = LOADING) -> Error
 
 
 def append_error(code: int) -> ErrorCode:
-    """What to answer when the log refused the records with ``code``."""
+    """The error to answer when the log refused the records with ``code``."""
     return APPEND_ERRORS.get(code, ErrorCode(code))
 
 

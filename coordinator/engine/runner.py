@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class CoordinatorLog(Protocol):
-    """What a coordinator needs of its internal topic. ``append`` writes one batch, ``append_marker`` the end
+    """The internal topic as a coordinator needs it. ``append`` writes one batch, ``append_marker`` the end
     of a producer's transaction; both give the offset, and raise KafkaError.
     """
 
@@ -72,7 +72,7 @@ class CoordinatorLog(Protocol):
 
 
 class Handle(Protocol):
-    """Where the answer to a request goes, once."""
+    """The place to which the answer to a request goes, once."""
 
     def set(self, body: Any, /) -> None: ...
 
@@ -273,7 +273,7 @@ class ShardRunner(Generic[S]):
         self._carry_out()
 
     def _write(self, first: Append, pairs: list[tuple[bytes, bytes | None]], parts: list[_Part]) -> None:
-        """One batch for all of these, which are of one producer; if it is too large for the log, one each."""
+        """Write one batch for all of these, which are of one producer; one each if it is too large."""
         now_ms = self.clock_ms()
         try:
             offset = self._append(first, pairs, now_ms)
@@ -326,7 +326,7 @@ class ShardRunner(Generic[S]):
 
 
 def _differ(append: Append, first: Append) -> bool:
-    """Whether two appends need a batch each: it has one producer, and a marker is alone."""
+    """Return whether two appends need a batch each: it has one producer, and a marker is alone."""
     if append.producer_id == first.producer_id == NO_PRODUCER:
         return False
     return (

@@ -1,4 +1,4 @@
-"""One shard: what one partition of an internal topic coordinates.
+"""A shard: everything that one partition of an internal topic coordinates.
 
 A plain object without sockets, clock, threads, randomness or logging. Requests, results of writes and the
 time go in as arguments; what is to be done comes out of :meth:`Shard.take_effects` as data. The same inputs
@@ -32,7 +32,7 @@ S = TypeVar("S")
 
 
 class Waits(Enum):
-    """What a request waits for before it is handled."""
+    """The writes that a request waits for before it is handled."""
 
     NEVER = "nothing: it promises nothing about data"
     REMOVAL = "the removal of its key"
@@ -48,7 +48,7 @@ Refusal: TypeAlias = Callable[[Request, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class Api(Generic[S]):
-    """How an API is served: ``refusal`` makes the body that answers a request with nothing but an error;
+    """One API of a kind. ``refusal`` makes the body that answers a request with nothing but an error;
     ``while_loading`` is that error until the shard is loaded.
     """
 
@@ -64,7 +64,7 @@ def _nothing(_shard: Shard[Any], _now_ms: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[S]):
-    """What one kind of coordinator brings.
+    """One kind of coordinator: the table that it brings.
 
     ``applies`` takes records in: those of one type that lie one behind the other in the log, the offset of
     the first, and the id of the producer whose transaction they are part of (NO_PRODUCER for none).
@@ -131,7 +131,7 @@ class CoordinatorTopic(Generic[S]):
 
 
 class Waiting(Protocol[S]):
-    """What goes on when records are appended, or are not."""
+    """The step that follows a write, done or refused."""
 
     def done(self, shard: Shard[S], now_ms: int, /) -> None: ...
     def failed(self, shard: Shard[S], error: ErrorCode, now_ms: int, /) -> None: ...
@@ -208,11 +208,11 @@ class Shard(Generic[S]):
             self.topic.timers[key[0]](self, key, now_ms)
 
     def next_deadline(self) -> int | None:
-        """When ``advance`` is wanted next."""
+        """The time at which ``advance`` is wanted next; None if it is not."""
         return self.timers.next_deadline()
 
     def take_effects(self) -> list[Effect]:
-        """What there is to do, in order; a second call gives only what came after."""
+        """Give the effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
 
@@ -242,7 +242,7 @@ class Shard(Generic[S]):
                 kind.ends_transaction(self.state, producer_id, committed)
 
     def activate(self, now_ms: int) -> None:
-        """All is loaded."""
+        """Begin to serve: everything is loaded."""
         for kind in self.topic.kinds:
             kind.activate(self, now_ms)
 
@@ -298,7 +298,7 @@ class Shard(Generic[S]):
         self._effects.append(event)
 
     def is_busy(self, key: str) -> bool:
-        """Whether a write of the key is under way."""
+        """Return whether a write of the key is under way."""
         return key in self._in_flight
 
     def deferred(self) -> list[Request]:

@@ -47,7 +47,7 @@ class Timers:
         return key in self._by_key
 
     def deadline(self, key: TimerKey) -> int | None:
-        """When that timer fires; None if it is not running."""
+        """The time at which that timer fires; None if it is not running."""
         timer = self._by_key.get(key)
         return None if timer is None else timer.deadline_ms
 
@@ -84,7 +84,7 @@ class Timers:
         return self._heap[0][0] if self._heap else NEVER
 
     def next_deadline(self) -> int | None:
-        """When the next timer fires; None if none runs."""
+        """The time at which the next timer fires; None if none runs."""
         timer = self._first()
         return None if timer is None else timer.deadline_ms
 

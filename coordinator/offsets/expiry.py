@@ -26,7 +26,7 @@ _SLICE: Final = 1_000
 
 
 def start(shard: GroupShard, now_ms: int) -> None:
-    """The shard is loaded: the first pass comes after one interval."""
+    """Called when the shard is loaded: the first pass comes after one interval."""
     interval_ms = shard.state.settings.offsets_retention_check_interval_ms
     shard.timers.start((RETENTION,), now_ms + interval_ms)
 
@@ -109,7 +109,7 @@ class AfterExpiry:
 
 
 def group_tombstones(shard: GroupShard, group: Group) -> tuple[Record, ...]:
-    """What removes a group from the log: its offsets first, then itself."""
+    """Records that remove a group from the log: its offsets first, then itself."""
     group_id = group.group_id
     partitions = shard.state.durable.partitions_of(group_id)
     return (*(OffsetDeleted(group_id, *key) for key in partitions), *group.tombstones())
@@ -147,6 +147,6 @@ def _is_expired(
 
 
 def _is_orphan(shard: GroupShard, group_id: str, partition: TopicPartition) -> bool:
-    """Whether an offset should have gone with its topic; it is not asked about again."""
+    """Return whether an offset should have gone with its topic; the question is asked once."""
     entry = shard.state.orphans.pop((group_id, partition), None)
     return entry is not None and shard.state.durable.offsets[group_id].get(partition) is entry

@@ -81,6 +81,7 @@ def test_every_event_is_told_with_its_cause_and_its_fields(wire: Wire, name: str
     assert details.pop("duration_ms") == details.pop("join_ms") + details.pop("sync_ms")
     assert details == {
         "instance_id": None,
+        "cause_kind": "join",
         "leader": member,
         "members": 1,
         "members_before": 0,
@@ -159,4 +160,5 @@ def test_details_fit_a_string_of_the_wire(length: int) -> None:
 
 def test_events_that_were_folded_say_how_many_they_are() -> None:
     text = details_json(HistoryEntry(MemberGone("g", timestamp_ms=9), 3, 5))
-    assert json.loads(text) == {"instance_id": None, "count": 3, "first_ms": 5}
+    folded = {"instance_id": None, "cause_kind": "other", "count": 3, "first_ms": 5}
+    assert json.loads(text) == folded
