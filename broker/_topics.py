@@ -88,7 +88,7 @@ class Topics:
     def get(self, name: str) -> TopicImage | None:
         return self.image.topic(name)
 
-    def by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
+    def by_id(self, topic_id: uuid.UUID | None) -> TopicImage | None:
         return self.image.topic_by_id(topic_id)
 
     def all(self) -> Sequence[TopicImage]:
@@ -103,7 +103,7 @@ class Topics:
         found = self.image.topic(name)
         return None if found is None else found.id
 
-    def name_of(self, topic_id: uuid.UUID) -> str | None:
+    def name_of(self, topic_id: uuid.UUID | None) -> str | None:
         found = self.image.topic_by_id(topic_id)
         return None if found is None else found.name
 

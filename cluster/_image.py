@@ -140,7 +140,10 @@ class ClusterImage:
     def topic(self, name: str) -> TopicImage | None:
         return self._by_name[hash(name) % _SHARDS].get(name)
 
-    def topic_by_id(self, topic_id: UUID) -> TopicImage | None:
+    def topic_by_id(self, topic_id: UUID | None) -> TopicImage | None:
+        """The topic of this id; a request that names none has None."""
+        if topic_id is None:
+            return None
         number = topic_id.int
         return self._by_id[hash(number) % _SHARDS].get(number)
 

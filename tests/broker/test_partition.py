@@ -104,11 +104,11 @@ def test_records_that_are_not_on_the_disk_are_not_seen(link: Wire, gate: Gate) -
 
 
 async def test_what_was_recovered_is_on_the_disk_before_it_is_shown(tmp_path: Path) -> None:
-    async with Broker(data=tmp_path) as broker:
+    data, left = tmp_path / "data", tmp_path / "left"
+    async with Broker(data=data) as broker:
         await broker.topics.create("shy", 1, {"kohort.visibility": "flushed"})
         broker.topics.logs.partition("shy", 0).append(batch(3), now_ms=NOW_MS)
-        left = tmp_path.with_name("left")
-        shutil.copytree(tmp_path, left)
+        shutil.copytree(data, left)
     async with Broker(data=left) as broker:
         log = broker.topics.logs.partition("shy", 0).open()
         assert log is not None

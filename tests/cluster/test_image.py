@@ -37,6 +37,10 @@ def test_a_change_makes_another_image_and_leaves_the_first() -> None:
     assert (second.cluster_id, second.controller_id, list(second.brokers)) == ("cluster", 1, [1])
 
 
+def test_a_request_that_names_no_topic_id_names_no_topic() -> None:
+    assert image().topic_by_id(None) is None
+
+
 def test_a_topic_with_other_configs_or_partitions_is_the_same_one() -> None:
     before = topic("orders", 1, 3)
     after = before.having(configs={"retention_ms": 1})

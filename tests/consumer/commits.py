@@ -47,6 +47,7 @@ class Coordinator:
         self.committed: dict[int, int] = {}
         self.answers_after_s = 0.0
         self.forgotten = 0
+        self.members: set[str] = set()
         self.asked_about: set[str] = set()
         self.meanwhile: Callable[[], None] = nothing
         self.known = SimpleNamespace(topic_id=lambda _: NEW)
@@ -66,6 +67,7 @@ class Coordinator:
     ) -> Any:
         self.max_versions.append(max_version)
         self.topic_ids += [topic.topic_id for topic in body.topics]
+        self.members.add(body.member_id)
         rows = [row for topic in body.topics for row in topic.partitions]
         offsets = {row.partition_index: row.committed_offset for row in rows}
         self.sent.append((body.generation_id_or_member_epoch, offsets))

@@ -260,3 +260,63 @@ async def test_at_intervals_what_is_done_is_committed_but_for_rebalances() -> No
     await committed.wait()
     running.cancel()
     assert bench.coordinator.sent == [(3, {0: 1}), (3, {0: 2})]
+
+
+async def test_a_commit_is_that_of_the_member() -> None:
+    bench = Bench()
+    bench.membership.member_id = "c-1"
+    bench.done(A, 0)
+    await bench.commit()
+    assert bench.coordinator.members == {"c-1"}
+
+
+async def test_an_error_of_the_whole_request_is_that_of_every_partition_in_it() -> None:
+    error = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "no OffsetCommit")
+    bench = Bench(error)
+    with pytest.raises(CommitFailedError) as caught:
+        await bench.committer.commit({A: 1, B: 2}, 2_000)
+    assert caught.value.failed == {A: error, B: error}
+    assert len(bench.coordinator.sent) == 1
+
+
+async def test_a_partition_that_is_refused_is_named_in_the_error() -> None:
+    bench = Bench({0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE, 1: ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+    with pytest.raises(CommitFailedError) as caught:
+        await bench.committer.commit({A: 1, B: 2}, 2_000)
+    assert [
+        "committing orders-0" in str(caught.value.failed[A]),
+        "orders-1" in str(caught.value.failed[B]),
+    ] == [
+        True,
+        True,
+    ]
+
+
+async def test_a_users_own_offset_goes_without_the_ranges_where_the_broker_takes_no_metadata() -> None:
+    """What a commit of ours said is given by who commits it again."""
+    bench = Bench({0: ErrorCode.OFFSET_METADATA_TOO_LARGE})
+    bench.done(A, 0, 2)
+    ours = bench.tracker.committable([A])[A]
+    assert ours.metadata
+    await bench.committer.commit({A: ours, B: 1}, 2_000)
+    assert bench.coordinator.sent == [(3, {0: 1, 1: 1}), (3, {0: 1})]
+    assert bench.coordinator.metadata_sent == [ours.metadata, "", ""]
+    assert bench.tracker.with_metadata is False
+
+
+async def test_answers_about_partitions_that_nobody_asked_for_are_passed_over() -> None:
+    bench = Bench()
+    bench.done(A, 0)
+    bench.done(B, 0)
+    real = bench.coordinator.request_coordinator
+
+    async def more(*args: Any, **kwargs: Any) -> Any:
+        answer = await real(*args, **kwargs)
+        rows = answer.topics[0].partitions
+        rows.insert(0, type(rows[0])(partition_index=9, error_code=0))
+        return answer
+
+    bench.coordinator.request_coordinator = more  # type: ignore[method-assign]
+    await bench.commit()
+    assert bench.tracker.committable([A, B]) == {}
+    assert len(bench.coordinator.sent) == 1

@@ -456,3 +456,29 @@ def test_what_was_allowed_is_not_asked_again_until_the_rules_change(monkeypatch:
     assert not _is_open(gate, peer, ApiKey.OFFSET_COMMIT, "g", "seen")
     assert peer.readable is not known
     assert _is_open(gate, peer, ApiKey.HEARTBEAT, "g")
+
+
+def _deleted(request: Request) -> Any:
+    names = request.body.groups_names
+    return request.answer(results=[SimpleNamespace(group_id=name, error_code=0) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("names", "handled", "refused"),
+    [
+        (["a", "b"], ["a", "b"], []),
+        (["a", "x"], ["a"], ["x"]),
+        (["a", "a", "b"], ["a", "a", "b"], []),
+        (["x", "x"], [], ["x"]),
+        (["x", "a", "x", "a", "y"], ["a", "a"], ["x", "y"]),
+    ],
+)
+def test_a_group_that_may_not_be_deleted_is_refused_once_however_often_it_is_named(
+    names: list[str], handled: list[str], refused: list[str]
+) -> None:
+    deleter = Guarded(*(may(DELETE, GROUP, name) for name in "ab"), answers=_deleted)
+    results = deleter.ask(ApiKey.DELETE_GROUPS, 2, groups_names=names).results
+    assert [name for body in deleter.handled for name in body.groups_names] == handled
+    told = [(result.group_id, int(result.error_code)) for result in results]
+    assert told[: len(handled)] == [(name, 0) for name in handled]
+    assert sorted(told[len(handled) :]) == [(name, ErrorCode.GROUP_AUTHORIZATION_FAILED) for name in refused]

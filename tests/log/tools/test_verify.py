@@ -247,3 +247,77 @@ def test_no_bytes_make_it_fail(made: Path, tmp_path: Path) -> None:
                 bytes(data[: dice.choice([len(data), dice.randrange(len(data) + 1)])])
             )
         assert isinstance(verify_folder(folder), VerifiedFolder)
+
+
+LEFT_OUT = (
+    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and "
+    "of the offsets topic it is left out. "
+)
+TORN = (
+    "The end of a write that a stop interrupted: the next start cuts it off; nothing that was acknowledged "
+    "and is on the disk lies there."
+)
+GROWING = "The folder is in use: this may be a write under way. Look again."
+
+
+def told(folder: Path) -> list[tuple[str, str, int, str, str]]:
+    return [
+        (finding.level, os.path.relpath(finding.file, folder), finding.position, finding.what, finding.advice)
+        for finding in verify_folder(folder).all_findings()
+    ]
+
+
+def test_damage_in_a_log_is_told_with_what_follows_and_what_it_means(folder: Path) -> None:
+    write(folder, f"{FIRST}.log", 1_000, b"?")
+    ((level, file, position, what, advice),) = told(folder)
+    size = batch_bytes(folder)
+    assert (level, file, position) == ("damage", f"{FIRST}.log", 1_000 // size * size)
+    reason, _, follows = what.partition("; ")
+    assert "checksum" in reason
+    assert follows == f"whole batches follow from byte {(1_000 // size + 1) * size} on"
+    assert advice.startswith(LEFT_OUT)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "meaning"), [(FIRST, "damage", LEFT_OUT), (LAST, "mended", TORN)], ids=["first", "last"]
+)
+def test_a_log_that_is_cut_is_torn_at_its_end_and_damaged_before(
+    folder: Path, name: str, level: str, meaning: str
+) -> None:
+    size, path = batch_bytes(folder), folder / f"{name}.log"
+    os.truncate(path, path.stat().st_size - 5)
+    found = [finding for finding in told(folder) if finding[1] == f"{name}.log"]
+    ((_, _, position, what, advice),) = found
+    assert (found[0][0], position) == (level, path.stat().st_size + 5 - size)
+    assert what.endswith(f"; {size - 5} bytes to the end of the file are no whole batch")
+    assert advice.startswith(meaning)
+
+
+def test_the_end_of_a_log_in_use_may_be_a_write_under_way(tmp_path: Path) -> None:
+    data = DataFolder.open(tmp_path)
+    log = data.open_log("t", 0, LogConfig(), now_ms=NOW_MS, topic_id=uuid.UUID(int=3))
+    append(log, 1)
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(bytes(10))
+    ((level, _, position, what, advice),) = told(tmp_path)
+    assert (level, position, advice) == ("note", size, GROWING)
+    assert what.endswith("; 10 bytes to the end of the file are no whole batch")
+    log.close()
+    data.close()
+
+
+def test_a_small_file_that_cannot_be_read_is_told_with_advice(folder: Path) -> None:
+    name = "recovery-point-offset-checkpoint"
+    (folder / name).write_text("0\n9\nt 0 5\n")
+    ((level, file, position, what, advice),) = told(folder)
+    assert (level, file, position) == ("damage", name, -1)
+    assert what
+    assert not what.startswith(("/", " "))
+    assert str(folder) not in what
+    assert ". " not in what
+    assert advice.endswith(".")
+    assert not advice.endswith("..")
+    assert advice[0].isupper()
+    assert "XX" not in advice
