@@ -9,15 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..coordinator import CoordinatorEvent, EventStream, GroupCoordinator, HistoryEntry
-from ..protocol import ApiKey
 from ._kafka_names import meaningless
 from ._node import Node
-from ._parts import Parts, handlers
-from ._requests import Handler
+from ._parts import Parts
 from ._router import Router
 from ._settings import BrokerSettings, broker_settings
 from ._topics import Topics
-from ._warm import warm_up
+from .apis import ServedApi, warm_up
 from .metrics import BrokerSnapshot
 from .network._server import host_port
 
@@ -49,7 +47,7 @@ class Broker:
         settings: Mapping[str, Any] | BrokerSettings | None = None,
         on_note: Callable[[CoordinatorEvent], None] | None = None,
         clock_ms: Callable[[], int] | None = None,
-        make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router] = Router,
+        make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router] = Router,
         metrics_port: int | None = None,
     ) -> None:
         #: Where /metrics is served; None: nowhere.
@@ -153,7 +151,7 @@ class Broker:
             self._remove_temporary()
             raise
         self._parts = parts
-        warm_up(handlers)
+        warm_up()
 
     async def stop(self) -> None:
         """Stop listening, then the coordinator, then close the logs; waits until all is on disk."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from ..protocol import APIS, ApiKey
 from ..settings import BROKER, TOPIC, markdown, settings_of
 from ._settings import BrokerSettings
 from ._topic_config import TopicConfig
-from .handlers import HANDLERS
-from .handlers.api_versions import ranges
 
 
 def settings_table() -> str:
@@ -57,10 +54,3 @@ def live_settings_table() -> str:
     """Settings that may change while the broker runs."""
     known = settings_of(BrokerSettings)
     return markdown((known[name] for name in sorted(known) if known[name].row.dynamic), BROKER)
-
-
-def apis_table() -> str:
-    """APIs and versions that ApiVersions offers."""
-    rows = ranges((*HANDLERS, ApiKey.API_VERSIONS))
-    lines = [f"| {key} | {APIS[key].name} | {low}-{high} |" for key, low, high in rows]
-    return "\n".join(("| number | API | versions |", "| --- | --- | --- |", *lines))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ..protocol import MessageCodec
-from ._requests import replaced
 from ._stopwatch import clock
+from .apis._api import replaced
 from .metrics import ApiMeter
 from .quotas import Gauge, Throttle, told_ms
 

@@ -56,6 +56,11 @@ class LocalLogs:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
+    @property
+    def folder(self) -> str:
+        """Path of the data folder: a partition's files are in ``TOPIC-NUMBER`` below it."""
+        return str(self._folder.path)
+
     def topic(self, name: str) -> LocalTopic | None:
         return self._topics.get(name)
 

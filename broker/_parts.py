@@ -12,17 +12,16 @@ from ..cluster import FolderStore, ProducerIds
 from ..coordinator import CoordinatorEvent, GroupCoordinator
 from ..log import OPEN_FILES, DataFolder
 from ..offsets_topic import OffsetsStore
-from ..protocol import ApiKey
 from ._background import Background
 from ._event_log import EventLog
 from ._live_settings import LiveSettings
 from ._names import OFFSETS_TOPIC
 from ._node import Node
-from ._requests import Handler
 from ._router import Router
 from ._settings import BrokerSettings, parse_principals
 from ._stopwatch import clock
 from ._topics import Topics
+from .apis import ServedApi, served_apis
 from .metrics import BrokerMetrics, BrokerSnapshot, GroupFigures, PartitionFigures, QuotaFigures
 from .network._server import Server
 from .quotas import ClientQuotas, QuotaTable, QuotaWindows, Throttle
@@ -46,7 +45,7 @@ class Parts:
         settings: BrokerSettings,
         on_note: Callable[[CoordinatorEvent], None] | None,
         clock_ms: Callable[[], int] | None,
-        make_router: Callable[[Node, Callable[[], Mapping[ApiKey, Handler]]], Router],
+        make_router: Callable[[Node, Callable[[], Mapping[int, ServedApi]]], Router],
     ) -> None:
         settings = copy(settings)  # the caller's stay as they are: these may change
         metrics = BrokerMetrics(on_note)
@@ -109,7 +108,7 @@ class Parts:
             quotas_file=kept_quotas,
             throttle=Throttle(quotas),
         )
-        self._router = make_router(self.node, handlers)
+        self._router = make_router(self.node, served_apis)
         self._background = Background(topics, settings, _now_ms)
 
     async def listen(self) -> None:
@@ -164,13 +163,6 @@ class Parts:
         finally:
             self._metadata.close()
             self._folder.close(clean=clean)
-
-
-def handlers() -> Mapping[ApiKey, Handler]:
-    # imported beside the first requests, as the message classes are
-    from .handlers import HANDLERS
-
-    return HANDLERS
 
 
 def _authorizer(metadata: FolderStore, settings: BrokerSettings) -> Authorizer | None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..protocol import (
-    APIS,
     ApiKey,
     ErrorCode,
     KafkaError,
@@ -25,56 +24,50 @@ from ..protocol import (
     encode_response,
     encode_response_parts,
 )
-from ._error_answers import error_answer
 from ._hot_call import HotCall, MeteredCall, TimedCall
-from ._requests import Handler, Request, replaced
 from ._stopwatch import Stopwatch, clock
-from .metrics import SAMPLED, ApiMeter, BrokerMetrics
+from .apis._api import Request, ServedApi, replaced
+from .metrics import SAMPLED, ApiMeter
 from .quotas import Gauge, told_ms
 
 if TYPE_CHECKING:
     from ._node import Node
+    from .apis._gate import Gate
     from .authorizer import Authorizer
-    from .authorizer._gate import Gate
     from .network._connection import Connection
     from .network._peer import Peer
 
 log = logging.getLogger("kohort.broker")
 
 _COMMIT = ApiKey.OFFSET_COMMIT
-#: What members ask for most: the coordinator answers these without a task. True: maybe minutes later.
-_WITHOUT_TASK = {
-    ApiKey.HEARTBEAT: False,
-    ApiKey.OFFSET_COMMIT: False,
-    ApiKey.JOIN_GROUP: True,
-    ApiKey.SYNC_GROUP: True,
-}
 _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
 class Router:
-    """Answers frames. What has no handler is not offered: clients see it neither in ApiVersions nor here.
+    """Answers frames. ``apis`` gives the APIs that are served, by number; called at the first frame."""
 
-    ``handlers`` is called at the first frame.
-    """
+    __slots__ = ("_apis", "_gate", "_load", "_node", "_without_task")
 
-    __slots__ = ("_gate", "_handlers", "_load", "_node", "_without_task")
-
-    def __init__(self, node: Node, handlers: Callable[[], Mapping[ApiKey, Handler]]) -> None:
+    def __init__(self, node: Node, apis: Callable[[], Mapping[int, ServedApi]]) -> None:
         self._node = node
-        self._load = handlers
-        self._handlers: Mapping[int, Handler] = {}
+        self._load = apis
+        self._apis: Mapping[int, ServedApi] = {}
         self._gate = None if node.authorizer is None else _gate(node.authorizer)
-        self._without_task: dict[bytes, tuple[MessageCodec, ApiMeter, bool]] = {}
+        self._without_task: dict[bytes, tuple[MessageCodec, ApiMeter, ServedApi]] = {}
 
     @property
     def metered(self) -> bool:
-        """Whether there are quotas: the time that is spent on requests is to be measured."""
+        """Whether the time that is spent on requests is to be measured: there are quotas."""
         return self._node.quotas.active
 
-    @property
-    def metrics(self) -> BrokerMetrics:
-        return self._node.metrics
+    def api_of(self, frame: bytes) -> ServedApi | None:
+        """The API that a request frame is for; None for one that is not served."""
+        return self._served().get(int.from_bytes(frame[:2], "big"))
+
+    def _served(self) -> Mapping[int, ServedApi]:
+        if not self._apis:
+            self._apis = self._load()
+        return self._apis
 
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
         """Count time that was spent on reading a connection and writing to it: its next request pays."""
@@ -90,8 +83,8 @@ class Router:
         known = self._without_task.get(frame[:4]) or self._learn(frame[:4])
         if known is None:
             return False
-        codec, meter, parks = known
-        if parks and calls:
+        codec, meter, api = known
+        if api.parks and calls:
             return False
         timed = not meter.count & SAMPLED
         begun_s = clock() if timed else 0.0
@@ -124,26 +117,26 @@ class Router:
             call = TimedCall(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
         else:
             call = HotCall(connection, codec, correlation_id, meter)
-        call.parks = parks
+        call.parks = api.parks
         calls.append(call)
         try:
             node.coordinator.submit(codec.api.key, codec.version, body, context, call)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", codec.api.name, codec.version)
             if call.response is None:
-                request = Request(codec.api, codec.version, body, context, peer.endpoint)
-                call.set(error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+                request = Request(api, codec.version, body, context, peer.endpoint)
+                call.set(request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR))
         if timed and isinstance(call, TimedCall):
             call.submitted()
         return True
 
-    def _learn(self, start: bytes) -> tuple[MessageCodec, ApiMeter, bool] | None:
-        """Codec and meter for requests that begin with an API number and version, and whether they park."""
-        api = APIS.get(int.from_bytes(start[:2], "big"))
+    def _learn(self, start: bytes) -> tuple[MessageCodec, ApiMeter, ServedApi] | None:
+        """Codec, meter and facts for requests that begin with an API number and version."""
+        api = self.api_of(start)
         version = int.from_bytes(start[2:], "big")
-        if api is None or api.key not in _WITHOUT_TASK or not api.min_version <= version <= api.max_version:
+        if api is None or not api.without_task or not api.serves(version):
             return None
-        known = codec_of(api.key, version), self._node.metrics.requests.of(api.key), _WITHOUT_TASK[api.key]
+        known = codec_of(api.key, version), self._node.metrics.requests.of(api.key), api
         self._without_task[start] = known
         return known
 
@@ -153,22 +146,24 @@ class Router:
         Raises ProtocolError when the connection cannot go on.
         """
         begun_s = clock()
-        if not self._handlers:
-            self._handlers = {int(key): handler for key, handler in self._load().items()}
+        api = self.api_of(frame)
+        if api is None:
+            number = int.from_bytes(frame[:2], "big", signed=True)
+            raise UnsupportedVersionError(f"API number {number} is not offered")
         header = decode_request_header(frame)
-        if header.api_key == ApiKey.API_VERSIONS:
-            return self._api_versions(header, frame, peer, begun_s)
-        handler = self._handlers.get(header.api_key)
-        if handler is None:
-            raise UnsupportedVersionError(f"API number {header.api_key} is not offered")
+        if api.key is ApiKey.API_VERSIONS and not api.serves(header.api_version):
+            from .apis.api_versions import unknown_version
+
+            return encode_response(api.key, 0, header.correlation_id, unknown_version())
+        api.require(header.api_version)
         body = decode_request(frame, header)
         context = peer.context(header.client_id)
-        request = Request(APIS[header.api_key], header.api_version, body, context, peer.endpoint)
+        request = Request(api, header.api_version, body, context, peer.endpoint, self._apis)
         meter = self._begin(header, peer)
         size = len(frame)
         # a request that waits does so without its bytes
         del frame
-        stopwatch = Stopwatch(self._handled(handler, request))
+        stopwatch = Stopwatch(self._handled(request))
         read_s = clock() - begun_s
         response = await stopwatch
         handled_s = clock()
@@ -179,13 +174,13 @@ class Router:
             answer = self._within_quotas(header, request, response, peer, size, spent_s)
             meter.throttle.record(peer.delay_ms / 1000)
         else:
-            answer = _encoded(header, response)
+            answer = _encoded(api, header, response)
         now = clock()
         local_s = read_s + stopwatch.running_s + now - handled_s
         meter.took(peer.queue_s, local_s, now - begun_s - local_s)
-        if header.api_key == ApiKey.PRODUCE:
+        if api.produces:
             peer.traffic.produced_bytes += size
-        elif header.api_key == ApiKey.FETCH:
+        elif api.fetches:
             peer.traffic.fetched_bytes += _size(answer)
         return answer
 
@@ -201,8 +196,8 @@ class Router:
     ) -> bytes | bytearray | Sequence[Part] | None:
         """The response frame, with the delay that the quotas of its client ask for."""
         throttle, now = self._node.throttle, clock()
-        if header.api_key == ApiKey.FETCH:
-            answer = _encoded(header, response)
+        if request.api.fetches:
+            answer = _encoded(request.api, header, response)
             answer_bytes = _size(answer)
             delay_s = throttle.fetch_delay_s(request, answer_bytes=answer_bytes, spent_s=spent_s, now=now)
             if not told_ms(delay_s):
@@ -213,12 +208,12 @@ class Router:
         peer.delay_ms = told_ms(delay_s)
         if response is None:
             return None
-        answer = _encoded(header, replaced(response, throttle_time_ms=peer.delay_ms))
+        answer = _encoded(request.api, header, replaced(response, throttle_time_ms=peer.delay_ms))
         throttle.charge(request.context, clock() - now, now)
         return answer
 
     def _gauge_of(self, peer: Peer, context: RequestContext) -> Gauge | None:
-        """What measures the time of a client's requests; None if it is not limited."""
+        """The gauge of a client's time; None if it is not limited."""
         quotas = self._node.quotas
         if peer.gauge_context is not context or peer.gauge_epoch != quotas.epoch:
             peer.gauge = self._node.throttle.use_of(context, clock()).request
@@ -226,44 +221,35 @@ class Router:
             peer.gauge_context, peer.gauge_epoch = context, quotas.epoch
         return peer.gauge
 
-    def _api_versions(self, header: RequestHeader, frame: bytes, peer: Peer, begun_s: float) -> bytes:
-        from .handlers import api_versions
-
-        self._begin(header, peer).took(peer.queue_s, clock() - begun_s, 0.0)
-        if self._node.quotas.active:
-            now, context = clock(), peer.context(header.client_id)
-            use = self._node.throttle.use_of(context, now)
-            peer.delay_ms = told_ms(self._node.throttle.time_delay_s(use, now - begun_s, now))
-        offered = (*self._handlers, int(ApiKey.API_VERSIONS))
-        return api_versions.answer(header, frame, offered, peer.delay_ms)
-
-    async def _handled(self, handler: Handler, request: Request) -> Any:
+    async def _handled(self, request: Request) -> Any:
         try:
             gate = self._gate
             if gate is None:
-                return await handler(self._node, request)
-            return await gate.admit(handler, self._node, request)
+                return await request.api.handler(self._node, request)
+            return await gate.admit(self._node, request)
         except ProtocolError:
             raise
         except KafkaError as error:
-            return error_answer(request, error.code)
+            return request.error_answer(error.code)
         except Exception:
             log.exception("%s v%d failed: answered UNKNOWN_SERVER_ERROR", request.api.name, request.version)
-            return error_answer(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _gate(authorizer: Authorizer) -> Gate:
     # imported only where it is needed: most brokers are started without
-    from .authorizer._gate import Gate
+    from .apis._gate import Gate
 
     return Gate(authorizer)
 
 
-def _encoded(header: RequestHeader, response: Any) -> bytes | bytearray | Sequence[Part] | None:
+def _encoded(
+    api: ServedApi, header: RequestHeader, response: Any
+) -> bytes | bytearray | Sequence[Part] | None:
     """The response frame, maybe in parts; None for no response."""
     if response is None:
         return None
-    if header.api_key == ApiKey.FETCH:
+    if api.fetches:
         parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
         # a small answer is one part, and may leave together with others
         return parts[0] if len(parts) == 1 and isinstance(parts[0], bytearray) else parts

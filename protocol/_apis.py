@@ -44,16 +44,20 @@ class ApiKey(IntEnum):
     DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
+    LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_CLIENT_QUOTAS = 48
     ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_TOPIC_PARTITIONS = 75
     DESCRIBE_GROUP_HISTORY = 20001
 
 
@@ -119,16 +123,20 @@ _ROWS = (
     Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, 2),
     Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, 4),
     Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, 2),
+    Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 5, 2),
     Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, 2),
     Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, 2),
     Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, 2),
+    Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, 2),
     Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, "IncrementalAlterConfigs", 0, 1, 1),
+    Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", 0, 0, 0),
     Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, None),
     Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "DescribeUserScramCredentials", 0, 0, 0),
     Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, 0),
     Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 0, 1, 1),
     Api(ApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 0, 1, 1),
     Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 2, 0),
+    Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, "DescribeTopicPartitions", 0, 0, 0),
     Api(ApiKey.DESCRIBE_GROUP_HISTORY, "DescribeGroupHistory", 0, 0, 0),
 )
 

@@ -39,8 +39,7 @@ def running_broker(
     raises.
     """
     from ..broker import Broker, BrokerSettings
-    from ..broker._parts import handlers
-    from ..broker._warm import load
+    from ..broker.apis import load_all
     from ._running_broker import TestClock
     from ._steering import FaultyRouter, RequestFaults
 
@@ -57,7 +56,7 @@ def running_broker(
         make_router=partial(FaultyRouter, faults),
     )
     # before there is a second thread: pytest parses what is imported, and Python cannot do so in two at once
-    load(handlers)
+    load_all()
     thread = _BrokerThread(broker, clock, faults)
     running = thread.begin()
     try:

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..broker._error_answers import error_answer
-from ..broker._requests import Request
 from ..broker._router import Router
+from ..broker.apis import Request
 from ..protocol import (
     ApiKey,
     ErrorCode,
@@ -184,11 +183,11 @@ class FaultyRouter(Router):
             raise ProtocolError(f"{api_for(header.api_key).name} is dropped, as the test wants it")
         if fault.error is None:
             return await super().answer(frame, peer)
+        api = self.api_of(frame)
+        assert api is not None, "a request that can be answered is of an API that is served"
         body = decode_request(frame, header)
-        request = Request(
-            api_for(header.api_key), header.api_version, body, peer.context(header.client_id), peer.endpoint
-        )
-        answer = error_answer(request, fault.error)
+        request = Request(api, header.api_version, body, peer.context(header.client_id), peer.endpoint)
+        answer = request.error_answer(fault.error)
         if answer is None:
             return None
         return encode_response(header.api_key, header.api_version, header.correlation_id, answer)

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from kohort.broker.authorizer import ACCESS
-from kohort.broker.authorizer._gate import GUARDS
-from kohort.broker.handlers import HANDLERS
-from kohort.protocol import APIS, ApiKey
+from kohort.broker.apis import served_apis
+from kohort.broker.apis._guards import open_to_all
+from kohort.protocol import ApiKey
 from tests.broker.authorizer.answers import recorded
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: APIs that ask for no right: they come before anyone is known.
-WITHOUT_RIGHTS = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+WITHOUT_RIGHTS = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS}
 
 LINK = re.compile(r"\[[^\]]+\]\((?!https?:)([^)#]+)")
 
@@ -89,22 +88,19 @@ def test_python_on_a_page_compiles_and_uses_no_name_that_the_page_does_not_make(
     assert done.returncode == 0, done.stdout
 
 
-def test_every_api_that_is_offered_has_its_rights_in_the_table() -> None:
-    offered = {key for key in HANDLERS if key not in WITHOUT_RIGHTS}
-    assert set(ACCESS) == set(GUARDS) == offered, (
-        "give the API its rows in broker/authorizer/_access.py and its guard in _gate.py: until then it is "
-        "refused to everyone where there are access rules"
-    )
+def test_every_api_that_is_offered_asks_for_rights() -> None:
+    open_ones = {api.key for api in served_apis().values() if api.guard is open_to_all}
+    assert open_ones == {api.key for api in served_apis().values() if not api.access} == WITHOUT_RIGHTS
 
 
 def test_every_error_of_the_table_is_among_the_answers() -> None:
     told = recorded()
     missing = [
-        f"{key.name}: {access.words}"
-        for key, rows in ACCESS.items()
-        if not APIS[key].private
-        for access in rows
-        if access.error is not None and not _told(told, key, int(access.error))
+        f"{api.key.name}: {access.words}"
+        for api in served_apis().values()
+        if not api.private
+        for access in api.access
+        if access.error is not None and not _told(told, api.key, int(access.error))
     ]
     assert missing == [], (
         "make cases of them in tests/broker/authorizer/cases.py, and have an Apache Kafka answer them: "

@@ -1,13 +1,14 @@
-"""Access rules (ACLs): the rules themselves, what they say, and what each API asks for (KIP-11, KIP-290).
+"""Access rules (ACLs): the rules themselves, and what they allow (KIP-11, KIP-290).
 
-Pure and apart from the broker, but for :mod:`~kohort.broker.authorizer._guards`, which stand between the
-router and the handlers.
+Pure and apart from the broker. Each API says in its file which rights it needs (``kohort.broker.apis``); its
+guard stands between the router and its handler.
 """
 
-from ._access import ACCESS, Access
+from ._access import Access, right
 from ._acls import (
     CLUSTER_NAME,
     EVERYONE,
+    OPERATIONS,
     WILDCARD,
     Acl,
     AclFilter,
@@ -20,9 +21,9 @@ from ._authorizer import STANDARD_AUTHORIZER, Authorizer
 from ._rules import AclRules, Verdict
 
 __all__ = [
-    "ACCESS",
     "CLUSTER_NAME",
     "EVERYONE",
+    "OPERATIONS",
     "STANDARD_AUTHORIZER",
     "WILDCARD",
     "Access",
@@ -35,4 +36,5 @@ __all__ = [
     "Permission",
     "ResourceType",
     "Verdict",
+    "right",
 ]

@@ -20,8 +20,8 @@ from typing import Any, Protocol, cast
 from ...protocol import FrameReader, Part, ProtocolError
 from .._hot_call import HotCall
 from .._log_lines import RateLimitedLog, printable
-from .._requests import CARRIED_OUT, MAY_PARK, ONLY_ANSWERED
 from .._stopwatch import clock
+from ..apis import ServedApi
 from ..security._errors import CertificateError
 from ..security._listeners import Listener
 from ..security._login import Login, Pass
@@ -41,6 +41,9 @@ class Responder(Protocol):
     @property
     def metered(self) -> bool:
         """Return whether the time that is spent on requests is to be measured."""
+
+    def api_of(self, frame: bytes) -> ServedApi | None:
+        """The API that a request frame is for; None for one that is not served."""
 
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
         """Count time that was spent on a connection."""
@@ -329,12 +332,13 @@ class Connection(asyncio.Protocol):
                 if taken:
                     self.peer.traffic.requests += 1
                 else:
-                    if frame[:2] in MAY_PARK:
+                    api = self._server.router.api_of(frame)
+                    if api is not None and api.parks:
                         # it may wait for minutes, and all that others wait for meanwhile is its frame
                         self._release(size)
                         size = 0
                     self._frame, frame = frame, b""
-                    await self._answer()
+                    await self._answer(api)
                 self._busy = False
                 self.peer.queue_s = 0.0
                 self._release(size)
@@ -370,10 +374,10 @@ class Connection(asyncio.Protocol):
             self._settled = self._server.loop.create_future()
             await self._settled
 
-    async def _answer(self) -> None:
+    async def _answer(self, api: ServedApi | None) -> None:
         """Answer a request that none may overtake, and that overtakes none."""
         await self._all_answered()
-        response = await self._response()
+        response = await self._response(api)
         sending_s = clock()
         if response is not None:
             self.last_active = self._server.now()
@@ -391,15 +395,14 @@ class Connection(asyncio.Protocol):
         await self.sender.drained()
         self.peer.sent(clock() - sending_s)
 
-    async def _response(self) -> bytes | bytearray | Sequence[Part] | None:
-        key = int.from_bytes(self._frame[:2], "big", signed=True)
-        self._droppable = key not in CARRIED_OUT
+    async def _response(self, api: ServedApi | None) -> bytes | bytearray | Sequence[Part] | None:
+        self._droppable = api is None or not api.carried_out
         try:
             if self._login is not None:
                 answer = await self._login.answer(self._frame)
                 if not isinstance(answer, Pass):
                     return answer
-            if self._gone and key in ONLY_ANSWERED:
+            if self._gone and api is not None and api.reads_only:
                 return None
             # time for its first step, which is where most requests take effect; none to wait for an answer
             async with asyncio.timeout(0 if self._gone and self._droppable else None):

@@ -7,19 +7,31 @@ What was produced stays; a Fetch is answered empty, so that its bytes need not b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from ...protocol import ApiKey, ErrorCode, KafkaError, RequestContext
+from ...protocol import ErrorCode, KafkaError, RequestContext
 from ._client_quotas import ClientQuotas, ClientUse, Gauge
-
-if TYPE_CHECKING:
-    from .._requests import Request
 
 #: Longest delay that an answer can tell, in seconds.
 MAX_DELAY_S: Final = (2**31 - 1) / 1000
 
-#: Versions from which clients know the error THROTTLING_QUOTA_EXCEEDED; older ones are delayed (KIP-599).
-_STRICT_FROM: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.CREATE_PARTITIONS: 3, ApiKey.DELETE_TOPICS: 5}
+
+class ChargedRequest(Protocol):
+    """A request as its client's quotas see it."""
+
+    #: Seconds that its client is to wait for what it did; the quotas of time and bytes come to it.
+    delay_s: float
+
+    @property
+    def context(self) -> RequestContext: ...
+
+    @property
+    def produces(self) -> bool:
+        """Whether its bytes count towards the quota of producers."""
+
+    @property
+    def knows_quota_error(self) -> bool:
+        """Whether its client knows THROTTLING_QUOTA_EXCEEDED."""
 
 
 class Throttle:
@@ -54,17 +66,19 @@ class Throttle:
         if gauge is not None:
             gauge.record(spent_s * 100.0, now)
 
-    def delay_s(self, request: Request, *, request_bytes: int, spent_s: float, now: float) -> float:
+    def delay_s(self, request: ChargedRequest, *, request_bytes: int, spent_s: float, now: float) -> float:
         """The delay for a request that was carried out, in seconds."""
         use = self.use_of(request.context, now)
         delay_s = max(request.delay_s, self.time_delay_s(use, spent_s, now))
-        if use.produce is not None and request.api.key == ApiKey.PRODUCE:
+        if use.produce is not None and request.produces:
             bytes_delay_s = use.produce.record(request_bytes, now)
             use.produce.throttled_s += bytes_delay_s
             delay_s = max(delay_s, bytes_delay_s)
         return min(delay_s, MAX_DELAY_S)
 
-    def fetch_delay_s(self, request: Request, *, answer_bytes: int, spent_s: float, now: float) -> float:
+    def fetch_delay_s(
+        self, request: ChargedRequest, *, answer_bytes: int, spent_s: float, now: float
+    ) -> float:
         """The delay for a Fetch answer that could be sent, in seconds: if there is one it must not be."""
         use = self.use_of(request.context, now)
         delay_s = self.time_delay_s(use, spent_s, now)
@@ -76,11 +90,11 @@ class Throttle:
                 use.fetch.take_back(answer_bytes)
         return min(delay_s, MAX_DELAY_S)
 
-    def fetch_limit(self, request: Request, now: float) -> int | None:
+    def fetch_limit(self, request: ChargedRequest, now: float) -> int | None:
         """Most bytes that a Fetch may be answered with; None for no limit."""
         return self.quotas.fetch_limit(self.use_of(request.context, now)) if self.quotas.active else None
 
-    def mutate(self, request: Request, partitions: int, now: float) -> None:
+    def mutate(self, request: ChargedRequest, partitions: int, now: float) -> None:
         """Count partitions that a request is about to make or delete.
 
         Raises KafkaError THROTTLING_QUOTA_EXCEEDED where its client is to come again later; clients that do
@@ -89,7 +103,7 @@ class Throttle:
         gauge = self.use_of(request.context, now).mutation if self.quotas.active else None
         if gauge is None:
             return
-        strict = request.version >= _STRICT_FROM.get(request.api.key, request.version + 1)
+        strict = request.knows_quota_error
         refused = strict and not gauge.may(now)
         if not refused:
             gauge.record(partitions, now)

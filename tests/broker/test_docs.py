@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from kohort.broker import BrokerSettings
-from kohort.broker._docs import apis_table, settings_table, topic_configs_table
+from kohort.broker._docs import settings_table, topic_configs_table
 from kohort.broker._topic_config import TopicConfig
 
 
@@ -25,10 +25,3 @@ def test_every_topic_config_is_described() -> None:
     described = rows(topic_configs_table())
     assert len(described) == len(fields(TopicConfig))
     assert all(row[2] and row[3] for row in described)
-
-
-def test_the_offer_is_what_clients_are_told() -> None:
-    offered = {row[1]: row[2] for row in rows(apis_table())}
-    assert offered["Produce"] == "0-13"
-    assert offered["ApiVersions"] == "0-4"
-    assert "DescribeQuorum" not in offered

@@ -9,8 +9,8 @@ import pytest
 
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import RunningBroker, running_broker
-from tests.broker.handlers.test_alter_configs import APPEND, BROKER, DELETE, SET, TOPIC, change, replace
-from tests.broker.handlers.test_describe_configs import ask
+from tests.broker.apis.test_alter_configs import APPEND, BROKER, DELETE, SET, TOPIC, change, replace
+from tests.broker.apis.test_describe_configs import ask
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 OWN, ALL, STATIC, DEFAULT = 2, 3, 4, 5

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from kohort.broker._node import Node
-from kohort.broker._requests import Request
 from kohort.broker._router import Router
+from kohort.broker.apis import Request, ServedApi, served_apis
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.metrics import BrokerMetrics
 from kohort.broker.network._peer import Peer
@@ -43,8 +44,14 @@ def routed(handler: Any, *, authorizer: Authorizer | None = None) -> Router:
         Node,
         SimpleNamespace(authorizer=authorizer, metrics=BrokerMetrics(), quotas=ClientQuotas(QuotaTable())),
     )
-    handlers = {ApiKey.LIST_GROUPS: handler, ApiKey.DELETE_GROUPS: handler, ApiKey.PRODUCE: handler}
-    return Router(node, lambda: handlers)
+    known = served_apis()
+    served: dict[int, ServedApi] = {
+        ApiKey.PRODUCE: replace(known[ApiKey.PRODUCE], handler=handler),
+        ApiKey.LIST_GROUPS: replace(known[ApiKey.LIST_GROUPS], handler=handler),
+        ApiKey.API_VERSIONS: known[ApiKey.API_VERSIONS],
+        ApiKey.DELETE_GROUPS: replace(known[ApiKey.DELETE_GROUPS], handler=handler),
+    }
+    return Router(node, lambda: served)
 
 
 def ask(router: Router, key: ApiKey, version: int, **fields: Any) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from kohort.protocol import ApiKey, ErrorCode, build_batch, encode_request
 from kohort.testing import RunningBroker, running_broker
-from tests.broker.handlers.test_client_quotas import alter, describe
+from tests.broker.apis.test_client_quotas import alter, describe
 from tests.broker.wire import Wire, create_topic, part
 from tests.messages import request_of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -9,7 +10,17 @@ import kafka
 import pytest
 
 from tests.clients.drivers import DRIVERS
-from tests.clients.java import CONFIG_COMMAND, GET_OFFSETS, GROUP_COMMAND, TOPIC_COMMAND, ToolServer, table
+from tests.clients.java import (
+    CONFIG_COMMAND,
+    ELECTION_COMMAND,
+    GET_OFFSETS,
+    GROUP_COMMAND,
+    LOG_DIRS_COMMAND,
+    REASSIGN_COMMAND,
+    TOPIC_COMMAND,
+    ToolServer,
+    table,
+)
 from tests.clients.members import Member, wait_for_records
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
@@ -41,6 +52,32 @@ def test_config_command_sets_client_quotas(run_tool: ToolServer, topic: Callable
     assert f"{quota}.0" in run_tool(CONFIG_COMMAND, "--describe", *client)
     run_tool(CONFIG_COMMAND, "--alter", *client, "--delete-config", "producer_byte_rate")
     assert "producer_byte_rate" not in run_tool(CONFIG_COMMAND, "--describe", *client)
+
+
+def test_log_dirs_command(run_tool: ToolServer, bootstrap: str, new_topic: Callable[..., str]) -> None:
+    name = new_topic("tool", partitions=2)
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
+    producer.send(name, b"value", partition=1).get(20)
+    producer.close()
+    printed = run_tool(LOG_DIRS_COMMAND, "--describe", "--topic-list", name)
+    (brokers,) = (json.loads(line)["brokers"] for line in printed.splitlines() if line.startswith("{"))
+    ((folder,),) = (broker["logDirs"] for broker in brokers)
+    assert folder["error"] is None
+    sizes = {one["partition"]: one["size"] for one in folder["partitions"]}
+    assert sizes.keys() == {f"{name}-0", f"{name}-1"}
+    assert sizes[f"{name}-0"] == 0 < sizes[f"{name}-1"]
+
+
+def test_leader_election_command(run_tool: ToolServer, new_topic: Callable[..., str]) -> None:
+    name = new_topic("tool")
+    for kind in ("PREFERRED", "UNCLEAN"):
+        printed = run_tool(ELECTION_COMMAND, "--election-type", kind, "--topic", name, "--partition", "0")
+        assert f"Valid replica already elected for partitions {name}-0" in printed
+    run_tool(ELECTION_COMMAND, "--election-type", "PREFERRED", "--all-topic-partitions")
+
+
+def test_reassign_partitions_command(run_tool: ToolServer) -> None:
+    assert "No partition reassignments found." in run_tool(REASSIGN_COMMAND, "--list")
 
 
 def test_get_offset_shell(run_tool: ToolServer, bootstrap: str, new_topic: Callable[..., str]) -> None:

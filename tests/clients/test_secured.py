@@ -18,8 +18,8 @@ import kafka.errors
 import pytest
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from tests.broker.apis.test_client_quotas import EXACT, alter, describe
 from tests.broker.authorizer.conftest import eventually
-from tests.broker.handlers.test_client_quotas import EXACT, alter, describe
 from tests.broker.wire import Wire
 from tests.clients.java import TOPIC_COMMAND, ToolServer
 from tests.kafka_python import group_consumer

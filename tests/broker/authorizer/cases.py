@@ -341,6 +341,16 @@ CASES: tuple[Case, ...] = (
         lambda _world: {"include_cluster_authorized_operations": True, "endpoint_type": 1},
         (_c(_D), _c(_OP.ALTER_CONFIGS)),
     ),
+    Case(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, topic.partitions_of(), (_t(_D),)),
+    Case(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, topic.partitions_of(cursor="t/hidden"), (_t(_D),), "from one"),
+    *(Case(ApiKey.DESCRIBE_LOG_DIRS, version, topic.log_dirs(), (_c(_D),)) for version in (1, 2, 3, 4)),
+    *(Case(ApiKey.ELECT_LEADERS, version, topic.elected(), (_c(_OP.ALTER),)) for version in (0, 2)),
+    Case(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        0,
+        lambda _world: {"timeout_ms": 1_000, "topics": None},
+        (_c(_D),),
+    ),
     Case(
         ApiKey.PRODUCE,
         9,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kohort.broker._requests import Request
+from kohort.broker.apis import Request, served_apis
+from kohort.broker.apis._gate import Gate
 from kohort.broker.authorizer import (
     CLUSTER_NAME,
     Acl,
@@ -20,14 +22,12 @@ from kohort.broker.authorizer import (
     Permission,
     ResourceType,
 )
-from kohort.broker.authorizer._gate import Gate
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
     KafkaError,
     ProtocolError,
     RequestContext,
-    api_for,
 )
 from tests.broker.wire import batch, part
 from tests.messages import request_of
@@ -78,8 +78,9 @@ class Guarded:
             return self._answers(request)
 
         body = request_of(key)(version=version, **fields)
-        request = Request(api_for(key), version, body, ALICE, ("h", 1))
-        return asyncio.run(self._gate.admit(handler, self._node, request))
+        api = replace(served_apis()[key], handler=handler)
+        request = Request(api, version, body, ALICE, ("h", 1))
+        return asyncio.run(self._gate.admit(self._node, request))
 
 
 def codes(items: list[Any]) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from kohort.protocol import ApiKey
+from kohort.protocol.messages.describe_topic_partitions import Cursor
 from tests.broker.authorizer.world import World
 from tests.broker.wire import batch, part, produce_fields
 
@@ -313,3 +314,20 @@ def producer_id(transactional_id: str | None) -> Fields:
         "producer_id": -1,
         "producer_epoch": -1,
     }
+
+
+def partitions_of(cursor: str | None = None) -> Fields:
+    """All topics of the world, by name; maybe from one of them on."""
+    return lambda world: {
+        "topics": [world[name] for name in ("t/hidden", "t/seen")],
+        "response_partition_limit": 10,
+        "cursor": None if cursor is None else Cursor(world[cursor], 0),
+    }
+
+
+def log_dirs() -> Fields:
+    return lambda world: {"topics": [(world["t/seen"], [0])]}
+
+
+def elected() -> Fields:
+    return lambda world: {"topic_partitions": [(world["t/seen"], [0])], "timeout_ms": 1_000}

@@ -19,7 +19,7 @@ from kohort.broker.metrics._families import FAMILIES
 from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
 from kohort.broker.network._peer import Peer
 from kohort.protocol import ApiKey, encode_request
-from tests.broker.handlers.test_client_quotas import alter
+from tests.broker.apis.test_client_quotas import alter
 from tests.broker.network.test_hot_requests import COMMIT, HEARTBEAT, commit, heartbeat
 from tests.broker.test_throttling import WIRE, fetched, produced
 from tests.broker.wire import Wire, create_topic

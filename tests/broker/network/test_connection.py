@@ -87,7 +87,9 @@ def truncated_metadata() -> bytes:
             id="endless varint",
         ),
         pytest.param(
-            framed(header(ApiKey.API_VERSIONS, 3) + b"\x00\x09abc"), "ApiVersions v3", id="cut ApiVersions"
+            framed(header(ApiKey.API_VERSIONS, 3) + b"\x00\x09abc"),
+            "ApiVersionsRequest v3 ",
+            id="cut ApiVersions",
         ),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kohort.broker._requests import Handler, Request
+from kohort.broker.apis import Request
 from kohort.broker.authorizer import Authorizer
 from kohort.testing import RunningBroker
 
@@ -18,9 +18,9 @@ class _Spy:
         self.seen: list[str] = []
         self.authorizer = Authorizer()
 
-    async def admit(self, handler: Handler, node: Any, request: Request) -> Any:
+    async def admit(self, node: Any, request: Request) -> Any:
         self.seen.append(request.context.principal)
-        return await handler(node, request)
+        return await request.api.handler(node, request)
 
     def is_open(self, *_about: Any) -> bool:
         return False

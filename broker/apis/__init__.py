@@ -1,0 +1,48 @@
+"""APIs: one file each, with everything that the broker knows of it. A new API is one file here, and its test.
+
+A file's ``API`` is a :class:`ServedApi`: versions, handler, rights, the shape of its errors, how it is
+scheduled and charged. Everything else about APIs is derived from these: what ApiVersions offers, the
+authorizer's gate, docs/acls.md and the table in docs/broker.md.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import threading
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+from ...protocol import ApiKey, messages_of
+from ._api import Asked, Request, ServedApi
+
+__all__ = ["Asked", "Request", "ServedApi", "load_all", "served_apis", "warm_up"]
+
+#: The first questions of most clients: their messages are loaded first.
+_FIRST = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR)
+
+
+@cache
+def served_apis() -> Mapping[int, ServedApi]:
+    """Every API by number, in the order of the numbers.
+
+    Imports their files at the first call: a broker listens before it knows them.
+    """
+    files = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    found: list[ServedApi] = [import_module(f".{name}", __name__).API for name in files]
+    return {int(api.key): api for api in sorted(found, key=lambda api: api.key)}
+
+
+def warm_up() -> None:
+    """Begin to load the files of all APIs and their messages; returns at once.
+
+    That takes longer than all else a start needs. It runs in a thread of its own once the broker listens: the
+    first request that needs one waits only for what is left.
+    """
+    threading.Thread(target=load_all, name="kohort-warm-up", daemon=True).start()
+
+
+def load_all() -> None:
+    """Load the files of all APIs and their messages here and now."""
+    for key in (*_FIRST, *served_apis()):
+        messages_of(key)

@@ -1,0 +1,181 @@
+"""Configs in requests: resources, what is wrong with one, rights to them, and changes carried out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from ...cluster import TopicImage
+from ...protocol import ErrorCode, KafkaError
+from ...settings import SettingsError
+from .._config_view import ConfigRow, broker_rows, topic_rows
+from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ._api import Asked, Guard, Request
+from ._errors import Level, in_elements, same
+from ._guards import Wanted, each
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+class ConfigResource(IntEnum):
+    """Kinds of resources on the wire that have configs in Apache Kafka; here topics and brokers do."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+#: What a change does to a config that is given with no value.
+DELETE = 1
+
+Resource = tuple[int, str]
+
+#: What is to be set for topics, by field name.
+Changes = dict[TopicImage, dict[str, Any]]
+
+#: Text by Kafka's name.
+Given = dict[str, str]
+
+#: Makes what is to be set from what was set by field name, the rows that are shown, and a request's changes.
+Changed = Callable[[Mapping[str, Any], list[ConfigRow], Any], Given]
+
+#: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
+ALTER_RIGHTS: Final = (
+    right(Operation.ALTER_CONFIGS, ResourceType.TOPIC, "each topic whose configs are changed"),
+    right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "settings of brokers"),
+    right(Operation.ALTER_CONFIGS, ResourceType.GROUP, "each group whose configs are changed"),
+)
+ALTER_ERRORS: Final = in_elements(Level("resources", "responses", same("resource_type", "resource_name")))
+
+
+def times_named(resources: Iterable[Any]) -> Mapping[Resource, int]:
+    """Number of times that each resource is in the request."""
+    return Counter((item.resource_type, item.resource_name) for item in resources)
+
+
+def flaw(item: Any, times: Mapping[Resource, int]) -> str | None:
+    """Why this resource of AlterConfigs or IncrementalAlterConfigs cannot be meant; None if it can."""
+    if times[item.resource_type, item.resource_name] > 1:
+        return "each resource may be in the request once"
+    if any(times > 1 for times in Counter(config.name for config in item.configs).values()):
+        return "each config may be named once"
+    for config in item.configs:
+        if config.value is None and getattr(config, "config_operation", None) != DELETE:
+            return f"{config.name} has no value: give one, or delete it"
+    return None if has_configs(item) else no_configs(item)
+
+
+def has_configs(item: Any) -> bool:
+    """Return whether resources of this kind have configs somewhere, so that there are rights to them."""
+    return any(item.resource_type == kind for kind in ConfigResource)
+
+
+def no_configs(item: Any) -> str:
+    return f"resource type {item.resource_type}: topics (2) and brokers (4) have configs"
+
+
+def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bool) -> Guard:
+    """A request whose outermost array are resources with configs; what cannot be meant is the handler's."""
+
+    async def guard(asked: Asked) -> Any:
+        request = asked.request
+        times = times_named(request.body.resources)
+        if not altering and not all(map(has_configs, request.body.resources)):
+            return await asked.proceed()
+
+        def wanted(item: Any) -> Wanted:
+            if altering and flaw(item, times):
+                return None
+            if item.resource_type == ConfigResource.TOPIC:
+                return topic, item.resource_name
+            if item.resource_type == ConfigResource.GROUP:
+                return group, item.resource_name
+            return cluster, CLUSTER_NAME
+
+        return await each(asked, wanted)
+
+    return guard
+
+
+async def alter(node: Node, request: Request, changed: Changed) -> Any:
+    """Settings of the broker are changed one after the other, the configs of all topics at once."""
+    made = request.part("AlterConfigsResourceResponse")
+    times = times_named(request.body.resources)
+    changes: Changes = {}
+    refused: dict[tuple[int, str], KafkaError] = {}
+    for item in request.body.resources:
+        try:
+            if reason := flaw(item, times):
+                raise invalid(reason)
+            _alter(node, item, changed, changes, validate_only=request.body.validate_only)
+        except KafkaError as error:
+            refused[item.resource_type, item.resource_name] = error
+    try:
+        if changes and not request.body.validate_only:
+            await node.topics.alter(changes)
+    except KafkaError as error:
+        refused.update(((ConfigResource.TOPIC, topic.name), error) for topic in changes)
+    responses = []
+    for item in request.body.resources:
+        refusal = refused.get((item.resource_type, item.resource_name))
+        responses.append(
+            made(
+                error_code=ErrorCode.NONE if refusal is None else refusal.code,
+                error_message=None if refusal is None else refusal.message,
+                resource_type=item.resource_type,
+                resource_name=item.resource_name,
+            )
+        )
+    return request.answer(responses=responses)
+
+
+def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:
+    if item.resource_type == ConfigResource.BROKER:
+        try:
+            _alter_settings(node, item, changed, validate_only=validate_only)
+        except SettingsError as error:
+            raise invalid(str(error)) from None
+    elif item.resource_type == ConfigResource.TOPIC:
+        topic, configs = _topic_configs(node, item, changed)
+        changes[topic] = configs
+    else:
+        raise invalid(no_configs(item))
+
+
+def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage, dict[str, Any]]:
+    """A topic and what is to be set for it. What is wrong with the values is told before that there is no
+    such topic, as Apache Kafka does.
+    """
+    name = item.resource_name
+    if not name:
+        raise invalid("there are no defaults of all topics to change: name a topic")
+    node.topics.check_name(name)
+    topic = node.topics.get(name)
+    before = {} if topic is None else topic.configs
+    try:
+        configs = node.topics.check_configs(changed(before, topic_rows(node, before), item.configs))
+    except SettingsError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return topic, configs
+
+
+def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: bool) -> None:
+    if item.resource_name not in ("", str(node.node_id)):
+        raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
+    for_all = item.resource_name == ""
+    before = node.live.of_all if for_all else node.live.of_broker
+    values = node.live.check(changed(before, broker_rows(node), item.configs), for_all=for_all)
+    if not validate_only:
+        node.live.set(for_all=for_all, values=values)
+
+
+def invalid(reason: str) -> KafkaError:
+    """INVALID_REQUEST."""
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)

@@ -1,0 +1,52 @@
+"""The gate: every request passes it on its way to a handler, where there are access rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, RequestContext
+from .._topics import Topics
+from ..authorizer import Authorizer, Operation, ResourceType
+from ._api import Asked, Request
+
+if TYPE_CHECKING:
+    from .._node import Node
+    from ..network._peer import Peer
+
+
+# The rights of the requests that come most: a peer's known decisions about READ are looked up first.
+_READ, _GROUP, _TOPIC, _COMMIT = Operation.READ, ResourceType.GROUP, ResourceType.TOPIC, ApiKey.OFFSET_COMMIT
+
+
+class Gate:
+    """Asks ``authorizer`` what the sender of a request may do, by the guard of its API."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self.authorizer = authorizer
+
+    async def admit(self, node: Node, request: Request) -> Any:
+        """The answer to a request as far as it is allowed. Raises KafkaError if nothing of it is."""
+        return await request.api.guard(Asked(self.authorizer, node, request))
+
+    def is_open(
+        self, api_key: ApiKey, body: Any, peer: Peer, context: RequestContext, topics: Topics
+    ) -> bool:
+        """Return whether all of a Heartbeat, JoinGroup, SyncGroup or OffsetCommit is allowed; quick.
+
+        What is not allowed all has to be answered through ``admit``.
+        """
+        known = peer.readable
+        if known is None or known[0] is not self.authorizer.remembered:
+            known = peer.readable = self.authorizer.readable(context)
+        _, groups, readable = known
+        group_id = body.group_id
+        if not (groups.get(group_id) or self.authorizer.allows(context, _READ, _GROUP, group_id)):
+            return False
+        if api_key is _COMMIT:
+            for topic in body.topics:
+                name = topic.name or topics.name_of(topic.topic_id)
+                if name is not None and not (
+                    readable.get(name) or self.authorizer.allows(context, _READ, _TOPIC, name)
+                ):
+                    return False
+        return True

@@ -1,0 +1,123 @@
+"""Guards stand between the router and a handler where there are access rules; here are the usual kinds.
+
+A guard takes out of a request what is not allowed, lets the handler carry out the rest, and puts the errors
+beside its answer; what may not be seen it takes out of the answer. Handlers know nothing of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+from ...protocol import ErrorCode, KafkaError, operation_bits
+from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType
+from ._api import Asked, Guard, replaced
+
+#: The right that an element of a request asks for and the name it is asked of; None: nothing to be asked.
+Wanted: TypeAlias = tuple[Access, str] | None
+
+#: Metadata and DescribeCluster tell the operations on the cluster that are allowed.
+CLUSTER_OPERATIONS_RIGHT: Final = Access(
+    Operation.DESCRIBE,
+    ResourceType.CLUSTER,
+    None,
+    "the authorized operations of the cluster; without it none is told",
+)
+
+
+def refusal(access: Access) -> KafkaError:
+    """The error of a request without this right."""
+    assert access.error is not None, "what is only left out is never refused"
+    return KafkaError(access.error, f"{access.operation.name} on {access.resource.name} is not allowed")
+
+
+async def each(asked: Asked, wanted_of: Callable[[Any], Wanted], *, always: bool = False) -> Any:
+    """Carry out the elements of the request's outermost array that are allowed.
+
+    An error of the whole, which comes only where the handler was asked, stands alone.
+    """
+    request = asked.request
+    asking, answering = request.api.errors.arrays(request.version)
+    allowed: list[Any] = []
+    refused: dict[ErrorCode, list[Any]] = {}
+    for item in getattr(request.body, asking):
+        wanted = wanted_of(item)
+        if wanted is None or asked.may(*wanted):
+            allowed.append(item)
+        else:
+            refused.setdefault(refusal(wanted[0]).code, []).append(item)
+    if not refused:
+        return await asked.proceed()
+    asked.narrow(**{asking: allowed})
+    answer = await asked.proceed() if allowed or always else request.answer()
+    if getattr(answer, "error_code", ErrorCode.NONE):
+        return answer
+    for code, items in refused.items():
+        answer = appended(answer, answering, request.element_errors(items, code))
+    return answer
+
+
+def appended(answer: Any, field: str, more: Iterable[Any]) -> Any:
+    """The answer with more elements in an array."""
+    return replaced(answer, **{field: [*getattr(answer, field), *more]})
+
+
+def topic_name(asked: Asked, item: Any, field: str = "name") -> str | None:
+    """The name of a topic that is given by name or by id; None for an id that no topic has."""
+    name: str | None = getattr(item, field)
+    if name:
+        return name
+    topic_id = getattr(item, "topic_id", None)
+    return name if topic_id is None else asked.node.topics.name_of(topic_id)
+
+
+def topics(access: Access, field: str = "name", *, always: bool = False) -> Guard:
+    """A request whose outermost array are topics; ``always``: carried out if none is allowed, too."""
+
+    async def guard(asked: Asked) -> Any:
+        def wanted(item: Any) -> Wanted:
+            name = topic_name(asked, item, field)
+            return None if name is None else (access, name)
+
+        return await each(asked, wanted, always=always)
+
+    return guard
+
+
+def whole(access: Access, *, field: str | None = None, then: Guard | None = None) -> Guard:
+    """A request that is refused as a whole: about the group in ``field``, or about the cluster."""
+
+    async def guard(asked: Asked) -> Any:
+        name = CLUSTER_NAME if field is None else getattr(asked.request.body, field) or ""
+        if not asked.may(access, name):
+            raise refusal(access)
+        return await (asked.proceed() if then is None else then(asked))
+
+    return guard
+
+
+def groups(access: Access, *, refused_once: bool = False) -> Guard:
+    """A request whose outermost array are group ids; with ``refused_once`` each is refused once."""
+
+    async def guard(asked: Asked) -> Any:
+        asking, _ = asked.request.api.errors.arrays(asked.request.version)
+        named = getattr(asked.request.body, asking)
+        if refused_once and len(set(named)) < len(named):
+            allowed = [one for one in named if asked.shows(access, one)]
+            asked.narrow(**{asking: [*allowed, *(set(named) - set(allowed))]})
+        return await each(asked, lambda group_id: (access, group_id))
+
+    return guard
+
+
+async def open_to_all(asked: Asked) -> Any:
+    """A request that needs no right: it is how a client says who it is."""
+    return await asked.proceed()
+
+
+def with_cluster_operations(asked: Asked, answer: Any) -> Any:
+    """The answer of a Metadata or DescribeCluster with the operations on the cluster, where asked for."""
+    if asked.request.body.include_cluster_authorized_operations:
+        operations = asked.operations(ResourceType.CLUSTER) if asked.shows(CLUSTER_OPERATIONS_RIGHT) else ()
+        return answer._replace(cluster_authorized_operations=operation_bits(operations))
+    return answer

@@ -1,0 +1,70 @@
+"""Topics and partitions of requests, and checks and constants that several APIs share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from ...cluster import NO_LEADER, TopicImage
+from ...protocol import ErrorCode, KafkaError, operation_bits
+from ..authorizer import OPERATIONS, ResourceType
+
+if TYPE_CHECKING:
+    from .._node import Node
+    from .._partition import Partition
+
+#: No epoch known or given.
+NO_EPOCH = -1
+
+#: Operations on a topic and on the cluster that answers tell where there are no access rules (KIP-430): all.
+TOPIC_OPERATIONS = operation_bits(OPERATIONS[ResourceType.TOPIC])
+CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
+
+#: The field's value for clients that have not asked for operations.
+OPERATIONS_NOT_ASKED = -(1 << 31)
+
+
+def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> TopicImage:
+    """A topic by what the request's version names it with.
+
+    Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    if by_id:
+        topic = None if topic_id is None else node.topics.image.topic_by_id(topic_id)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
+        return topic
+    topic = node.topics.image.topic(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return topic
+
+
+def find_partition(
+    node: Node, name: str, topic_id: UUID | None, index: int, *, by_id: bool = False
+) -> Partition:
+    """A partition that can be served. Raises KafkaError as find_topic does, NOT_LEADER_OR_FOLLOWER and
+    KAFKA_STORAGE_ERROR.
+    """
+    topic = find_topic(node, name, topic_id, by_id=by_id)
+    if not 0 <= index < len(topic.partitions):
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"topic {topic.name} has {len(topic.partitions)} partitions, there is no {index}",
+        )
+    leader = topic.partitions[index].leader
+    if leader != node.node_id and leader != NO_LEADER:
+        raise KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{topic.name}-{index} is led by broker {leader}: ask that one"
+        )
+    partition = node.logs.partition(topic.name, index)
+    partition.check_usable()
+    return partition
+
+
+def check_leader_epoch(partition: Partition, known: int) -> None:
+    """Compare the epoch a client believes in with ours (KIP-320); NO_EPOCH is not compared."""
+    if known == NO_EPOCH or known == partition.leader_epoch:
+        return
+    code = ErrorCode.FENCED_LEADER_EPOCH if known < partition.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+    raise KafkaError(code, f"the leader epoch is {partition.leader_epoch}, the request says {known}")

@@ -1,0 +1,83 @@
+"""AlterClientQuotas (49), v0-1: quotas set and removed, in force with the answer (KIP-546)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._stopwatch import clock
+from ..authorizer import Operation, ResourceType, right
+from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
+from ._api import Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import whole
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(node: Node, request: Request) -> Any:
+    times = Counter(_parts(entry) for entry in request.body.entries)
+    # an entity that is named twice is told so once, as in Apache Kafka
+    entries = {_parts(entry): entry for entry in request.body.entries}
+    changed = QuotaTable(dict(node.quotas.table.values))
+    make_entry = request.part("EntryData")
+    make_entity = request.part("EntityData")
+    answers = []
+    for parts, entry in entries.items():
+        code, message = ErrorCode.NONE, None
+        try:
+            if times[parts] > 1:
+                raise _refused("each entity may be in the request once")
+            changed.change(*_changes(entry))
+        except KafkaError as error:
+            code, message = error.code, error.message
+        answers.append(
+            make_entry(
+                error_code=code,
+                error_message=message,
+                entity=[
+                    make_entity(entity_type=part.entity_type, entity_name=part.entity_name)
+                    for part in entry.entity
+                ],
+            )
+        )
+    if not request.body.validate_only and changed.values != node.quotas.table.values:
+        node.quotas_file.save(changed.stored())
+        node.quotas.replace(changed, clock())
+    return request.answer(entries=answers)
+
+
+def _parts(entry: Any) -> frozenset[tuple[str, str | None]]:
+    return frozenset((part.entity_type, part.entity_name) for part in entry.entity)
+
+
+def _changes(entry: Any) -> tuple[QuotaEntity, dict[QuotaKey, float | None]]:
+    """What an entry asks for, checked as a whole. Raises KafkaError INVALID_REQUEST."""
+    entity = entity_of((part.entity_type, part.entity_name) for part in entry.entity)
+    changes: dict[QuotaKey, float | None] = {}
+    for op in entry.ops:
+        if op.remove and op.key not in set(QuotaKey):
+            continue  # as Apache Kafka: what is not there is removed
+        key = QuotaKey(op.key) if op.remove else check_value(op.key, op.value)
+        if key in changes:
+            raise _refused(f"{key} is in the entry twice: name it once")
+        changes[key] = None if op.remove else op.value
+    return entity, changes
+
+
+def _refused(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+_RIGHT = right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")
+
+API = ServedApi(
+    key=ApiKey.ALTER_CLIENT_QUOTAS,
+    versions=(0, 1),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=in_elements(Level("entries", "entries", same("entity"))),
+)

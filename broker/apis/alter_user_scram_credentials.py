@@ -1,0 +1,114 @@
+"""AlterUserScramCredentials (51), v0: SCRAM credentials set and removed (KIP-554).
+
+What a client sends is salted and iterated already; the broker never sees the password.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResult
+from ..authorizer import Operation, ResourceType, right
+from ..security._scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
+from ._api import Request, ServedApi
+from ._errors import ErrorShape
+from ._guards import whole
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+#: Kafka's numbers of the mechanisms.
+MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+#: Credentials by mechanism and user.
+_Credentials = dict[tuple[str, str], ScramCredential]
+#: None: gone.
+_Changes = dict[tuple[str, str], ScramCredential | None]
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    items_of: dict[str, list[Any]] = {}
+    for item in (*body.deletions, *body.upsertions):
+        items_of.setdefault(item.name, []).append(item)
+    before = node.scram_users.copy()
+    errors: dict[str, KafkaError | None] = {}
+    changed: _Changes = dict(before)
+    for user, items in items_of.items():
+        try:
+            # all of a user's changes, or none
+            changed.update(_changes(before, items))
+            errors[user] = None
+        except KafkaError as error:
+            errors[user] = error
+    kept = {key: credential for key, credential in changed.items() if credential is not None}
+    if kept != before:
+        node.scram_users.replace(kept)
+    make = request.part("AlterUserScramCredentialsResult")
+    return request.answer(
+        results=[
+            make(
+                user=user,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else error.message,
+            )
+            for user, error in errors.items()
+        ]
+    )
+
+
+def _changes(before: _Credentials, items: list[Any]) -> _Changes:
+    """What a user's items make of its credentials. Raises KafkaError at the first wrong one."""
+    changes: _Changes = {}
+    for item in items:
+        key, credential = _change(before, item)
+        if key in changes:
+            raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, "a credential may be changed once in a request")
+        changes[key] = credential
+    return changes
+
+
+def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCredential | None]:
+    mechanism = MECHANISMS.get(item.mechanism)
+    if not item.name:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a user has a name")
+    if mechanism is None:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+            f"mechanism {item.mechanism}: 1 and 2 are known (SHA-256, -512)",
+        )
+    key = mechanism, item.name
+    if not hasattr(item, "iterations"):
+        if key not in before:
+            raise KafkaError(
+                ErrorCode.RESOURCE_NOT_FOUND, f"user {item.name!r} has no {mechanism} credential"
+            )
+        return key, None
+    if not MIN_ITERATIONS <= item.iterations <= MAX_ITERATIONS:
+        raise KafkaError(
+            ErrorCode.UNACCEPTABLE_CREDENTIAL,
+            f"{item.iterations} iterations: {MIN_ITERATIONS} to {MAX_ITERATIONS} are allowed",
+        )
+    if not item.salt or not item.salted_password:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "a credential has a salt and a salted password")
+    salted = bytes(item.salt), bytes(item.salted_password)
+    return key, ScramCredential.of_salted(mechanism, *salted, item.iterations)
+
+
+_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all users")
+
+
+def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+    users = dict.fromkeys(item.name for item in (*body.deletions, *body.upsertions))
+    return {"results": [AlterUserScramCredentialsResult(user=user, error_code=code) for user in users]}
+
+
+API = ServedApi(
+    key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    versions=(0, 0),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=ErrorShape(fields=_with_error),
+)

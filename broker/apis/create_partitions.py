@@ -1,0 +1,102 @@
+"""CreatePartitions (37), v0-3: more partitions for topics that exist (KIP-195)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ...cluster import TopicImage
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._names import OFFSETS_TOPIC
+from .._stopwatch import clock
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import topics
+from .create_topics import check_total
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(node: Node, request: Request) -> Any:
+    """What can be checked beforehand is; then all topics grow at once."""
+    make = request.part("CreatePartitionsTopicResult")
+    wanted = {item.name: item for item in request.body.topics}
+    times = Counter(item.name for item in request.body.topics)
+    refused: dict[str, KafkaError] = {}
+    counts: dict[TopicImage, int] = {}
+    total = 0
+    for item in wanted.values():
+        try:
+            if times[item.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {item.name!r} is in the request twice")
+            topic = _checked(node, item)
+            more = item.count - len(topic.partitions)
+            check_total(total + more)
+            if not request.body.validate_only:
+                node.throttle.mutate(request, more, clock())
+            total += more
+            counts[topic] = item.count
+        except KafkaError as error:
+            refused[item.name] = error
+    try:
+        if counts and not request.body.validate_only:
+            await node.topics.add_partitions(counts)
+    except KafkaError as error:
+        refused.update((topic.name, error) for topic in counts)
+    results = []
+    for name in wanted:
+        code, message = ErrorCode.NONE, None
+        if name in refused:
+            code, message = refused[name].code, refused[name].message
+        results.append(make(name=name, error_code=code, error_message=message))
+    return request.answer(results=results)
+
+
+def _checked(node: Node, item: Any) -> TopicImage:
+    topic = node.topics.get(item.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {item.name!r}")
+    more = item.count - len(topic.partitions)
+    if more <= 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {topic.name} has {len(topic.partitions)} partitions already: {item.count} is not more",
+        )
+    if topic.name == OFFSETS_TOPIC:
+        # Apache Kafka lets it grow, and after its next start finds no group where it looks for it
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"the number of partitions of {topic.name} says where each group is: it stays as it was made",
+        )
+    if item.assignments is not None:
+        _check_assignments(node, item, more)
+    return topic
+
+
+def _check_assignments(node: Node, item: Any, more: int) -> None:
+    if len(item.assignments) != more:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{len(item.assignments)} assignments for {more} new partitions: give one for each",
+        )
+    for one in item.assignments:
+        if list(one.broker_ids) != [node.node_id]:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"assigned to brokers {list(one.broker_ids)}: {node.node_id} is the only one",
+            )
+
+
+_TOPIC_RIGHT = right(Operation.ALTER, ResourceType.TOPIC, "each topic")
+
+API = ServedApi(
+    key=ApiKey.CREATE_PARTITIONS,
+    versions=(0, 3),
+    handler=handle,
+    access=(_TOPIC_RIGHT,),
+    guard=topics(_TOPIC_RIGHT),
+    errors=in_elements(Level("topics", "results", same("name"))),
+    refused_over_quota_from=3,
+)

@@ -1,0 +1,227 @@
+"""CreateTopics (19), v2-7: topics with partitions and configs, or a check of them (KIP-464, KIP-525)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...settings import SettingsError
+from .._config_view import topic_rows
+from .._stopwatch import clock
+from .._topics import TopicPlan
+from .._turns import in_slices
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import TOPICS_BY_NAME, in_elements
+from ._guards import each
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+#: Most partitions one request may ask for, as in Apache Kafka.
+MAX_PARTITIONS_IN_REQUEST = 10_000
+
+_DEFAULT = -1
+_CONFIGS_FROM = 5
+
+
+async def handle(node: Node, request: Request) -> Any:
+    """What can be checked beforehand is; then all topics are created at once."""
+    times = Counter(item.name for item in request.body.topics)
+    wanted = list({item.name: item for item in reversed(request.body.topics)}.values())[::-1]
+    total = sum(_asked_for(node, item) for item in wanted if times[item.name] == 1)
+    refused: dict[str, KafkaError] = {}
+    plans: list[TopicPlan] = []
+    async for item in in_slices(wanted):
+        try:
+            if times[item.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {item.name!r} is in the request twice")
+            check_total(total)
+            plans.append(_planned(node, item))
+        except KafkaError as error:
+            refused[item.name] = error
+    refused.update(await create_all(node, request, plans, validate_only=request.body.validate_only))
+    created = {plan.name: plan for plan in plans if plan.name not in refused}
+    answers = []
+    # what is shown of topics with the same configs, made once: most requests have one kind of topics
+    shown: dict[str, list[Any]] = {}
+    async for item in in_slices(wanted):
+        if item.name in created:
+            plan = created[item.name]
+            kind = repr(sorted(plan.configs.items()))
+            if kind not in shown and request.version >= _CONFIGS_FROM:
+                shown[kind] = _shown_configs(node, request, plan)
+            answers.append(_answer(request, plan, shown.get(kind)))
+        else:
+            answers.append(_refused(request, item, refused[item.name]))
+    return request.answer(topics=answers)
+
+
+async def create_all(
+    node: Node, request: Request, plans: list[TopicPlan], *, validate_only: bool = False
+) -> dict[str, KafkaError]:
+    """Create what can be; why the others are not, by name."""
+    refused = node.topics.refusals(plans)
+    if validate_only:
+        return refused
+    ready = []
+    for plan in plans:
+        try:
+            if plan.name not in refused:
+                node.throttle.mutate(request, plan.partitions, clock())
+                ready.append(plan)
+        except KafkaError as error:
+            refused[plan.name] = error
+    try:
+        if ready:
+            await node.topics.carry_out(ready)
+    except KafkaError as error:
+        refused.update((plan.name, error) for plan in ready)
+    return refused
+
+
+def check_total(partitions: int) -> None:
+    """Raise KafkaError POLICY_VIOLATION for more new partitions than one request may ask for."""
+    if partitions > MAX_PARTITIONS_IN_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{partitions} partitions in one request: at most {MAX_PARTITIONS_IN_REQUEST} are allowed",
+        )
+
+
+def _asked_for(node: Node, item: Any) -> int:
+    count = node.settings.num_partitions if item.num_partitions == _DEFAULT else item.num_partitions
+    return len(item.assignments) or max(0, count)
+
+
+def _planned(node: Node, item: Any) -> TopicPlan:
+    """What is wrong is told in Apache Kafka's order: the name, configs, replicas, partitions."""
+    node.topics.check_free(item.name)
+    configs = _configs(item)
+    try:
+        node.topics.check_configs(configs)
+    except SettingsError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return node.topics.plan(item.name, _partition_count(node, item), configs)
+
+
+def _partition_count(node: Node, item: Any) -> int:
+    if item.assignments:
+        _check_assignments(node, item)
+        return len(item.assignments)
+    check_replication_factor(item.replication_factor)
+    if item.num_partitions < _DEFAULT or item.num_partitions == 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{item.num_partitions} partitions: ask for 1 or more, or -1 for the default",
+        )
+    count: int = item.num_partitions
+    return node.settings.num_partitions if count == _DEFAULT else count
+
+
+def check_replication_factor(factor: int) -> None:
+    """One broker holds one replica."""
+    if factor not in (_DEFAULT, 1):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {factor}: there is one broker, ask for 1 or -1",
+        )
+
+
+def _check_assignments(node: Node, item: Any) -> None:
+    if item.replication_factor != _DEFAULT or item.num_partitions != _DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "with assignments, number of partitions and replication factor must be -1",
+        )
+    if sorted(one.partition_index for one in item.assignments) != list(range(len(item.assignments))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be 0, 1, 2 and so on"
+        )
+    for one in item.assignments:
+        if list(one.broker_ids) != [node.node_id]:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"partition {one.partition_index} is assigned to brokers {list(one.broker_ids)}: "
+                f"{node.node_id} is the only one",
+            )
+
+
+def _configs(item: Any) -> dict[str, str]:
+    nulls = [config.name for config in item.configs if config.value is None]
+    if nulls:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"the topic configs {', '.join(nulls)} have no value")
+    return {config.name: config.value for config in item.configs}
+
+
+def _answer(request: Request, plan: TopicPlan, configs: list[Any] | None) -> Any:
+    return request.part("CreatableTopicResult")(
+        name=plan.name,
+        topic_id=plan.id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=plan.partitions,
+        replication_factor=1,
+        configs=configs,
+    )
+
+
+def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> list[Any]:
+    make = request.part("CreatableTopicConfigs")
+    return [
+        make(name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False)
+        for row in topic_rows(node, plan.configs)
+    ]
+
+
+def _refused(request: Request, item: Any, error: KafkaError) -> Any:
+    return request.part("CreatableTopicResult")(
+        name=item.name, error_code=error.code, error_message=error.message, configs=[]
+    )
+
+
+_CREATE_ANY_RIGHT = Access(
+    Operation.CREATE,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "each topic, if the next right is missing",
+)
+_CREATE_RIGHT = right(Operation.CREATE, ResourceType.TOPIC, "each topic")
+_CONFIGS_RIGHT = right(
+    Operation.DESCRIBE_CONFIGS,
+    ResourceType.TOPIC,
+    "the configs in the answer; without it the topic is created and they are not told",
+)
+
+
+async def _guard(asked: Asked) -> Any:
+    names = [item.name for item in asked.request.body.topics]
+    cluster = asked.shows(_CREATE_ANY_RIGHT)
+    # what is in the request twice is wrong however it is meant
+    once = {name for name in names if names.count(name) == 1} if len(names) < 100 else set(names)
+    answer = await each(
+        asked, lambda item: None if cluster or item.name not in once else (_CREATE_RIGHT, item.name)
+    )
+
+    def shown(topic: Any) -> Any:
+        if topic.error_code or asked.shows(_CONFIGS_RIGHT, topic.name):
+            return topic
+        return topic._replace(
+            topic_config_error_code=_CONFIGS_RIGHT.error, num_partitions=-1, replication_factor=-1, configs=[]
+        )
+
+    return answer._replace(topics=[shown(topic) for topic in answer.topics])
+
+
+API = ServedApi(
+    key=ApiKey.CREATE_TOPICS,
+    versions=(2, 7),
+    handler=handle,
+    access=(_CREATE_ANY_RIGHT, _CREATE_RIGHT, _CONFIGS_RIGHT),
+    guard=_guard,
+    errors=in_elements(TOPICS_BY_NAME),
+    carried_out=True,
+    refused_over_quota_from=6,
+)

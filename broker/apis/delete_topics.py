@@ -1,0 +1,133 @@
+"""DeleteTopics (20), v1-6: by name, from v6 also by id (KIP-516). Offsets of groups go with the topic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from ...cluster import TopicImage
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._names import OFFSETS_TOPIC
+from .._stopwatch import clock
+from .._topics import NO_TOPIC_ID
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import ErrorShape, Level, same
+from ._guards import appended, each, refusal, topic_name
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+_IDS_FROM = 6
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    if request.version >= _IDS_FROM:
+        wanted = [(item.name, item.topic_id or NO_TOPIC_ID) for item in body.topics]
+    else:
+        wanted = [(name, NO_TOPIC_ID) for name in body.topic_names]
+    make = request.part("DeletableTopicResult")
+    deleted: dict[UUID, TopicImage] = {}
+    responses = []
+    times = Counter(wanted)
+    for name, topic_id in times:
+        try:
+            if times[name, topic_id] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request twice")
+            topic = _find(node, name, topic_id)
+            if topic.id in deleted:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request by name and by id")
+            node.throttle.mutate(request, len(topic.partitions), clock())
+            deleted[topic.id] = topic
+            responses.append(make(name=topic.name, topic_id=topic.id, error_code=ErrorCode.NONE))
+        except KafkaError as error:
+            responses.append(
+                make(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
+            )
+    if deleted:
+        await _delete(node, list(deleted.values()))
+        await node.topics.clear()
+    return request.answer(responses=responses)
+
+
+async def _delete(node: Node, topics: list[TopicImage]) -> None:
+    """The topics and what groups have committed for them, in one turn: nobody sees one without the other."""
+    await node.topics.delete(topics)
+    node.coordinator.topics_deleted([topic.name for topic in topics])
+
+
+def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
+    if (name is None) == (topic_id == NO_TOPIC_ID):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
+    topic = node.topics.by_id(topic_id) if name is None else node.topics.get(name)
+    if topic is None:
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    if not node.settings.delete_topic_enable:
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+    if topic.name == OFFSETS_TOPIC:
+        # Apache Kafka deletes it, and makes it again without what groups have committed
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is kept by the broker alone: delete the groups"
+        )
+    return topic
+
+
+_NAME_RIGHT = right(
+    Operation.DESCRIBE,
+    ResourceType.TOPIC,
+    "the names of topics given by id: without it they are not told",
+)
+_DELETE_ANY_RIGHT = Access(
+    Operation.DELETE,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "each topic, if the next right is missing",
+)
+_DELETE_RIGHT = right(Operation.DELETE, ResourceType.TOPIC, "each topic")
+
+
+async def _guard(asked: Asked) -> Any:
+    request = asked.request
+    if asked.shows(_DELETE_ANY_RIGHT):
+        return await asked.proceed()
+
+    def is_missed(name: str) -> bool:
+        """Return whether there is none, and the sender may know."""
+        return asked.node.topics.get(name) is None and asked.shows(_NAME_RIGHT, name)
+
+    if request.version < _IDS_FROM:
+        return await each(asked, lambda name: None if is_missed(name) else (_DELETE_RIGHT, name))
+    allowed, refused = [], []
+    for item in request.body.topics:
+        name = topic_name(asked, item)
+        if name is None or is_missed(name) or asked.may(_DELETE_RIGHT, name):
+            allowed.append(item)
+        else:
+            told = name if item.name is not None or asked.shows(_NAME_RIGHT, name) else None
+            refused.append(SimpleNamespace(name=told, topic_id=item.topic_id))
+    asked.narrow(topics=allowed)
+    answer = await asked.proceed() if allowed else request.answer()
+    return appended(answer, "responses", request.element_errors(refused, refusal(_DELETE_RIGHT).code))
+
+
+API = ServedApi(
+    key=ApiKey.DELETE_TOPICS,
+    versions=(1, 6),
+    handler=handle,
+    access=(_NAME_RIGHT, _DELETE_ANY_RIGHT, _DELETE_RIGHT),
+    guard=_guard,
+    errors=ErrorShape(
+        levels={
+            0: (Level("topic_names", "responses", {"": "name"}),),
+            _IDS_FROM: (Level("topics", "responses", same("name", "topic_id")),),
+        }
+    ),
+    carried_out=True,
+    refused_over_quota_from=5,
+)

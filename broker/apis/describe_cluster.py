@@ -1,0 +1,62 @@
+"""DescribeCluster (60), v0-2: the brokers and the cluster's id (KIP-700, KIP-919, KIP-1073)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode
+from ._api import Asked, Request, ServedApi
+from ._errors import AT_TOP
+from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
+from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+_BROKERS = 1
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    if request.version >= 1 and body.endpoint_type != _BROKERS:
+        return _refused(request)
+    host, port = request.endpoint
+    make = request.part("DescribeClusterBroker")
+    # a broker listens where it was asked
+    brokers = [make(broker_id=each, host=host, port=port) for each in node.image.brokers]
+    return request.answer(
+        cluster_id=node.image.cluster_id,
+        controller_id=node.image.controller_id,
+        brokers=brokers,
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if body.include_cluster_authorized_operations
+        else OPERATIONS_NOT_ASKED,
+    )
+
+
+def _refused(request: Request) -> Any:
+    return request.answer(
+        error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        if request.body.endpoint_type == _CONTROLLERS
+        else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+        error_message=f"endpoint type {request.body.endpoint_type}: this is a broker, ask for type 1",
+    )
+
+
+_CONTROLLERS = 2
+
+
+async def _guard(asked: Asked) -> Any:
+    return with_cluster_operations(asked, await asked.proceed())
+
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_CLUSTER,
+    versions=(0, 2),
+    handler=handle,
+    access=(CLUSTER_OPERATIONS_RIGHT,),
+    guard=_guard,
+    errors=AT_TOP,
+    reads_only=True,
+)

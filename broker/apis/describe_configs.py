@@ -1,0 +1,94 @@
+"""DescribeConfigs (32), v1-4: the configs of topics and of this broker (KIP-133, KIP-226, KIP-569)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...coordinator import Repeats
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._configs import ConfigResource, configs_guard, has_configs, no_configs
+from ._errors import Level, in_elements, same
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(node: Node, request: Request) -> Any:
+    make = request.part("DescribeConfigsResult")
+    # as in Apache Kafka: whose request is not understood is told nothing of the rest of it
+    wrong = next((item for item in request.body.resources if not has_configs(item)), None)
+    repeats = Repeats()
+    results = []
+    for resource in request.body.resources:
+        code, message, configs = ErrorCode.NONE, None, []
+        try:
+            if repeats.refuses((resource.resource_type, resource.resource_name)):
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "it is in the request too often: name it once")
+            rows = _rows(node, wrong or resource)
+            keys = frozenset(resource.configuration_keys or ())
+            configs = [_shown(request, row) for row in rows if not keys or row.name in keys]
+        except KafkaError as error:
+            code, message = error.code, error.message
+        results.append(
+            make(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=configs,
+            )
+        )
+    return request.answer(results=results)
+
+
+def _rows(node: Node, resource: Any) -> list[ConfigRow]:
+    name = resource.resource_name
+    if resource.resource_type == ConfigResource.TOPIC:
+        node.topics.check_name(name)
+        topic = node.topics.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        return topic_rows(node, topic.configs)
+    if resource.resource_type == ConfigResource.BROKER:
+        if name == "":
+            return default_rows(node)
+        if name != str(node.node_id):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"broker {name!r} is not this one, which is {node.node_id}"
+            )
+        return broker_rows(node)
+    raise KafkaError(ErrorCode.INVALID_REQUEST, no_configs(resource))
+
+
+def _shown(request: Request, row: ConfigRow) -> Any:
+    make_synonym = request.part("DescribeConfigsSynonym")
+    body = request.body
+    synonyms = row.synonyms if body.include_synonyms else ()
+    return request.part("DescribeConfigsResourceResult")(
+        name=row.name,
+        value=row.value,
+        read_only=row.read_only,
+        config_source=row.source,
+        is_sensitive=row.sensitive,
+        synonyms=[make_synonym(name=name, value=value, source=source) for name, value, source in synonyms],
+        config_type=row.type,
+        documentation=row.doc if body.include_documentation else None,
+    )
+
+
+_TOPIC_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "each topic")
+_BROKER_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "settings of brokers")
+_GROUP_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "each group")
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_CONFIGS,
+    versions=(1, 4),
+    handler=handle,
+    access=(_TOPIC_RIGHT, _BROKER_RIGHT, _GROUP_RIGHT),
+    guard=configs_guard(_TOPIC_RIGHT, _BROKER_RIGHT, _GROUP_RIGHT, altering=False),
+    errors=in_elements(Level("resources", "results", same("resource_type", "resource_name"))),
+    reads_only=True,
+)

@@ -1,0 +1,67 @@
+"""DescribeLogDirs (35), v1-5: the data folder, and the sizes of the partitions in it (KIP-113, KIP-827)."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey
+from ...protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from .._partition import Partition
+from .._turns import in_slices
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import AT_TOP
+from ._guards import whole
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(node: Node, request: Request) -> Any:
+    folder = node.logs.folder
+    wanted = request.body.topics
+    asked = None if wanted is None else {(item.topic, index) for item in wanted for index in item.partitions}
+    found: dict[str, list[DescribeLogDirsPartition]] = {}
+    async for partition in in_slices(node.logs.partitions()):
+        name, index = partition.topic.name, partition.index
+        # a partition that cannot be served is left out
+        if partition.damage is None and (asked is None or (name, index) in asked):
+            size = _size_bytes(partition, f"{folder}/{name}-{index}")
+            found.setdefault(name, []).append(DescribeLogDirsPartition(index, size))
+    space = os.statvfs(folder)
+    result = DescribeLogDirsResult(
+        log_dir=folder,
+        topics=[DescribeLogDirsTopic(name, partitions) for name, partitions in found.items()],
+        total_bytes=space.f_blocks * space.f_frsize,
+        usable_bytes=space.f_bavail * space.f_frsize,
+    )
+    return request.answer(results=[result])
+
+
+def _size_bytes(partition: Partition, folder: str) -> int:
+    """Size of a partition's log; of one that nobody has opened yet by its files."""
+    if partition.log is not None:
+        return partition.size_bytes
+    try:
+        with os.scandir(folder) as files:
+            return sum(file.stat().st_size for file in files if file.name.endswith(".log"))
+    except FileNotFoundError:
+        return 0  # nothing was ever written
+
+
+_RIGHT = right(Operation.DESCRIBE, ResourceType.CLUSTER, "all partitions; below v3 none are told instead")
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_LOG_DIRS,
+    versions=(1, 5),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=AT_TOP,
+    reads_only=True,
+)

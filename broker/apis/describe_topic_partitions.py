@@ -1,0 +1,141 @@
+"""DescribeTopicPartitions (75), v0: partitions of topics, some at a time, from a cursor on (KIP-966).
+
+Java's admin clients describe topics by it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...cluster import NO_LEADER, PartitionState, TopicImage
+from ...protocol import ApiKey, ErrorCode, KafkaError, operation_bits
+from ...protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
+)
+from .._names import INTERNAL
+from .._turns import in_slices
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import TOPICS_BY_NAME, in_elements
+from ._lookup import TOPIC_OPERATIONS
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+#: Most partitions of one answer, as in Apache Kafka (max.request.partition.size.limit).
+MAX_PARTITIONS = 2_000
+
+
+async def handle(node: Node, request: Request) -> Any:
+    cursor = request.body.cursor
+    left = max(1, min(MAX_PARTITIONS, request.body.response_partition_limit))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    async for name in in_slices(_names(node, request.body)):
+        if not left:
+            return request.answer(topics=topics, next_cursor=Cursor(name, 0))
+        topic = node.topics.get(name)
+        if topic is None:
+            topics.append(_missing(node, name))
+            continue
+        start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        described = _described(node, topic, start, left)
+        topics.append(described)
+        end = start + len(described.partitions)
+        if not described.error_code and end < len(topic.partitions):
+            return request.answer(topics=topics, next_cursor=Cursor(name, end))
+        left -= len(described.partitions)
+    return request.answer(topics=topics)
+
+
+def _names(node: Node, body: DescribeTopicPartitionsRequest) -> list[str]:
+    """The names that are asked for from the cursor on, in order, each once: all topics where none is named.
+
+    Raises KafkaError INVALID_REQUEST.
+    """
+    names = {item.name for item in body.topics} or {topic.name for topic in node.topics.all()}
+    cursor = body.cursor
+    if cursor is None:
+        return sorted(names)
+    if cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's partition is {cursor.partition_index}")
+    if body.topics and cursor.topic_name not in names:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor's topic {cursor.topic_name!r} is not in it")
+    return sorted(name for name in names if name >= cursor.topic_name)
+
+
+def _described(node: Node, topic: TopicImage, start: int, most: int) -> DescribeTopicPartitionsResponseTopic:
+    try:
+        states = node.topics.with_epochs(topic).partitions
+    except KafkaError:
+        # no file can be opened now: clients come again
+        code, states = ErrorCode.LEADER_NOT_AVAILABLE, ()
+    else:
+        code = ErrorCode.NONE
+    return DescribeTopicPartitionsResponseTopic(
+        code,
+        topic.name,
+        topic.id,
+        topic.internal,
+        [_partition(start + place, state) for place, state in enumerate(states[start : start + most])],
+        TOPIC_OPERATIONS,
+    )
+
+
+def _partition(index: int, state: PartitionState) -> DescribeTopicPartitionsResponsePartition:
+    code = ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
+    return DescribeTopicPartitionsResponsePartition(
+        code, index, state.leader, state.leader_epoch, state.replicas, state.isr, (), (), state.offline
+    )
+
+
+def _missing(node: Node, name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        node.topics.check_name(name)
+    except KafkaError as error:
+        # of Kafka's own topics it is told that they are not there
+        if error.code == ErrorCode.INVALID_TOPIC_EXCEPTION:
+            code = error.code
+    return DescribeTopicPartitionsResponseTopic(
+        code, name, is_internal=name in INTERNAL, topic_authorized_operations=TOPIC_OPERATIONS
+    )
+
+
+_TOPIC_RIGHT = right(
+    Operation.DESCRIBE, ResourceType.TOPIC, "each topic asked for; of all topics, the others are left out"
+)
+
+
+async def _guard(asked: Asked) -> Any:
+    request, body = asked.request, asked.request.body
+    names = _names(asked.node, body)
+    may = asked.may if body.topics else asked.shows
+    allowed = [name for name in names if may(_TOPIC_RIGHT, name)]
+    refused = [TopicRequest(name) for name in names if name not in set(allowed)] if body.topics else []
+    # all that is left comes behind the cursor; its own topic may not be seen
+    cursor = body.cursor if body.cursor is not None and body.cursor.topic_name in allowed else None
+    asked.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
+    answer = await asked.proceed() if allowed else request.answer()
+    told = [
+        topic._replace(
+            topic_authorized_operations=operation_bits(asked.operations(ResourceType.TOPIC, topic.name))
+        )
+        for topic in answer.topics
+    ]
+    errors = request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return answer._replace(topics=[*told, *errors])
+
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    versions=(0, 0),
+    handler=handle,
+    access=(_TOPIC_RIGHT,),
+    guard=_guard,
+    errors=in_elements(TOPICS_BY_NAME),
+    reads_only=True,
+)

@@ -1,0 +1,57 @@
+"""DescribeUserScramCredentials (50), v0: users with SCRAM credentials, and their iterations (KIP-554)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResult
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import at_top
+from ._guards import whole
+from .alter_user_scram_credentials import MECHANISMS
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+_NUMBERS = {name: number for number, name in MECHANISMS.items()}
+
+
+async def handle(node: Node, request: Request) -> Any:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for user, mechanism, credential in node.scram_users.all():
+        found.setdefault(user, []).append((mechanism, credential.iterations))
+    names = [item.name for item in request.body.users or ()]
+    times = Counter(names)
+    make = request.part("DescribeUserScramCredentialsResult")
+    make_info = request.part("CredentialInfo")
+    results = []
+    for user in times or sorted(found):
+        code, message = ErrorCode.NONE, None
+        if times[user] > 1:
+            code, message = ErrorCode.DUPLICATE_RESOURCE, f"user {user!r} may be named once"
+        elif user not in found:
+            code, message = ErrorCode.RESOURCE_NOT_FOUND, f"user {user!r} has no SCRAM credential"
+        infos = [] if code else [make_info(mechanism=_NUMBERS[name], iterations=n) for name, n in found[user]]
+        results.append(make(user=user, error_code=code, error_message=message, credential_infos=infos))
+    return request.answer(results=results)
+
+
+_RIGHT = right(Operation.DESCRIBE, ResourceType.CLUSTER, "all users")
+
+
+def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+    # as Apache Kafka says it: to all of the request, and to each user
+    return {"results": [DescribeUserScramCredentialsResult(error_code=code) for _ in body.users or ()]}
+
+
+API = ServedApi(
+    key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    versions=(0, 0),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=at_top(_with_error),
+)

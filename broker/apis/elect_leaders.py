@@ -1,0 +1,100 @@
+"""ElectLeaders (43), v0-2: never needed, where one broker leads all it can (KIP-183, KIP-460)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from ...cluster import NO_LEADER, PartitionState, TopicImage
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol.messages.elect_leaders import PartitionResult, ReplicaElectionResult
+from .._turns import in_slices
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import at_top
+from ._guards import whole
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+class Election(IntEnum):
+    """Kinds of elections on the wire."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+#: Errors of a partition without a leader: its only replica cannot be served.
+_NO_CANDIDATE = {
+    Election.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    try:
+        kind = Election(body.election_type)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"election type {body.election_type}") from None
+    if body.topic_partitions is None:
+        results = [_of_all(kind, topic) async for topic in in_slices(node.topics.all())]
+    else:
+        results = [_of_some(node, kind, item) async for item in in_slices(body.topic_partitions)]
+    return request.answer(replica_election_results=results)
+
+
+def _of_all(kind: Election, topic: TopicImage) -> ReplicaElectionResult:
+    """A topic with the partitions that would need an election."""
+    found = [_elected(kind, index, state) for index, state in enumerate(topic.partitions)]
+    return ReplicaElectionResult(
+        topic.name, [one for one in found if one.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+    )
+
+
+def _of_some(node: Node, kind: Election, item: Any) -> ReplicaElectionResult:
+    """The partitions of a topic that are asked for."""
+    topic = node.topics.get(item.topic)
+    states = () if topic is None else topic.partitions
+    missing = f"there is no topic {item.topic!r}" if topic is None else f"{item.topic} has no such partition"
+    return ReplicaElectionResult(
+        item.topic,
+        [
+            _elected(kind, index, states[index])
+            if 0 <= index < len(states)
+            else PartitionResult(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
+            for index in item.partitions
+        ],
+    )
+
+
+def _elected(kind: Election, index: int, state: PartitionState) -> PartitionResult:
+    if state.leader == NO_LEADER:
+        return PartitionResult(index, _NO_CANDIDATE[kind], "its only replica cannot be served")
+    return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "the partition has its preferred leader")
+
+
+_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")
+
+
+def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
+    # as Apache Kafka says it: to all of the request, and to each partition
+    return {
+        "replica_election_results": [
+            ReplicaElectionResult(
+                item.topic, [PartitionResult(index, code, None) for index in item.partitions]
+            )
+            for item in body.topic_partitions or ()
+        ]
+    }
+
+
+API = ServedApi(
+    key=ApiKey.ELECT_LEADERS,
+    versions=(0, 2),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=at_top(_with_error),
+)

@@ -1,0 +1,290 @@
+"""Fetch (1), v4-18: record batches from an offset on; waits until there is enough (KIP-74, KIP-98, KIP-516).
+
+Every answer says session 0: clients then name all their partitions in each request (KIP-227).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...log import FileRange
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._partition import Waiter
+from .._stopwatch import clock
+from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import ErrorShape, Level, same
+from ._guards import each, topics
+from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
+
+if TYPE_CHECKING:
+    from .._node import Node
+    from .._partition import Partition
+
+
+#: Records of this many bytes or more are not read here: they may go from the file to the socket.
+RANGE_BYTES = 262_144
+
+_TOPIC_IDS_FROM = 13
+_SESSIONS_FROM = 7
+_READ_COMMITTED = 1
+_NO_SESSION = 0
+
+
+@dataclass(slots=True)
+class _Found:
+    """What one partition gives; the numbers are -1 with an error."""
+
+    index: int
+    error: ErrorCode = ErrorCode.NONE
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    aborted: list[tuple[int, int]] | None = None
+    diverging: tuple[int, int] | None = None
+    records: bytes | FileRange = b""
+    partition: Partition | None = None
+
+
+@dataclass(slots=True)
+class _Round:
+    """One look at all partitions of a request."""
+
+    topics: list[tuple[Any, list[_Found]]] = field(default_factory=list)
+    #: A topic and a partition of the request, and what was found there.
+    places: list[tuple[Any, Any, _Found]] = field(default_factory=list)
+    size: int = 0
+    urgent: bool = False
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    if request.version >= _SESSIONS_FROM and body.session_id != _NO_SESSION:
+        return request.answer(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    most = _most_bytes(node, request)
+    # there may be no batches that come to so little: any will do
+    min_bytes = body.min_bytes if body.min_bytes <= most else 1
+    found = _look(node, request, most)
+    if body.max_wait_ms > 0 and found.places and not found.urgent and found.size < min_bytes:
+        await _grown(node, request, found, min_bytes)
+        found = _look(node, request, most)
+    return _answer(request, found)
+
+
+async def _grown(node: Node, request: Request, found: _Round, min_bytes: int) -> None:
+    """Wait until the partitions have ``min_bytes``, one of them has something urgent to tell, or the time is
+    up. Only what has grown is looked at again: there may be thousands.
+    """
+    places = {
+        result.partition: (topic, wanted, len(result.records))
+        for topic, wanted, result in found.places
+        if result.partition is not None
+    }
+    size = found.size
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + request.body.max_wait_ms / 1000
+    waiter = Waiter()
+    for partition in places:
+        partition.waiters.add(waiter)
+    try:
+        while size < min_bytes:
+            async with asyncio.timeout_at(deadline):
+                changed = await waiter.changed()
+            for partition in changed:
+                topic, wanted, before = places[partition]
+                now = _Round()
+                try:
+                    # a range is not read, however much it is
+                    result = _read(
+                        node, request, topic, wanted, wanted.partition_max_bytes, now, range_bytes=1
+                    )
+                except KafkaError:
+                    return
+                if now.urgent:
+                    return
+                places[partition] = topic, wanted, len(result.records)
+                size += len(result.records) - before
+    except TimeoutError:
+        return
+    finally:
+        for partition in places:
+            partition.waiters.discard(waiter)
+
+
+def _most_bytes(node: Node, request: Request) -> int:
+    """How much the answer may hold: what the client asks for, the broker gives and the quota allows."""
+    most: int = min(request.body.max_bytes, node.settings.fetch_max_bytes)
+    limit = node.throttle.fetch_limit(request, clock())
+    return most if limit is None else min(most, limit)
+
+
+def _look(node: Node, request: Request, left: int) -> _Round:
+    body = request.body
+    found = _Round()
+    seen: set[tuple[Any, int]] = set()
+    for topic in body.topics:
+        results = []
+        for wanted in topic.partitions:
+            # a partition that is named again is no other partition, and looking at it takes time
+            name = (topic.topic or topic.topic_id, wanted.partition)
+            if name in seen:
+                continue
+            seen.add(name)
+            try:
+                result = _read(node, request, topic, wanted, left, found)
+            except KafkaError as error:
+                result = _Found(wanted.partition, error.code)
+                found.urgent = True
+            size = len(result.records)
+            found.size += size
+            left -= size
+            results.append(result)
+            found.places.append((topic, wanted, result))
+        found.topics.append((topic, results))
+    return found
+
+
+def _read(
+    node: Node,
+    request: Request,
+    topic: Any,
+    wanted: Any,
+    left: int,
+    found: _Round,
+    *,
+    range_bytes: int = RANGE_BYTES,
+) -> _Found:
+    """What a partition has; from ``range_bytes`` on it is not read here."""
+    by_id = request.version >= _TOPIC_IDS_FROM
+    partition = find_partition(node, topic.topic, topic.topic_id, wanted.partition, by_id=by_id)
+    check_leader_epoch(partition, wanted.current_leader_epoch)
+    committed = request.body.isolation_level == _READ_COMMITTED
+    diverging = _diverging(partition, wanted)
+    if diverging is not None:
+        found.urgent = True
+        return _Found(
+            wanted.partition,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
+            log_start_offset=partition.log_start_offset,
+            diverging=diverging,
+            partition=partition,
+        )
+    allowed = max(0, min(wanted.partition_max_bytes, left))
+    # a batch over the limit is given only as the first of an answer, so that every client gets on (KIP-74)
+    info = partition.read(
+        wanted.fetch_offset,
+        allowed,
+        committed=committed,
+        at_least_one=not found.size,
+        range_bytes=range_bytes,
+    )
+    return _Found(
+        wanted.partition,
+        high_watermark=info.high_watermark,
+        last_stable_offset=info.last_stable_offset,
+        log_start_offset=info.log_start_offset,
+        aborted=list(info.aborted) if committed else None,
+        records=info.range or info.records,
+        partition=partition,
+    )
+
+
+def _diverging(partition: Partition, wanted: Any) -> tuple[int, int] | None:
+    """Where the client's log and ours part, if its last epoch did not reach as far as it reads (KIP-595)."""
+    if wanted.last_fetched_epoch == NO_EPOCH:
+        return None
+    epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)
+    if epoch == NO_EPOCH or end_offset == -1:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"nothing is known of leader epoch {wanted.last_fetched_epoch}"
+        )
+    parted = epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset
+    return (epoch, end_offset) if parted else None
+
+
+def _answer(request: Request, found: _Round) -> Any:
+    make_topic = request.part("FetchableTopicResponse")
+    make_partition = request.part("PartitionData")
+    responses = [
+        make_topic(
+            topic=topic.topic,
+            topic_id=topic.topic_id,
+            partitions=[_partition(request, make_partition, result) for result in results],
+        )
+        for topic, results in found.topics
+    ]
+    _count(found)
+    return request.answer(session_id=_NO_SESSION, responses=responses)
+
+
+def _count(found: _Round) -> None:
+    """What the topics give. Partitions with an error are not among them."""
+    for _, results in found.topics:
+        for result in results:
+            if result.partition is not None:
+                traffic = result.partition.topic.traffic
+                traffic.fetch_requests += 1
+                traffic.bytes_out += len(result.records)
+
+
+def _partition(request: Request, make: Any, result: _Found) -> Any:
+    diverging = None
+    if result.diverging is not None:
+        epoch, end_offset = result.diverging
+        diverging = request.part("EpochEndOffset")(epoch=epoch, end_offset=end_offset)
+    return make(
+        partition_index=result.index,
+        error_code=result.error,
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
+        log_start_offset=result.log_start_offset,
+        diverging_epoch=diverging,
+        aborted_transactions=_aborted(request, result),
+        records=result.records,
+    )
+
+
+def _aborted(request: Request, result: _Found) -> list[Any] | None:
+    if not result.aborted:
+        return None if result.aborted is None else []
+    made = request.part("AbortedTransaction")
+    return [made(producer_id=producer, first_offset=first) for producer, first in result.aborted]
+
+
+_REPLICA_RIGHT = Access(
+    Operation.CLUSTER_ACTION,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "every topic, if the request names a replica",
+)
+_TOPIC_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else")
+
+
+async def _guard(asked: Asked) -> Any:
+    body = asked.request.body
+    # v15 moved the number into a struct
+    number = body.replica_id if body.replica_state is None else body.replica_state.replica_id
+    if number >= 0:
+        return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
+    return await topics(_TOPIC_RIGHT, "topic")(asked)
+
+
+_LEVELS = (
+    Level("topics", "responses", same("topic", "topic_id")),
+    Level("partitions", "partitions", {"partition": "partition_index"}, {"high_watermark": -1}),
+)
+
+API = ServedApi(
+    key=ApiKey.FETCH,
+    versions=(4, 18),
+    handler=handle,
+    access=(_REPLICA_RIGHT, _TOPIC_RIGHT),
+    guard=_guard,
+    errors=ErrorShape(top=(_SESSIONS_FROM, 18), levels={0: _LEVELS}),
+    parks=True,
+    reads_only=True,
+    fetches=True,
+)

@@ -1,0 +1,84 @@
+"""FindCoordinator (10), v0-6: this broker, for every group (KIP-699 asks for many at once).
+
+Transactions and share groups are not offered: INVALID_REQUEST, which clients take as final.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode
+from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import ErrorShape, Level
+from ._guards import each, refusal
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+#: Kinds of coordinators.
+_GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
+_MANY_FROM = 4
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    host, port = request.endpoint
+    found: dict[str, Any] = {
+        "error_code": ErrorCode.NONE,
+        "node_id": node.node_id,
+        "host": host,
+        "port": port,
+    }
+    if body.key_type != _GROUP:
+        found = {
+            "error_code": ErrorCode.INVALID_REQUEST,
+            "error_message": f"key type {body.key_type} is not offered by this broker: groups (0) are",
+            "node_id": -1,
+            "host": "",
+            "port": -1,
+        }
+    if request.version < _MANY_FROM:
+        # Kafka names the error here, none too; with many keys it says nothing
+        return request.answer(**{"error_message": "NONE", **found})
+    make = request.part("Coordinator")
+    return request.answer(coordinators=[make(key=key, **found) for key in body.coordinator_keys])
+
+
+_GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
+_TRANSACTION_RIGHT = right(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "each transactional id")
+_SHARE_RIGHT = right(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, "each share group's partition")
+
+
+async def _guard(asked: Asked) -> Any:
+    request, body = asked.request, asked.request.body
+    if body.key_type not in (_GROUP, _TRANSACTION, _SHARE_GROUP):
+        return await asked.proceed()  # which refuses it
+
+    def wanted(key: str) -> tuple[Access, str]:
+        if body.key_type == _GROUP:
+            return _GROUP_RIGHT, key
+        return (_TRANSACTION_RIGHT, key) if body.key_type == _TRANSACTION else (_SHARE_RIGHT, CLUSTER_NAME)
+
+    if request.version >= _MANY_FROM:
+        return await each(asked, wanted)
+    access, name = wanted(body.key)
+    return await asked.proceed() if asked.may(access, name) else request.error_answer(refusal(access).code)
+
+
+_NOWHERE: dict[str, Any] = {"node_id": -1, "host": "", "port": -1}
+
+API = ServedApi(
+    key=ApiKey.FIND_COORDINATOR,
+    versions=(0, 6),
+    handler=handle,
+    access=(_GROUP_RIGHT, _TRANSACTION_RIGHT, _SHARE_RIGHT),
+    guard=_guard,
+    errors=ErrorShape(
+        top=(0, _MANY_FROM - 1),
+        levels={0: (Level("coordinator_keys", "coordinators", {"": "key"}, _NOWHERE),)},
+        fields=lambda _body, _version, _code: _NOWHERE,
+    ),
+    reads_only=True,
+)

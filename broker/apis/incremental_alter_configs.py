@@ -1,0 +1,73 @@
+"""IncrementalAlterConfigs (44), v0-1: changes of single configs of topics and the broker (KIP-339)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...settings import as_text
+from .._config_view import ConfigRow
+from .._live_settings import kafka_name
+from ..security._listeners import PREFIX
+from ._api import Request, ServedApi
+from ._configs import ALTER_ERRORS, ALTER_RIGHTS, DELETE, Given, alter, configs_guard, invalid
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+_SET, _APPEND, _SUBTRACT = 0, 2, 3
+
+#: Configs that are lists: the ones that can be appended to and subtracted from.
+_LISTS = frozenset(
+    {
+        "cleanup.policy",
+        "log.cleanup.policy",
+        "max.connections.per.ip.overrides",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+    }
+)
+
+
+async def handle(node: Node, request: Request) -> Any:
+    return await alter(node, request, _incremental)
+
+
+def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any) -> Given:
+    """What was set, with these changes."""
+    rows = {row.name: row for row in shown}
+    given = {kafka_name(name): as_text(value) or "" for name, value in before.items()}
+    for config in configs:
+        name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name
+        if config.config_operation == _SET:
+            given[name] = config.value
+        elif config.config_operation == DELETE:
+            given.pop(name, None)
+        elif config.config_operation in (_APPEND, _SUBTRACT):
+            row = rows.get(name)
+            given[name] = _list(config, "" if row is None else row.value or "")
+        else:
+            raise invalid(f"operation {config.config_operation} on {config.name}: 0 to 3 are known")
+    return given
+
+
+def _list(config: Any, before: str) -> str:
+    named = config.value.split(",")
+    if config.name not in _LISTS:
+        verb = "appended to" if config.config_operation == _APPEND else "subtracted from"
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{config.name} is no list: it cannot be {verb}, set it")
+    items = [item for item in before.split(",") if item]
+    if config.config_operation == _APPEND:
+        return ",".join(dict.fromkeys(items + named))
+    return ",".join(item for item in items if item not in named)
+
+
+API = ServedApi(
+    key=ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    versions=(0, 1),
+    handler=handle,
+    access=ALTER_RIGHTS,
+    guard=configs_guard(*ALTER_RIGHTS, altering=True),
+    errors=ALTER_ERRORS,
+)

@@ -1,0 +1,35 @@
+"""ListGroups (16), v0-5: all groups, by state and type where that is asked for (KIP-518, KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol import ApiKey
+from ..authorizer import Access, Operation, ResourceType
+from ._api import Asked, ServedApi, replaced
+from ._errors import AT_TOP
+from ._groups import hand_over
+
+_ALL_RIGHT = Access(Operation.DESCRIBE, ResourceType.CLUSTER, None, "all groups")
+_GROUP_RIGHT = Access(
+    Operation.DESCRIBE, ResourceType.GROUP, None, "without that, each group; the others are left out"
+)
+
+
+async def _guard(asked: Asked) -> Any:
+    answer = await asked.proceed()
+    if not asked.may(_ALL_RIGHT):
+        seen = [group for group in answer.groups if asked.may(_GROUP_RIGHT, group.group_id)]
+        return replaced(answer, groups=seen)
+    return answer
+
+
+API = ServedApi(
+    key=ApiKey.LIST_GROUPS,
+    versions=(0, 5),
+    handler=hand_over,
+    access=(_ALL_RIGHT, _GROUP_RIGHT),
+    guard=_guard,
+    errors=AT_TOP,
+    reads_only=True,
+)

@@ -1,0 +1,122 @@
+"""ListOffsets (2), v1-11: the offset at a time, or one of the special places (KIP-79, KIP-734, KIP-405)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey, ErrorCode, KafkaError
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
+from ._guards import topics
+from ._lookup import check_leader_epoch, find_partition
+
+if TYPE_CHECKING:
+    from .._node import Node
+    from .._partition import Partition
+
+
+_LATEST = -1
+_EARLIEST = -2
+_MAX_TIMESTAMP = -3
+_EARLIEST_LOCAL = -4
+_LATEST_TIERED = -5
+_EARLIEST_PENDING_UPLOAD = -6
+
+#: The version from which each special timestamp may be asked for.
+_SPECIAL_FROM = {
+    _LATEST: 0,
+    _EARLIEST: 0,
+    _MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
+
+_READ_COMMITTED = 1
+
+#: Offset, timestamp and leader epoch where there is none.
+_NOWHERE = (-1, -1, -1)
+
+
+async def handle(node: Node, request: Request) -> Any:
+    make_topic = request.part("ListOffsetsTopicResponse")
+    make_partition = request.part("ListOffsetsPartitionResponse")
+    # a partition that is named twice is refused, wherever the two stand, and looked for nowhere
+    times = Counter(
+        (topic.name, wanted.partition_index) for topic in request.body.topics for wanted in topic.partitions
+    )
+    answered: set[tuple[str, int]] = set()
+    topics = []
+    for topic in request.body.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            if key in answered:
+                continue
+            answered.add(key)
+            code = ErrorCode.NONE
+            try:
+                if times[key] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
+                offset, timestamp, epoch = await _find(node, request, topic.name, wanted)
+            except KafkaError as error:
+                code = error.code
+                offset, timestamp, epoch = _NOWHERE
+            partitions.append(
+                make_partition(
+                    partition_index=wanted.partition_index,
+                    error_code=code,
+                    timestamp=timestamp,
+                    offset=offset,
+                    leader_epoch=epoch,
+                )
+            )
+        if partitions:
+            topics.append(make_topic(name=topic.name, partitions=partitions))
+    return request.answer(topics=topics)
+
+
+async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[int, int, int]:
+    timestamp = wanted.timestamp
+    if timestamp < 0 and request.version < _SPECIAL_FROM.get(timestamp, request.version + 1):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at v{request.version}")
+    partition = find_partition(node, topic, None, wanted.partition_index)
+    check_leader_epoch(partition, wanted.current_leader_epoch)
+    end = (
+        partition.last_stable_offset
+        if request.body.isolation_level == _READ_COMMITTED
+        else partition.high_watermark
+    )
+    if timestamp == _LATEST:
+        return end, -1, partition.leader_epoch
+    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        return partition.log_start_offset, -1, partition.epoch_at(partition.log_start_offset)
+    if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
+        return _NOWHERE
+    return await _at_time(node, partition, timestamp, end)
+
+
+async def _at_time(node: Node, partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
+    if timestamp == _MAX_TIMESTAMP:
+        newest = await node.long_work.run(partition.find_newest())
+        found = None if newest is None else (*newest, partition.epoch_at(newest[0]))
+    else:
+        found = await node.long_work.run(partition.find_timestamp(timestamp))
+    if found is None or found[0] >= end:
+        return _NOWHERE
+    return found
+
+
+_TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic")
+
+API = ServedApi(
+    key=ApiKey.LIST_OFFSETS,
+    versions=(1, 11),
+    handler=handle,
+    access=(_TOPIC_RIGHT,),
+    guard=topics(_TOPIC_RIGHT),
+    errors=in_elements(TOPICS_BY_NAME, PARTITIONS),
+    reads_only=True,
+)

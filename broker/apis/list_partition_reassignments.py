@@ -1,0 +1,31 @@
+"""ListPartitionReassignments (46), v0: none; one broker has nowhere to move a replica to (KIP-455)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol import ApiKey
+from ..authorizer import Operation, ResourceType, right
+from ._api import Request, ServedApi
+from ._errors import at_top
+from ._guards import whole
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+async def handle(_node: Node, request: Request) -> Any:
+    return request.answer(error_message=None)
+
+
+_RIGHT = right(Operation.DESCRIBE, ResourceType.CLUSTER, "all reassignments")
+
+API = ServedApi(
+    key=ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    versions=(0, 0),
+    handler=handle,
+    access=(_RIGHT,),
+    guard=whole(_RIGHT),
+    errors=at_top(lambda _body, _version, _code: {"error_message": None}),
+    reads_only=True,
+)

@@ -1,0 +1,227 @@
+"""Metadata (3), v0-13: the broker, topics and their partitions; creates what it may (KIP-4, KIP-516)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from ...cluster import NO_LEADER, PartitionState, TopicImage
+from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray, operation_bits
+from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
+from .._topics import NO_TOPIC_ID
+from .._turns import in_slices
+from ..authorizer import Access, Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import ErrorShape, Level, same
+from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations
+from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
+from .create_topics import check_total, create_all
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+#: Answers carry topic ids from v10, questions may from v12 (KIP-516).
+_IDS_ASKED_FROM = 12
+#: Version from which a name may be null.
+_NULL_NAME_FROM = 12
+_NO_IDS = (None, NO_TOPIC_ID)
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    if request.version < _IDS_ASKED_FROM and any(item.topic_id for item in body.topics or ()):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"topics cannot be asked for by id before v{_IDS_ASKED_FROM}"
+        )
+    host, port = request.endpoint
+    make = request.part("MetadataResponseBroker")
+    image = node.image
+    # a broker listens where it was asked
+    answer = MetadataResponse(
+        brokers=[make(node_id=each, host=host, port=port) for each in image.brokers],
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=await _topics(node, request),
+    )
+    if body.include_cluster_authorized_operations:
+        return answer._replace(cluster_authorized_operations=CLUSTER_OPERATIONS)
+    return answer
+
+
+def _topics_meant(topics: Iterable[Any]) -> list[Any]:
+    """The topics of a request, each once. As in Apache Kafka: where one is asked for by its id, all are, and
+    names mean nothing.
+    """
+    topics = list(topics)
+    by_id = {item.topic_id: item for item in topics if item.topic_id not in (None, NO_TOPIC_ID)}
+    if by_id:
+        return [SimpleNamespace(name=None, topic_id=topic_id) for topic_id in by_id]
+    return list({item.name: item for item in topics}.values())
+
+
+async def _topics(node: Node, request: Request) -> list[Any]:
+    wanted = request.body.topics
+    wanted = _topics_meant(wanted) if wanted else wanted
+    if wanted is None or (request.version == 0 and not wanted):
+        return [_described(node, request, topic) async for topic in in_slices(node.topics.all())]
+    once = {(item.name, item.topic_id): item for item in wanted}
+    refused = await _create_missing(
+        node, request, [name for name, topic_id in once if name and topic_id in _NO_IDS]
+    )
+    return [_asked_for(node, request, item, refused) async for item in in_slices(once.values())]
+
+
+async def _create_missing(node: Node, request: Request, names: list[str]) -> dict[str, KafkaError]:
+    """Create the topics that are not there, where that is wanted; why one could not be, by name."""
+    if not (node.settings.auto_create_topics_enable and request.body.allow_auto_topic_creation):
+        return {}
+    refused: dict[str, KafkaError] = {}
+    plans = []
+    missing = [name for name in names if node.topics.get(name) is None]
+    for name in missing:
+        try:
+            check_total(len(missing) * node.settings.num_partitions)
+            plans.append(node.topics.plan(name, node.settings.num_partitions, {}))
+        except KafkaError as error:
+            refused[name] = error
+    return refused | await create_all(node, request, plans)
+
+
+def _asked_for(node: Node, request: Request, item: Any, refused: Mapping[str, KafkaError]) -> Any:
+    topic_id = item.topic_id or NO_TOPIC_ID
+    if topic_id != NO_TOPIC_ID:
+        topic = node.topics.by_id(topic_id)
+        if topic is None:
+            return _missing(request, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _described(node, request, topic)
+    try:
+        return _described(node, request, _by_name(node, item.name, refused))
+    except KafkaError as error:
+        return _missing(request, item.name, NO_TOPIC_ID, error.code)
+
+
+def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) -> TopicImage:
+    if name is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
+    if name in refused:
+        raise refused[name]
+    topic = node.topics.get(name)
+    if topic is None:
+        node.topics.check_name(name)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return topic
+
+
+def _described(node: Node, request: Request, topic: TopicImage) -> Any:
+    if topic.described is None:
+        try:
+            topic = node.topics.with_epochs(topic)
+        except KafkaError:
+            # no file can be opened now: clients come again
+            return _missing(request, topic.name, topic.id, ErrorCode.LEADER_NOT_AVAILABLE)
+        topic.described = PreparedArray(
+            [_partition(index, state) for index, state in enumerate(topic.partitions)]
+        )
+    operations = (
+        TOPIC_OPERATIONS if request.body.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
+    )
+    return request.part("MetadataResponseTopic")(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.internal,
+        partitions=topic.described,
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(index: int, state: PartitionState) -> MetadataResponsePartition:
+    code = ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE
+    return MetadataResponsePartition(
+        code, index, state.leader, state.leader_epoch, state.replicas, state.isr, state.offline
+    )
+
+
+def _missing(request: Request, name: str | None, topic_id: UUID, code: ErrorCode) -> Any:
+    # a null name is new in v12
+    return request.part("MetadataResponseTopic")(
+        error_code=code, name=name if name is not None or request.version >= 12 else "", topic_id=topic_id
+    )
+
+
+_TOPIC_RIGHT = right(
+    Operation.DESCRIBE, ResourceType.TOPIC, "each topic asked for; of all topics, the others are left out"
+)
+_CREATE_ANY_RIGHT = Access(
+    Operation.CREATE,
+    ResourceType.CLUSTER,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    "each topic to be created on the way, if the next right is missing",
+)
+_CREATE_RIGHT = right(Operation.CREATE, ResourceType.TOPIC, "each topic to be created on the way")
+
+
+async def _guard(asked: Asked) -> Any:
+    body, version = asked.request.body, asked.request.version
+    if body.topics is None or (version == 0 and not body.topics):
+        refused: list[Any] = []
+        answer = await asked.proceed()
+        topics = [topic for topic in answer.topics if asked.shows(_TOPIC_RIGHT, topic.name)]
+    else:
+        allowed, refused = _sorted_out(asked)
+        asked.narrow(topics=allowed)
+        answer = await asked.proceed()
+        # v0 took an empty list for all of them
+        topics = answer.topics if allowed else []
+    if body.include_topic_authorized_operations:
+        topics = [_with_operations(asked, topic) if topic.name else topic for topic in topics]
+    errors = asked.request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return with_cluster_operations(asked, answer._replace(topics=[*topics, *errors]))
+
+
+def _with_operations(asked: Asked, topic: Any) -> Any:
+    operations = asked.operations(ResourceType.TOPIC, topic.name)
+    return topic._replace(topic_authorized_operations=operation_bits(operations))
+
+
+def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
+    """The topics that are asked for: what may be answered, and what may not."""
+    allowed: list[Any] = []
+    refused: list[Any] = []
+    for item in _topics_meant(asked.request.body.topics):
+        name = topic_name(asked, item)
+        may = name is None or asked.may(_TOPIC_RIGHT, name)
+        if name is not None and may and _is_created(asked, name):
+            may = asked.shows(_CREATE_ANY_RIGHT) or asked.may(_CREATE_RIGHT, name)
+        (allowed if may else refused).append(item)
+    return allowed, refused
+
+
+def _is_created(asked: Asked, name: str) -> bool:
+    """Return whether a topic would be created on the way."""
+    node = asked.node
+    return (
+        node.settings.auto_create_topics_enable
+        and asked.request.body.allow_auto_topic_creation
+        and node.topics.get(name) is None
+    )
+
+
+API = ServedApi(
+    key=ApiKey.METADATA,
+    versions=(0, 13),
+    handler=handle,
+    access=(_TOPIC_RIGHT, _CREATE_ANY_RIGHT, _CREATE_RIGHT, CLUSTER_OPERATIONS_RIGHT),
+    guard=_guard,
+    errors=ErrorShape(
+        top=(13, 13),
+        levels={
+            0: (Level("topics", "topics", same("name", "topic_id"), for_null={"name": ""}),),
+            _NULL_NAME_FROM: (Level("topics", "topics", same("name", "topic_id")),),
+        },
+    ),
+    reads_only=True,
+)

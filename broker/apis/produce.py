@@ -1,0 +1,261 @@
+"""Produce (0), v3-13: appends record batches. v13 names topics by id (KIP-516).
+
+acks=0 has no answer: an error closes the connection, as Apache Kafka does, so that the client looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...log import RecordsError
+from ...protocol import (
+    BATCH_OVERHEAD,
+    ApiKey,
+    CorruptBatchError,
+    ErrorCode,
+    KafkaError,
+    ProtocolError,
+    parse_batch_header,
+)
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Request, ServedApi
+from ._errors import Level, in_elements, same
+from ._guards import refusal, topic_name, topics
+from ._lookup import find_partition
+
+if TYPE_CHECKING:
+    from .._node import Node
+
+
+_ACKS = (-1, 0, 1)
+_TOPIC_IDS_FROM = 13
+_MAGIC = 2
+_MAGIC_AT = 16
+_LENGTH_AT, _LENGTH_END, _ATTRIBUTES_END = 8, 12, 23
+_CODECS = 0x07
+#: Bytes of a message of magic 0 behind its length: less is no message of any magic.
+_LEAST_LENGTH = 14
+_ZSTD = 4
+_ZSTD_FROM = 7
+
+#: Errors of an append after which Apache Kafka names no log start.
+_WITHOUT_START = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+_ALL_REPLICAS = -1
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What is answered for a partition, once ``flush`` is over where there is one."""
+
+    base_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    error: KafkaError | None = None
+    flush: Awaitable[None] | None = None
+
+
+async def handle(node: Node, request: Request) -> Any:
+    body = request.body
+    appended = [
+        (topic, [(data.index, await _append(node, request, topic, data)) for data in topic.partition_data])
+        for topic in body.topic_data
+    ]
+    # everything is appended before the first flush is waited for: they go on side by side
+    responses = [(topic, [await _settled(*one) for one in partitions]) for topic, partitions in appended]
+    if body.acks == 0:
+        failed = [outcome.error for _, partitions in responses for _, outcome in partitions if outcome.error]
+        if failed:
+            raise ProtocolError(f"a Produce with acks=0 failed: {failed[0]}")
+        return None
+    return _answer(request, responses)
+
+
+async def _settled(index: int, outcome: _Outcome) -> tuple[int, _Outcome]:
+    if outcome.flush is not None:
+        try:
+            await outcome.flush
+        except KafkaError as error:
+            return index, _Outcome(error=error)
+    return index, outcome
+
+
+def _answer(request: Request, responses: list[tuple[Any, list[tuple[int, _Outcome]]]]) -> Any:
+    make_topic = request.part("TopicProduceResponse")
+    make_partition = request.part("PartitionProduceResponse")
+    return request.answer(
+        responses=[
+            make_topic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    make_partition(
+                        index=index,
+                        error_code=outcome.error.code if outcome.error else ErrorCode.NONE,
+                        error_message=None if outcome.error is None else outcome.error.message,
+                        base_offset=outcome.base_offset,
+                        log_append_time_ms=outcome.log_append_time_ms,
+                        log_start_offset=outcome.log_start_offset,
+                        record_errors=_record_errors(request, outcome.error),
+                    )
+                    for index, outcome in partitions
+                ],
+            )
+            for topic, partitions in responses
+        ]
+    )
+
+
+def _record_errors(request: Request, error: KafkaError | None) -> list[Any]:
+    """Which records a batch is refused for (KIP-467, from v8 on)."""
+    if not isinstance(error, RecordsError):
+        return []
+    make = request.part("BatchIndexAndErrorMessage")
+    return [
+        make(batch_index=record.batch_index, batch_index_error_message=record.message)
+        for record in error.records
+    ]
+
+
+async def _append(node: Node, request: Request, topic: Any, data: Any) -> _Outcome:
+    by_id = request.version >= _TOPIC_IDS_FROM
+    find = partial(find_partition, node, topic.name, topic.topic_id, data.index, by_id=by_id)
+    try:
+        partition = find()
+        if partition.topic.internal:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic.name} is written by the broker alone"
+            )
+        partition.topic.traffic.produce_requests += 1
+        records = _check(request, data.records)
+        if request.body.acks not in _ACKS:
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.body.acks}: use -1, 0 or 1")
+    except KafkaError as error:
+        return _Outcome(error=error)
+    try:
+        config = None
+        # the topic may go meanwhile, be made anew or altered: what counts is what it asks for in the end
+        while partition.topic.config is not config:
+            config = partition.topic.config
+            checked = await node.long_work.run(partition.check(records, now_ms=node.now_ms()))
+            partition = find()
+        info = partition.append(records, now_ms=node.now_ms(), checked=checked)
+    except KafkaError as error:
+        start = -1 if error.code in _WITHOUT_START else partition.log_start_offset
+        return _Outcome(log_start_offset=start, error=error)
+    traffic = partition.topic.traffic
+    if not info.duplicate:
+        traffic.messages_in += info.last_offset - info.base_offset + 1
+    traffic.bytes_in += len(records)
+    flush = partition.flush_before_answer(
+        info.last_offset + 1, all_replicas=request.body.acks == _ALL_REPLICAS
+    )
+    return _Outcome(info.base_offset, info.log_append_time_ms, info.log_start_offset, flush=flush)
+
+
+def _check(request: Request, records: bytes | None) -> bytes:
+    """One batch of magic 2 and nothing that only a coordinator may write; the log checks the rest.
+
+    Of what lies behind it the beginning of another one is left out, as Apache Kafka does.
+    """
+    if records is None or len(records) < BATCH_OVERHEAD or records[_MAGIC_AT] < _MAGIC:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, "each partition must bring a whole record batch of magic 2"
+        )
+    length = int.from_bytes(records[_LENGTH_AT:_LENGTH_END], "big", signed=True)
+    if _LEAST_LENGTH <= length <= len(records) - _LENGTH_END and request.version < _ZSTD_FROM:
+        _check_codec(records[_ATTRIBUTES_END - 1] & _CODECS)
+    try:
+        header = parse_batch_header(records)
+    except CorruptBatchError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if header.size > len(records):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "each partition must bring a whole batch")
+    if header.size < len(records):
+        _check_behind(records, header.size)
+        records = records[: header.size]
+    if header.transactional:
+        named = request.body.transactional_id is not None
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE if named else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "transactions are not offered by this broker",
+        )
+    return records
+
+
+def _check_codec(codec: int) -> None:
+    """Raise KafkaError for a codec that old requests may not bring, before anything else is looked at."""
+    if codec > _ZSTD:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"codec {codec} is not assigned")
+    if codec == _ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7")
+
+
+def _check_behind(records: bytes, at: int) -> None:
+    """Raise KafkaError for what follows a batch, but for the beginning of another one."""
+    left = len(records) - at
+    if left < _LENGTH_END:
+        return
+    length = int.from_bytes(records[at + _LENGTH_AT : at + _LENGTH_END], "big", signed=True)
+    if length < _LEAST_LENGTH or (left > _MAGIC_AT and records[at + _MAGIC_AT] > _MAGIC):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "what follows the record batch is none")
+    if left > _MAGIC_AT and length <= left - _LENGTH_END:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "each partition may bring one record batch only")
+
+
+_TRANSACTION_RIGHT = right(
+    Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "the transactional id, if a batch is transactional"
+)
+_TOPIC_RIGHT = right(Operation.WRITE, ResourceType.TOPIC, "each topic")
+
+#: Bit 4 of a batch's attributes: the batch is part of a transaction.
+_TRANSACTIONAL = 0x10
+
+
+async def _guard(asked: Asked) -> Any:
+    body = asked.request.body
+    if any(_transactional(data.records) for item in body.topic_data for data in item.partition_data) and (
+        body.transactional_id is None or not asked.may(_TRANSACTION_RIGHT, body.transactional_id)
+    ):
+        raise refusal(_TRANSACTION_RIGHT)
+    if body.acks == 0:
+        for item in body.topic_data:
+            name = topic_name(asked, item)
+            if name is not None and not asked.may(_TOPIC_RIGHT, name):
+                raise ProtocolError(f"a Produce with acks=0 to {name}, which is not allowed")
+    return await topics(_TOPIC_RIGHT)(asked)
+
+
+def _transactional(records: bytes | None) -> bool:
+    at = _ATTRIBUTES_END - 1
+    return records is not None and len(records) > at and bool(records[at] & _TRANSACTIONAL)
+
+
+API = ServedApi(
+    key=ApiKey.PRODUCE,
+    versions=(3, 13),
+    # as Apache Kafka tells them: librdkafka asks for v0 (KIP-896)
+    told_from=0,
+    handler=handle,
+    access=(_TRANSACTION_RIGHT, _TOPIC_RIGHT),
+    guard=_guard,
+    errors=in_elements(
+        Level("topic_data", "responses", same("name", "topic_id")),
+        Level("partition_data", "partition_responses", same("index"), {"base_offset": -1}),
+    ),
+    is_answered=lambda body: body.acks != 0,
+    carried_out=True,
+    produces=True,
+)

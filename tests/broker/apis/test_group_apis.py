@@ -1,0 +1,45 @@
+"""The group APIs reach the coordinator, whatever their version, and say who asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.broker.apis import served_apis
+from kohort.broker.apis._groups import hand_over
+from kohort.protocol import ApiKey
+from tests.broker.wire import Wire, part
+
+#: The APIs of groups, and those of offsets.
+GROUP_APIS = {8, 9, 11, 12, 13, 14, 15, 16, 42, 47}
+
+
+def test_every_group_api_is_the_coordinators() -> None:
+    assert {key for key, api in served_apis().items() if api.handler is hand_over} == GROUP_APIS
+
+
+def test_what_members_send_most_takes_the_short_way_and_only_what_waits_for_members_parks() -> None:
+    short = {ApiKey(key) for key, api in served_apis().items() if api.without_task}
+    assert short == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT}
+    parking = {ApiKey(key) for key, api in served_apis().items() if api.parks}
+    assert parking == {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH}
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_a_member_is_told_apart_by_its_client_and_address(wire: Wire, name: str, version: int) -> None:
+    protocol = part(ApiKey.JOIN_GROUP, version, "JoinGroupRequestProtocol", name="range", metadata=b"")
+    fields = {
+        "group_id": name,
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "protocol_type": "consumer",
+        "protocols": [protocol],
+        "group_instance_id": None,
+    }
+    member_id = ""
+    if version >= 4:
+        member_id = wire.call(ApiKey.JOIN_GROUP, version, member_id="", **fields).member_id
+    joined = wire.call(ApiKey.JOIN_GROUP, version, member_id=member_id, **fields)
+    assert (joined.error_code, joined.generation_id, joined.leader) == (0, 1, joined.member_id)
+    (group,) = wire.call(ApiKey.DESCRIBE_GROUPS, 4, groups=[name]).groups
+    (member,) = group.members
+    assert (member.client_id, member.client_host) == ("wire", "/127.0.0.1")
