@@ -86,7 +86,7 @@ def _seconds(item: pytest.Item) -> float:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Another try for what a foreign client may fail; side by side, the files that take longest come first."""
+    """A second try where a foreign client may be at fault; side by side, files that take long come first."""
     for item in items:
         foreign = item.get_closest_marker("foreign_client")
         if foreign is not None:
