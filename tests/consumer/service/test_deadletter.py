@@ -177,7 +177,7 @@ def test_long_errors_are_cut_so_that_the_letter_still_fits() -> None:
     assert sum(sizes.values()) < 10_000
 
 
-def test_letters_go_over_connections_with_the_settings_of_the_consumer(
+def test_letters_go_over_connections_with_the_consumers_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[tuple[tuple[object, ...], dict[str, object]]] = []
