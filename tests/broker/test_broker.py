@@ -1,4 +1,7 @@
-"""A broker's life: starts, stops, restarts, and what survives which end."""
+"""A broker's life: starts, stops, restarts, and what survives which end.
+
+Covers: broker/_parts.py, broker/_node.py, broker/_local_logs.py.
+"""
 
 from __future__ import annotations
 

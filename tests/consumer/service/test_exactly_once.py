@@ -1,4 +1,7 @@
-"""Offsets in the transaction of the results: each record's effect is there once, whatever happens."""
+"""Offsets in the transaction of the results: each record's effect is there once, whatever happens.
+
+Covers: consumer/service/_sinks.py.
+"""
 
 from __future__ import annotations
 
