@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         foreign = item.get_closest_marker("foreign_client")
         if foreign is not None:
-            assert foreign.args, f"{item.nodeid}: foreign_client needs a reason"
+            assert foreign.args, f"{item.nodeid}: foreign_client(reason)"
             item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
         seconds: defaultdict[Path, float] = defaultdict(float)

@@ -11,9 +11,12 @@ from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
 from tests.broker_process import BrokerProcess
 from tests.clients.drivers import DRIVERS, Driver
+from tests.kafka_python import HANGS
 
 
-@pytest.fixture(params=list(DRIVERS))
+@pytest.fixture(
+    params=[pytest.param(name, marks=HANGS if name == "kafka-python" else ()) for name in DRIVERS]
+)
 def driver(request: pytest.FixtureRequest) -> Driver:
     """Each client library in turn."""
     return DRIVERS[request.param]
