@@ -170,10 +170,11 @@ def _answer(request: Request, plan: TopicPlan, configs: PreparedArray | None) ->
 
 def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> PreparedArray:
     make = request.part("CreatableTopicConfigs")
+    rows = topic_rows(node, plan.configs)
     return PreparedArray(
         [
-            make(name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False)
-            for row in topic_rows(node, plan.configs)
+            make(row.name, row.value, read_only=False, config_source=row.source, is_sensitive=False)
+            for row in rows
         ]
     )
 
