@@ -148,7 +148,8 @@ def test_the_architectures_table_of_the_consumer_names_its_files() -> None:
 
 
 def test_the_architectures_picture_has_the_layers_of_the_import_contract() -> None:
-    picture = (ROOT / "docs" / "architecture.md").read_text().split("```text\n")[1].split("```")[0].splitlines()
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    picture = page.split("```text\n")[1].split("```")[0].splitlines()
     (contract,) = [c for c in PROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers"]
     lines = []
     for layer in contract["layers"]:
