@@ -24,7 +24,7 @@ from ..protocol import (
     encode_response,
     encode_response_parts,
 )
-from ._hot_call import HotCall, MeteredCall, TimedCall
+from ._pending_response import MeteredResponse, PendingResponse, TimedResponse
 from ._stopwatch import Stopwatch, clock
 from .apis._api import Request, ServedApi, replaced
 from .metrics import SAMPLED, ApiMeter
@@ -74,7 +74,7 @@ class Router:
         if peer.header is not None and (gauge := self._gauge_of(peer, peer.header.context)) is not None:
             gauge.record(spent_s * 100.0, now)
 
-    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
+    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[PendingResponse]) -> bool:
         """Hand the coordinator a request that it answers without a task; ``calls`` has its call until then.
 
         False for any other request, and for one that cannot be read or is not allowed whole: those are for
@@ -109,14 +109,14 @@ class Router:
             ) and not gate.is_open(codec.api.key, body, peer, context, node.topics):
                 return False
         meter.count += 1
-        call: HotCall
+        call: PendingResponse
         if connection.unmetered and (gauge := self._gauge_of(peer, context)) is not None:
             connection.unmetered = False
-            call = MeteredCall(connection, codec, correlation_id, meter, node.throttle, gauge)
+            call = MeteredResponse(connection, codec, correlation_id, meter, node.throttle, gauge)
         elif timed:
-            call = TimedCall(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
+            call = TimedResponse(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
         else:
-            call = HotCall(connection, codec, correlation_id, meter)
+            call = PendingResponse(connection, codec, correlation_id, meter)
         call.parks = api.parks
         calls.append(call)
         try:
@@ -126,7 +126,7 @@ class Router:
             if call.response is None:
                 request = Request(api, codec.version, body, context, peer.endpoint)
                 call.set(request.error_answer(ErrorCode.UNKNOWN_SERVER_ERROR))
-        if timed and isinstance(call, TimedCall):
+        if timed and isinstance(call, TimedResponse):
             call.submitted()
         return True
 

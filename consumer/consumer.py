@@ -260,10 +260,13 @@ class AsyncGroupConsumer:
         raise StopAsyncIteration
 
     async def getmany(
-        self, max_records: int | None = None, timeout_ms: float | None = 1_000, max_bytes: int = POLL_BYTES
+        self,
+        max_records: int | None = None,
+        timeout_ms: float | None = 1_000,
+        max_bytes: int | None = POLL_BYTES,
     ) -> list[Record]:
         """Records that are there, up to ``max_records`` (default max_poll_records), in order per partition.
-        No further batches are taken apart once these have ``max_bytes``, decompressed.
+        No further batches are taken apart once these have ``max_bytes``, decompressed (None: without limit).
 
         Waits for the first one up to ``timeout_ms`` (None: without limit). Empty when time is up or the
         consumer is closed meanwhile. Raises FatalGroupError when the group does not take this member, and the

@@ -188,10 +188,10 @@ class Delivery:
 
     # to the user
 
-    def take(self, limit: int, max_bytes: int = POLL_BYTES) -> list[Record]:
+    def take(self, limit: int, max_bytes: int | None = POLL_BYTES) -> list[Record]:
         """Up to ``limit`` records, of as many partitions as needed; empty when there are none now.
 
-        Takes no further batch once those taken have ``max_bytes``, decompressed.
+        Takes no further batch once those taken have ``max_bytes``, decompressed (None: without limit).
         """
         self.recall()
         taken_bytes = 0.0
@@ -207,7 +207,7 @@ class Delivery:
                 taken += records
                 parts.append((buffer.session, records[0].offset, records[-1].offset + 1))
                 taken_bytes += mean * len(records)
-                if taken_bytes >= max_bytes:
+                if max_bytes is not None and taken_bytes >= max_bytes:
                     limit = len(taken)
             if len(buffer.batch) and len(taken) >= limit:
                 break

@@ -4,6 +4,8 @@ An API's messages, in ``messages/``, are imported when the first of them is read
 them takes longer than everything else a broker does before it serves.
 """
 
+from typing import Any
+
 from ._apis import APIS, GROUP_HISTORY_FEATURE, Api, ApiKey, api_for
 from ._batch import (
     BATCH_OVERHEAD,
@@ -65,6 +67,19 @@ from ._subscription import (
     subscribed_topics,
 )
 from .messages._wire import PreparedArray, Sendable
+
+_RENAMED = {"request_class": request_type, "response_class": response_type}
+
+
+def __getattr__(name: str) -> Any:
+    new = _RENAMED.get(name)
+    if new is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import warnings
+
+    warnings.warn(f"{name} is called {new.__name__} now", DeprecationWarning, stacklevel=2)
+    return new
+
 
 __all__ = [
     "ANONYMOUS",

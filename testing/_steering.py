@@ -23,7 +23,7 @@ from ..protocol import (
 )
 
 if TYPE_CHECKING:
-    from ..broker._hot_call import HotCall
+    from ..broker._pending_response import PendingResponse
     from ..broker.network._connection import Connection
     from ..broker.network._peer import Peer
 
@@ -163,7 +163,7 @@ class FaultyRouter(Router):
         super().__init__(*parts)
         self._faults = faults
 
-    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
+    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[PendingResponse]) -> bool:
         if self._faults.active():
             return False
         return super().take(frame, peer, connection, calls)

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -71,6 +72,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the test of Kafka Connect too, whose jars scripts/apache-kafka fetches with Maven",
     )
+
+
+#: What a test takes on an idle machine, in seconds, where it has no ``slow`` with a figure of its own.
+USUAL_SECONDS = {"spark": 3.0, "clients": 2.0, "kafka": 0.5}
+
+
+def _seconds(item: pytest.Item) -> float:
+    slow = item.get_closest_marker("slow")
+    if slow is not None:
+        return float(slow.args[0])
+    return next((s for marker, s in USUAL_SECONDS.items() if item.get_closest_marker(marker)), 0.02)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A second try where a foreign client may be at fault; side by side, files that take long come first."""
+    for item in items:
+        foreign = item.get_closest_marker("foreign_client")
+        if foreign is not None:
+            assert foreign.args, f"{item.nodeid}: foreign_client needs a reason"
+            item.add_marker(pytest.mark.flaky(reruns=1))
+    if hasattr(config, "workerinput"):
+        seconds: defaultdict[Path, float] = defaultdict(float)
+        for item in items:
+            seconds[item.path] += _seconds(item)
+        items.sort(key=lambda item: -seconds[item.path])
 
 
 @pytest.fixture(autouse=True)

@@ -125,7 +125,7 @@ FAMILIES: Final = (
         Family(
             f"kafka_network_requestmetrics_{name.lower()}",
             "summary",
-            f"{words}, in ms; of hot requests one in 64 is timed",
+            f"{words}, in ms; of heartbeats, commits, joins and syncs one in 64 is timed",
             _REQUEST_BEAN.format(name),
             ("request",),
             _phase(phase),

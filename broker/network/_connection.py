@@ -1,7 +1,7 @@
 """One connection: bytes in, requests one at a time and in order, answers out.
 
 As in Apache Kafka a request that waits (a parked JoinGroup, a Fetch with nothing to give) holds its
-connection, not the broker. The hot requests, those of members, take a short way: they are handed to the
+connection, not the broker. The requests that members send most take a short way: they are handed to the
 coordinator as they are read, without a task, and a commit need not be written before the next is taken, so
 that all that came together share one write. Their answers still leave in order.
 
@@ -18,8 +18,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, cast
 
 from ...protocol import FrameReader, Part, ProtocolError
-from .._hot_call import HotCall
 from .._log_lines import RateLimitedLog, printable
+from .._pending_response import PendingResponse
 from .._stopwatch import clock
 from ..apis import ServedApi
 from ..security._errors import CertificateError
@@ -48,7 +48,7 @@ class Responder(Protocol):
     def charge(self, peer: Peer, spent_s: float, now: float) -> None:
         """Count time that was spent on a connection."""
 
-    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[HotCall]) -> bool:
+    def take(self, frame: bytes, peer: Peer, connection: Connection, calls: deque[PendingResponse]) -> bool:
         """Hand a request to the coordinator; False for one that only ``answer`` can answer."""
 
     async def answer(self, frame: bytes, peer: Peer) -> bytes | bytearray | Sequence[Part] | None:
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         sasl = acceptor.security.sasl
         self._reader = FrameReader(server.max_frame_bytes if sasl is None else sasl.max_frame_bytes)
         self._waiting = RequestQueue()
-        self._calls: deque[HotCall] = deque()
+        self._calls: deque[PendingResponse] = deque()
         self._ahead_bytes = 0
         self._collecting = False
         self._busy = False
@@ -221,7 +221,7 @@ class Connection(asyncio.Protocol):
         self._takes = not self._pause
         self.sender.resume()
 
-    # for hot calls
+    # for pending responses
 
     def answered(self) -> None:
         """The coordinator has answered a call: send what is now due."""
@@ -304,7 +304,9 @@ class Connection(asyncio.Protocol):
         self._reader.limit(self._server.max_frame_bytes)
 
     def _take(self, frame: bytes) -> bool:
-        """Hand a hot request to the coordinator; whether this was one, and there is room for its answer."""
+        """Hand a request that is answered without a task to the coordinator, if there is room for its answer;
+        return whether it was handed over.
+        """
         if self._login is not None and not self._login.open:
             return False
         calls = self._calls

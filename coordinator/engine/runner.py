@@ -261,7 +261,14 @@ class ShardRunner(Generic[S]):
                 # other requests must not be lost for it
                 self.shard.append_failed(append.ticket, ErrorCode.UNKNOWN_SERVER_ERROR, self.clock_ms())
                 continue
-            if first is not None and (size + added_size > _BATCH_BYTES or _differ(append, first)):
+            if first is not None and (
+                size + added_size > _BATCH_BYTES
+                # one batch has one producer, and a marker is alone
+                or append.producer_id != first.producer_id
+                or append.producer_epoch != first.producer_epoch
+                or append.marker is not first.marker
+                or append.marker is not None
+            ):
                 self._write(first, pairs, parts)
                 pairs, parts, size, first = [], [], 0, None
             first = first or append
@@ -323,15 +330,3 @@ class ShardRunner(Generic[S]):
             # a listener's mistake must not stop the coordinator; the loop's handler reports it
             context = {"message": f"on_event failed on {event.name}", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
-
-
-def _differ(append: Append, first: Append) -> bool:
-    """Return whether two appends need a batch each: it has one producer, and a marker is alone."""
-    if append.producer_id == first.producer_id == NO_PRODUCER:
-        return False
-    return (
-        append.producer_id != first.producer_id
-        or append.producer_epoch != first.producer_epoch
-        or append.marker is not None
-        or first.marker is not None
-    )

@@ -53,6 +53,7 @@ class ShardRuntime(Generic[S]):
     ) -> None:
         self.started = False
         self._topic = topic
+        self._key_of = topic.key_of
         self._new_state = new_state
         self._log = log
         self._clock_ms = clock_ms
@@ -110,7 +111,7 @@ class ShardRuntime(Generic[S]):
 
     def submit(self, request: Request) -> None:
         """Take in a request; its answer goes to its handle, before this returns or later."""
-        key = self._topic.key_of(request.body)
+        key = self._key_of(request.body)
         runner = self._runners.get(self.partition_of(key))
         if runner is not None and self.started and not runner.loading:
             runner.step(request)
@@ -123,7 +124,7 @@ class ShardRuntime(Generic[S]):
         loop = asyncio.get_running_loop()
         turn_ends = loop.time() + _TURN_S
         for request in requests:
-            if waits_for_load and await self._waited(self._topic.key_of(request.body)):
+            if waits_for_load and await self._waited(self._key_of(request.body)):
                 turn_ends = loop.time() + _TURN_S
             self.submit(request)
             if reads and loop.time() > turn_ends:

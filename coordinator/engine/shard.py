@@ -153,7 +153,7 @@ class Shard(Generic[S]):
         self.state = state
         self.timers = Timers()
         self.last_ticket = 0
-        self._apis = topic.apis
+        self._apis, self._applies = topic.apis, topic.applies
         self._effects: list[Effect] = []
         self._tickets: dict[int, _Ticket[S]] = {}
         self._in_flight: dict[str, int] = {}
@@ -225,11 +225,17 @@ class Shard(Generic[S]):
         its marker.
         """
         start, count = 0, len(records)
+        if count == 1:
+            # nearly every commit
+            apply = self._applies.get(type(records[0]))
+            if apply is not None:
+                apply(self.state, records, offset, producer_id)
+            return
         while start < count:
             kind, end = type(records[start]), start + 1
             while end < count and type(records[end]) is kind:
                 end += 1
-            apply = self.topic.applies.get(kind)
+            apply = self._applies.get(kind)
             if apply is not None:
                 run = records if end - start == count else records[start:end]
                 apply(self.state, run, offset + start, producer_id)

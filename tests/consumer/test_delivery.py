@@ -287,6 +287,14 @@ def test_a_poll_of_large_records_ends_after_some_bytes_however_many_are_asked_fo
     assert polls == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
+def test_a_poll_without_a_limit_of_bytes_has_all_records() -> None:
+    bench = _Bench()
+    bench.begin(A)
+    large = 6 * 1024 * 1024
+    bench.put(A, *(compressed(batch([bytes(large)], offset), Codec.GZIP) for offset in range(5)))
+    assert [record.offset for record in bench.delivery.take(500, None)] == [0, 1, 2, 3, 4]
+
+
 def test_with_a_limit_of_bytes_no_further_batch_is_begun_behind_it() -> None:
     bench = _Bench()
     for partition in (A, B):

@@ -99,6 +99,8 @@ class Ledger:
         self.entries: list[Entry] = []
         self._world = world
         self._live: dict[TopicPartition, dict[int, Entry]] = {}
+        #: The records of users, whose values are theirs: by place, key and value.
+        self._of_users: dict[tuple[TopicPartition, int, Row], Entry] = {}
         self._progress: dict[TopicPartition, _Progress] = {}
         #: Acknowledged.
         self._committed: dict[TopicPartition, int] = {}
@@ -134,6 +136,8 @@ class Ledger:
                 entry.hangs = hangs and offset == log.end
             entry.row = self._row(entry, BIG_BYTES if big else world.plan.padding.get(partition.topic, 0))
             entry.gone = offset < self._passed_over.get(partition, 0)
+            if world.users is not None:
+                self._of_users[partition, offset, entry.row] = entry
             rows.append(entry.row)
         log.append(rows, _GZIP if big else 0)
 
@@ -184,15 +188,11 @@ class Ledger:
         assert found is not None, value
         return self.entries[int(found[1])]
 
-    def at(self, record: Record) -> Entry | None:
-        """The record that is at this place now; None if its place is gone."""
-        return self._live.get(record.topic_partition, {}).get(record.offset)
-
     def all_of(self, records: Iterable[Record]) -> list[Entry]:
-        """The records of these, as far as they are known."""
+        """The records of these. Their places may be gone, and others may be there."""
         if self._world.users is None:
             return [self.of(record.value) for record in records]
-        return [entry for record in records if (entry := self.at(record)) is not None]
+        return [self._of_users[r.topic_partition, r.offset, (r.key, r.value)] for r in records]
 
     def rows(self) -> dict[TopicPartition, list[Row]]:
         """Keys and values of what is there."""
@@ -244,20 +244,18 @@ class Ledger:
         """A dead letter is in its topic."""
         for letter in ChunkReader(TopicPartition(topic, 0), data, 0).read():
             entry = self._origin(letter)
-            if entry is None:
-                continue
             entry.aside += 1
             self._done(entry)
             if not entry.poison and self._world.plan.calm and topic:
                 self._world.found("S14", f"{entry} is set aside, which would have been handled")
 
-    def _origin(self, letter: Record) -> Entry | None:
-        """The record that a dead letter was; None if its place is gone."""
+    def _origin(self, letter: Record) -> Entry:
+        """The record that a dead letter was."""
         if self._world.users is None:
             return self.of(letter.value)
         said = {name: (value or b"").decode() for name, value in letter.headers}
         topic, number, offset = (said[_ORIGIN + name] for name in ("topic", "partition", "offset"))
-        return self._live.get(TopicPartition(topic, int(number)), {}).get(int(offset))
+        return self._of_users[TopicPartition(topic, int(number)), int(offset), (letter.key, letter.value)]
 
     def gone(self, process: Process) -> None:
         """The process is gone, and who ran in it."""

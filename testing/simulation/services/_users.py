@@ -65,7 +65,7 @@ def _told(process: Process, function: Callable[..., Any]) -> Callable[..., Any]:
         records: list[Record] = []
         for each in given:
             records += [r for r in (each if isinstance(each, list) else [each]) if isinstance(r, Record)]
-        return [entry for record in records if (entry := ledger.at(record)) is not None]
+        return ledger.all_of(records)
 
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
 

@@ -10,7 +10,7 @@ from kohort.coordinator.repeats import MAX_REPEATS
 from kohort.protocol import ApiKey, ErrorCode
 from kohort.testing import running_broker
 from tests.broker.authorizer.other_requests import acl_filter
-from tests.broker.network.test_hot_requests import commit
+from tests.broker.network.test_requests_without_task import commit
 from tests.broker.wire import Wire, batch, create_topic, part, produce
 
 FETCH, INVALID = ApiKey.OFFSET_FETCH, ErrorCode.INVALID_REQUEST

@@ -20,7 +20,7 @@ from kohort.broker.metrics._traffic import MAX_CLIENTS, OTHERS, Clients
 from kohort.broker.network._peer import Peer
 from kohort.protocol import ApiKey, encode_request
 from tests.broker.apis.test_client_quotas import alter
-from tests.broker.network.test_hot_requests import COMMIT, HEARTBEAT, commit, heartbeat
+from tests.broker.network.test_requests_without_task import COMMIT, HEARTBEAT, commit, heartbeat
 from tests.broker.test_throttling import WIRE, fetched, produced
 from tests.broker.wire import Wire, create_topic
 from tests.messages import request_of
@@ -88,7 +88,7 @@ async def test_what_clients_do_is_counted_by_api_client_and_topic(broker: Broker
         times = now.apis[api].times
         assert times["total"].count == now.apis[api].requests
         assert times["total"].max_ms >= times["local"].max_ms > 0
-    # of hot requests the first of 64 is timed
+    # of heartbeats the first of 64 is timed
     assert now.apis["Heartbeat"].times["local"].count == 1
     assert now.apis["OffsetCommit"].times["total"].count == 1
 

@@ -23,7 +23,7 @@ from kohort.broker.security._sasl import Sasl, plain_users
 from kohort.broker.security._scram_users import ScramUsers
 from kohort.protocol import ApiKey, ProtocolError, decode_response, encode_request
 from kohort.testing import RunningBroker, running_broker
-from tests.broker.network.test_hot_requests import commit, heartbeat, join
+from tests.broker.network.test_requests_without_task import commit, heartbeat, join
 from tests.broker.security.logins import (
     asks,
     authenticate,

@@ -20,7 +20,7 @@ from kohort.broker.security import _tls
 from kohort.broker.security._tls import TlsContexts
 from kohort.protocol import ApiKey, encode_request
 from kohort.testing import RunningBroker, running_broker
-from tests.broker.network.test_hot_requests import join
+from tests.broker.network.test_requests_without_task import join
 from tests.broker.security.certificates import Certificates
 from tests.broker.security.principals import principals_of
 from tests.broker.wire import Wire, part

@@ -337,6 +337,7 @@ service.run()
 """
 
 
+@pytest.mark.slow(8)
 @pytest.mark.kafka
 def test_through_kills_and_hangs_each_record_takes_effect_exactly_once(
     bootstrap: str,

@@ -1,4 +1,4 @@
-"""An answer on its way: made when a request is taken, filled when the coordinator knows."""
+"""Pending responses: made when a request is taken, filled when the coordinator has answered."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Caller(Protocol):
         """Take nothing more for so long."""
 
 
-class HotCall:
-    """Handle of a request that is answered without a task. Answers leave in the order of their requests."""
+class PendingResponse:
+    """Response to a request that is answered without a task. They leave in the order of their requests."""
 
     __slots__ = ("_codec", "_connection", "_correlation_id", "_meter", "parks", "response")
 
@@ -48,8 +48,8 @@ class HotCall:
         self._connection.answered()
 
 
-class TimedCall(HotCall):
-    """One of those that are timed. ``begun_s`` is when it was taken up, ``queue_s`` what it waited before."""
+class TimedResponse(PendingResponse):
+    """One that is timed. ``begun_s`` is when its request was taken up, ``queue_s`` what it waited before."""
 
     __slots__ = ("_begun_s", "_queue_s", "_submitted_s")
 
@@ -80,8 +80,8 @@ class TimedCall(HotCall):
         self._meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
 
 
-class MeteredCall(HotCall):
-    """One of a client whose time is limited: answered with the delay for what it has used by now."""
+class MeteredResponse(PendingResponse):
+    """One of a client whose time is limited: it tells the delay for what the client has used by now."""
 
     __slots__ = ("_gauge", "_throttle")
 
