@@ -6,18 +6,21 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
-# test files that run side by side: most of a test is waiting
+# test files that run side by side
 JOBS ?= 2
-# clients of seven makes on real sockets: what fails is tried once more, a few times in all, and told of
-RERUNS ?= --reruns 1 --max-suite-reruns 6 --rerun-show-tracebacks
+# the order that tests/conftest.py gives: files that take long begin first
+SIDE_BY_SIDE = -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# a check has no test that is slow, starts Spark or a client of another make, or needs a broker of its own; but one of Spark
+QUICK := check or not (slow or spark or clients or kafka)
 BENCH_ARGS ?=
 SHELL := bash
 
-.PHONY: help demo test lint unit mutants mutants-sample test-kafka test-connect soak soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-spark
+.PHONY: help demo check test lint unit quick mutants mutants-sample test-kafka test-connect soak soak-simulation docs bench bench-coordinator bench-log bench-assignors bench-attack fuzz dist clean bench-consumer bench-spark
 
 help:
 	@echo "make demo        the main job on real data: broker, three services, Spark, a closing table"
-	@echo "make test        ruff, mypy, import rules, every test, and some mutants"
+	@echo "make check       for every change: ruff, mypy, import rules, the quick tests and one of Spark, in 3 minutes"
+	@echo "make test        before it is sent: ruff, mypy, import rules, every test, and some mutants"
 	@echo "make mutants     changes the code a little, thousands of times, and tells which changes no test notices (hours)"
 	@echo "make test-kafka  the end-to-end tests against an Apache Kafka (needs Java 17+ and Maven)"
 	@echo "make test-spark-executors  kohort.spark on executors that share neither disk nor process with their driver"
@@ -51,6 +54,8 @@ $(VENV)/.installed: pyproject.toml
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo/run.py
 
+check: lint quick
+
 test: lint unit mutants-sample
 
 lint: $(VENV)/.installed
@@ -60,8 +65,11 @@ lint: $(VENV)/.installed
 	PYTHONPATH=.src $(BIN)/lint-imports
 	$(BIN)/python scripts/import_circles.py
 
+quick: $(VENV)/.installed
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "$(QUICK)" $(PYTEST_ARGS)
+
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(RERUNS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 # changes to the code that no test notices: whole rooms (ROOMS='coordinator log', default all) take hours
 ROOMS ?=

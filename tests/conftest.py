@@ -6,8 +6,10 @@ import logging
 import os
 import signal
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -15,6 +17,9 @@ from hypothesis import settings
 from tests.broker_process import BrokerProcess
 from tests.postgres import postgres_server
 from tests.secured import Secured, secured_broker
+
+if TYPE_CHECKING:
+    from tests.clients.java import ToolServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -73,6 +78,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+#: What a test takes on an idle machine, in seconds, where it has no ``slow`` with a figure of its own.
+USUAL_SECONDS = {"spark": 3.0, "clients": 2.0, "kafka": 0.5}
+
+
+def _seconds(item: pytest.Item) -> float:
+    slow = item.get_closest_marker("slow")
+    if slow is not None:
+        return float(slow.args[0])
+    return next((s for marker, s in USUAL_SECONDS.items() if item.get_closest_marker(marker)), 0.02)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A second try where a foreign client may be at fault; side by side, files that take long come first."""
+    for item in items:
+        foreign = item.get_closest_marker("foreign_client")
+        if foreign is not None:
+            assert foreign.args, f"{item.nodeid}: foreign_client needs a reason"
+            item.add_marker(pytest.mark.flaky(reruns=1))
+    if hasattr(config, "workerinput"):
+        seconds: defaultdict[Path, float] = defaultdict(float)
+        for item in items:
+            seconds[item.path] += _seconds(item)
+        items.sort(key=lambda item: -seconds[item.path])
+
+
 @pytest.fixture(autouse=True)
 def _log_level() -> Iterator[None]:
     """Commands under test set the level of kohort's logger: the next test has the one that it had."""
@@ -96,6 +126,15 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         assert broker.alive, f"the broker ended during the tests\n{broker.log}"
     finally:
         broker.stop()
+
+
+@pytest.fixture(scope="session")
+def run_tool(bootstrap: str) -> Iterator[ToolServer]:
+    """``run_tool(TOPIC_COMMAND, "--list")``: what it printed; AssertionError when it failed."""
+    from tests.clients.java import ToolServer
+
+    with ToolServer(bootstrap) as server:
+        yield server
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from benchmarks.consumer import parse, table
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.slow(3)
 def test_a_row_is_measured_with_every_client() -> None:
     command = [sys.executable, "-m", "benchmarks.consumer", "--only", "batches_lz4", "--rounds", "1"]
     command += ["--records", "600", "--waiting", "600", "--json"]

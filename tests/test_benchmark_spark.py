@@ -19,6 +19,7 @@ from benchmarks.spark import contrast, parse
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.slow(40)
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_rows_are_measured_without_the_other_source() -> None:

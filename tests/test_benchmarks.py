@@ -18,6 +18,8 @@ from benchmarks._log_rows import PARTS
 from benchmarks._rows import FRESH, IDLE, ROWS, Metric, Part
 from benchmarks.coordinator import NAMES, parse
 
+pytestmark = pytest.mark.slow(1)
+
 ROOT = Path(__file__).resolve().parent.parent
 TINY = {
     "--rounds": "1",

@@ -1,4 +1,7 @@
-"""``kohort assignors`` as it is typed: on files, and on live groups of any client."""
+"""``kohort assignors`` as it is typed: on files, and on live groups of any client.
+
+Covers: admin/_assignor_actions.py, admin/_assignor_report.py, admin/group_snapshot.py.
+"""
 
 from __future__ import annotations
 
@@ -126,6 +129,7 @@ def test_explain(assignors: Assignors, file: Path) -> None:
     assert limits[0]["text"] in assignors("explain", "--file", file, "--topic", "clicks=1").out
 
 
+@pytest.mark.slow(3)
 def test_compare_as_table_document_and_page(assignors: Assignors, file: Path, tmp_path: Path) -> None:
     names = ["range", "roundrobin", "sticky", "cooperative-sticky", "balanced-by-weight"]
     page = tmp_path / "page.html"

@@ -192,6 +192,7 @@ def cost_of(score: Score, owners: Owners) -> int:
     return (sum(map(len, owners)) + 1) * sum(load * load for load in loads) + moves
 
 
+@pytest.mark.slow(5)
 @pytest.mark.timeout(3600 if ALL else 300)
 def test_every_small_group_is_balanced_best_with_fewest_moves() -> None:
     asked = 0

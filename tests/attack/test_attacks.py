@@ -9,6 +9,8 @@ import pytest
 
 from tests.attack.measure import Plan, run, small
 
+pytestmark = pytest.mark.slow(4)
+
 
 @pytest.mark.parametrize("plan", small(), ids=lambda plan: plan.attack)
 def test_the_others_are_served_and_memory_stays_under_its_bound(plan: Plan) -> None:

@@ -99,6 +99,7 @@ class TestAStart:
         assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+@pytest.mark.slow(2)
 def test_more_partitions_than_descriptors_are_written_and_read(tmp_path: Path) -> None:
     process = BrokerProcess(tmp_path, data=tmp_path / "data", open_files=128)
     process.start()

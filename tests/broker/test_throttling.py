@@ -15,6 +15,8 @@ from tests.broker.apis.test_client_quotas import alter, describe
 from tests.broker.wire import Wire, create_topic, part
 from tests.messages import request_of
 
+pytestmark = pytest.mark.slow(2)
+
 PRODUCE, FETCH, HEARTBEAT = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.HEARTBEAT
 
 #: The client id that ``Wire`` gives.

@@ -32,6 +32,7 @@ def find(wire: Wire) -> tuple[int, int, int] | None:
     return offset_at(wire, "orders", EARLIEST).offset, end.offset, committed(wire, "g", "orders")
 
 
+@pytest.mark.slow(3)
 def test_nothing_of_the_old_topic_is_found_in_a_new_one(process: BrokerProcess) -> None:
     random = Random(7)
     process.start()

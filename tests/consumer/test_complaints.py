@@ -21,6 +21,8 @@ from kohort.statemachine import MemberState
 from kohort.testing import RunningBroker
 from tests.consumer.members import Worker, read, until
 
+pytestmark = pytest.mark.slow(1)
+
 PARTITIONS = 4
 Member = Callable[..., Any]
 

@@ -205,6 +205,7 @@ async def test_members_leave_groups_with_other_clients_in_them(
                 await asyncio.to_thread(theirs.join)
 
 
+@pytest.mark.slow(8)
 @pytest.mark.parametrize("first", ["kohort", "java"])
 async def test_members_leave_groups_with_javas_clients_in_them(
     member: Maker, bootstrap: str, new_topic: Callable[..., str], group: Name, first: str

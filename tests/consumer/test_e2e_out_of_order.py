@@ -75,6 +75,7 @@ async def _live_and_die(settings: dict[str, Any], topic: str, ledger: _Ledger, r
     await consumer.close(timeout_ms=100)
 
 
+@pytest.mark.slow(4)
 async def test_32_handlers_killed_50_times_lose_nothing_and_redo_what_was_not_committed_as_done(
     bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str], produce: Callable[..., None]
 ) -> None:

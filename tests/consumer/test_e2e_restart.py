@@ -6,12 +6,16 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from kohort.consumer import AsyncGroupConsumer, Cluster
 from kohort.consumer.events import PartitionsLost
 from kohort.protocol import TopicPartition
 from tests.broker_process import BrokerProcess
 from tests.consumer.conftest import QUICK
 from tests.consumer.members import Worker, until
+
+pytestmark = pytest.mark.slow(3)
 
 
 def _produce(bootstrap: str, topic: str, numbers: Iterable[int]) -> None:

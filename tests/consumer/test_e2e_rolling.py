@@ -144,6 +144,7 @@ async def test_five_static_members_are_restarted_without_a_rebalance(
     await _finish(members, seen, flow.rounds)
 
 
+@pytest.mark.slow(4)
 async def test_of_five_cooperative_members_that_are_restarted_what_stays_never_stops(
     bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]
 ) -> None:

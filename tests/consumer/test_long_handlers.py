@@ -17,6 +17,8 @@ from kohort.protocol import ApiKey, TopicPartition, build_batch
 from tests.consumer.virtual_time import run_in_virtual_time
 from tests.messages import request_of
 
+pytestmark = pytest.mark.slow(3)
+
 TWENTY_MINUTES_S = 20 * 60
 ORDERS = TopicPartition("orders", 0)
 #: Each virtual timer costs a real millisecond or two: have few of them.

@@ -14,6 +14,8 @@ from kohort.log import LogConfig
 from kohort.testing.faults import SimulatedCrash
 from tests.log.model import KILLED, Model, Survival
 
+pytestmark = pytest.mark.slow(4)
+
 DELETE = LogConfig(
     segment_bytes=400,
     index_interval_bytes=100,

@@ -16,6 +16,8 @@ from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, marker
 from tests.log.disks import batches_of, disk, opened, stored
 
+pytestmark = pytest.mark.slow(4)
+
 CONFIG = LogConfig(segment_bytes=2_700, index_interval_bytes=600)
 RECORDS = 1_000
 PRODUCERS = (5, 6)

@@ -27,6 +27,8 @@ from tests.fuzzing import INPUTS, damage, fuzzed, inputs, refused, seeds
 from tests.log.batches import NOW_MS, batch, marker
 from tests.log.disks import FOLDER, batches_of, disk, opened
 
+pytestmark = pytest.mark.slow(6)
+
 READS = 10
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=60)
 

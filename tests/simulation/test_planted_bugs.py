@@ -19,6 +19,7 @@ def test_the_page_lists_every_bug(name: str) -> None:
     assert all(1 <= seeds <= MOST_SEEDS for _, seeds in rows(name).values())
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("bug", [*BUGS, *SERVICE_BUGS], ids=lambda bug: bug.what.replace(" ", "-"))
 def test_a_planted_bug_is_found_by_an_invariant_and_by_nothing_else(bug: Bug) -> None:
     _, seeds = rows(" in services" if bug.services else "")[bug.what]

@@ -38,6 +38,7 @@ def test_what_was_found_stays_repaired(seed: int, crashes: int) -> None:
     simulate([seed], crashes=crashes)
 
 
+@pytest.mark.slow(25)
 @pytest.mark.timeout(36_000)
 def test_no_schedule_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixture[str]) -> None:
     count = SOAKED_SCHEDULES if soaks else SCHEDULES
@@ -55,6 +56,7 @@ def test_no_schedule_breaks_an_invariant(soaks: bool, capsys: pytest.CaptureFixt
     assert min(stats.compactions, stats.removals, stats.network_faults) > count // 10
 
 
+@pytest.mark.slow(25)
 @pytest.mark.timeout(36_000)
 def test_no_crash_loses_an_acknowledged_commit(soaks: bool, capsys: pytest.CaptureFixture[str]) -> None:
     stats, seed = Stats(), 0

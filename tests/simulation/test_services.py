@@ -10,6 +10,8 @@ import pytest
 from kohort.testing import simulate_service
 from kohort.testing.simulation import Stats
 
+pytestmark = pytest.mark.slow(20)
+
 SCHEDULES, SOAKED_SCHEDULES = 150, 10_000
 
 

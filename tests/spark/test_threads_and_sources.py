@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
+@pytest.mark.check
 def test_a_loop_in_a_thread_writes_each_record_once_and_again_after_a_rewind(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named
 ) -> None:

@@ -85,6 +85,7 @@ STORIES = {
 }
 
 
+@pytest.mark.slow(4)
 def test_a_good_assignor_passes_and_three_broken_ones_are_caught(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(THEIRS)
     (tmp_path / "conftest.py").write_text(NOT_SHRINKING)

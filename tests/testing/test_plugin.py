@@ -31,6 +31,7 @@ def test_the_marker_sets_its_settings(kohort_broker: RunningBroker) -> None:
         assert create_topic(wire, "mine", -1).num_partitions == 5
 
 
+@pytest.mark.slow(6)
 @pytest.mark.clients
 def test_the_guides_examples_work_in_a_project_of_somebody_else(tmp_path: Path) -> None:
     """kafka-python, aiokafka, confluent-kafka and FastStream users' tests, and one of a service."""
@@ -50,6 +51,7 @@ def test_the_guides_examples_work_in_a_project_of_somebody_else(tmp_path: Path) 
     assert f"{len(examples) - 1} passed" in outcome.stdout, "all but the one that is no test"
 
 
+@pytest.mark.slow(4)
 def test_a_project_that_makes_errors_of_warnings_can_use_it(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(
         "def test_it(kohort_broker):\n"

@@ -28,6 +28,7 @@ def free_ports(count: int) -> list[str]:
     return ports
 
 
+@pytest.mark.slow(3)
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the guide makes its certificate with openssl")
 def test_its_steps_lead_to_a_client_that_has_logged_in(tmp_path: Path) -> None:
     ports = dict(zip(("9093", "9094"), free_ports(2), strict=True))

@@ -90,6 +90,7 @@ def times(
     return took
 
 
+@pytest.mark.slow(4)
 def test_strangers_get_in_by_no_attack_and_others_are_served(secured: Secured) -> None:
     took, said = attacked(secured, list(ATTACKS), CROWD, SECONDS)
     assert set(said["done"]) == {*ATTACKS, "crowd"}

@@ -149,6 +149,7 @@ def _until(holds: Callable[[], bool], what: str, folder: Path) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow(4)
 @pytest.mark.kafka
 def test_static_workers_are_renewed_without_a_rebalance_and_end_with_code_0(
     tmp_path: Path,

@@ -1,4 +1,7 @@
-"""Offsets in the transaction of the results: each record's effect is there once, whatever happens."""
+"""Offsets in the transaction of the results: each record's effect is there once, whatever happens.
+
+Covers: consumer/service/_sinks.py.
+"""
 
 from __future__ import annotations
 
@@ -360,6 +363,7 @@ service.run()
 """
 
 
+@pytest.mark.slow(8)
 @pytest.mark.kafka
 def test_through_kills_and_hangs_each_record_takes_effect_exactly_once(
     bootstrap: str,

@@ -19,6 +19,8 @@ from kohort.testing import SimulationFailed, simulate_service
 from kohort.testing.simulation.__main__ import main
 from kohort.testing.simulation.services import trace_service
 
+pytestmark = pytest.mark.slow(2)
+
 _TRACE = (
     "from kohort.testing.simulation.services import trace_service; import hashlib;"
     "print(hashlib.sha256(repr([trace_service(seed)[0] for seed in (4, 5, 10)]).encode()).hexdigest())"
