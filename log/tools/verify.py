@@ -22,6 +22,7 @@ from .._names import (
     INDEX,
     LEADER_EPOCHS,
     LOG,
+    PARTITION_METADATA,
     SNAPSHOT,
     SWAP,
     TIME_INDEX,
@@ -48,6 +49,7 @@ _Markers: TypeAlias = dict[int, tuple[int, bool]]
 
 _TXN_ENTRY_BYTES: Final = 34
 _MADE_ANEW: Final = "Remove the file while the broker is stopped: the next start makes it anew from the log."
+_MISSING: Final = "The next start makes it anew from the log."
 _RESTORE: Final = (
     "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
 )
@@ -194,7 +196,7 @@ def _entries(
     path = os.path.join(folder, file_name(walked.base_offset, suffix))
     entry_size = index.ENTRY.size
     if not os.path.exists(path):
-        walked.findings.append(Finding("mended", path, -1, "it is missing", _MADE_ANEW.partition(": ")[2]))
+        walked.findings.append(Finding("mended", path, -1, "it is missing", _MISSING))
         return []
     size = index.file.size()
     if size % entry_size:
@@ -384,7 +386,7 @@ def _verify_small_files(done: VerifiedPartition, names: list[str]) -> None:
                 Finding("note", done.path, -1, what, "A broker that knows the topic makes it again.")
             )
     except DataFolderError as error:
-        done.findings.append(_unreadable(done.path, error))
+        done.findings.append(_unreadable(path(PARTITION_METADATA), error))
     try:
         read_epochs(READ_ONLY, path(LEADER_EPOCHS))
     except DataFolderError as error:
@@ -403,5 +405,6 @@ def _verify_small_files(done: VerifiedPartition, names: list[str]) -> None:
 
 
 def _unreadable(path: str, error: DataFolderError) -> Finding:
-    what, _, advice = str(error).removeprefix(path).removeprefix(" ").partition(". ")
-    return Finding("damage", path, -1, what, (advice or "Restore it from a copy").rstrip(".") + ".")
+    # a line of the file may be quoted in what is wrong, so the advice is the last sentence
+    what, _, advice = str(error).removeprefix(f"{path} ").rpartition(". ")
+    return Finding("damage", path, -1, what, advice + ".")

@@ -61,9 +61,11 @@ def test_segments_that_retention_took_meanwhile_need_no_sync(tmp_path: Path) -> 
 
 def test_a_file_that_somebody_else_took_away_is_a_failure(tmp_path: Path) -> None:
     log = filled(open_log(tmp_path), 1)
-    next(tmp_path.glob("*/*.log")).unlink()
-    with pytest.raises(KafkaError, match="gone before it was synced"):
+    path = next(tmp_path.glob("*/*.log"))
+    path.unlink()
+    with pytest.raises(KafkaError) as caught:
         log.flush()
+    assert f"[Errno {errno.ENOENT}] gone before it was synced: '{path}'" in str(caught.value)
     assert log.offline
 
 

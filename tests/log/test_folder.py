@@ -1,14 +1,18 @@
-"""A broker's data folder."""
+"""A broker's data folder.
+
+Covers: log/_errors.py.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
 from kohort.log import DataFolder, DataFolderError, DataFolderInUseError, LogConfig, PartitionLog
-from kohort.protocol import KafkaError
+from kohort.protocol import ErrorCode, KafkaError
 from kohort.testing.faults import FaultyFileSystem
 from tests.log.batches import NOW_MS, TOPIC_ID, batch, committed
 from tests.log.faulty import FaultyFiles
@@ -39,6 +43,27 @@ def test_a_new_folder_gets_an_identity_that_stays(tmp_path: Path) -> None:
     again = DataFolder.open(tmp_path / "new" / "data", node_id=4)
     assert again.cluster_id == cluster_id
     again.close()
+
+
+def test_the_newest_epoch_of_a_partition_is_known_before_it_is_opened(tmp_path: Path) -> None:
+    folder = DataFolder.open(tmp_path)
+    (log,) = made(folder, 1)
+    log.close()
+    assert folder.newest_epoch("orders", 1) == 0
+    assert folder.newest_epoch("orders", 2) == -1
+    path = tmp_path / "orders-1" / "leader-epoch-checkpoint"
+    path.write_text("0\n2\n0 0\n7 1\n")
+    assert folder.newest_epoch("orders", 1) == 7
+    path.write_text("0\n1\nx\n")
+    with pytest.raises(DataFolderError, match="the line 'x' is not 'epoch offset'"):
+        folder.newest_epoch("orders", 1)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(KafkaError) as caught:
+        folder.newest_epoch("orders", 1)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert f"{path}: [Errno {errno.EISDIR}]" in str(caught.value)
+    folder.close()
 
 
 def test_a_folder_of_apache_kafka_keeps_its_identity(tmp_path: Path) -> None:

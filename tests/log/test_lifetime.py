@@ -225,6 +225,8 @@ def test_a_log_whose_start_lies_behind_its_end_begins_anew_there(tmp_path: Path)
     log = open_log(tmp_path, clean=False, log_start_offset=9)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (9, 9, 9)
     assert bases(log) == [9]
+    gone = {tmp_path / "orders-0" / f"{0:020d}.{kind}.deleted" for kind in ("log", "index", "timeindex")}
+    assert {Path(path) for path in log.recovery.removed_files} >= gone
     assert log.append(batch(), now_ms=NOW_MS).base_offset == 9
     log.close()
     assert open_log(tmp_path, log_start_offset=9).log_end_offset == 10

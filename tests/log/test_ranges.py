@@ -90,9 +90,14 @@ def test_a_file_that_was_cut_is_damage(tmp_path: Path) -> None:
     log.append(batch(5), now_ms=NOW_MS)
     found = log.read(0, 1 << 20, range_bytes=1).range
     assert found is not None
+    log.append(batch(5), now_ms=NOW_MS)
     path = next(tmp_path.glob("*/*.log"))
-    os.truncate(path, path.stat().st_size - 1)
-    with pytest.raises(CorruptLogError, match="1 bytes are missing"):
-        log.read(0, 1 << 20, range_bytes=1)
+    size = path.stat().st_size
+    os.truncate(path, size - 1)
+    with pytest.raises(CorruptLogError) as caught:
+        log.read(5, 1 << 20, range_bytes=1)
+    error = caught.value
+    assert (error.path, error.position, error.reason) == (str(path), size // 2, "1 bytes are missing")
+    os.truncate(path, size // 2 - 1)
     with pytest.raises(OSError, match="the file ends before"):
         found.read()

@@ -1,8 +1,12 @@
-"""What may enter a log; the answers are those of Apache Kafka 4.3.1 to the same bytes."""
+"""What may enter a log; the answers are those of Apache Kafka 4.3.1 to the same bytes.
+
+Covers: log/_config.py, log/_steps.py.
+"""
 
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import pytest
 
@@ -10,7 +14,9 @@ from kohort.log import LogConfig
 from kohort.log._steps import at_once
 from kohort.log._validation import (
     MAX_RECORD_ERRORS,
+    STEP_RECORDS,
     CheckedBatch,
+    RecordError,
     RecordsError,
     check_batch,
     check_own,
@@ -208,12 +214,38 @@ def test_the_records_that_are_refused_are_named() -> None:
     keyless = bytes(build_batch([(None if n % 2 else b"k", b"v", ()) for n in range(5)], timestamp_ms=NOW_MS))
     with pytest.raises(RecordsError) as caught:
         stored(keyless, LogConfig(cleanup_policy="compact"))
-    assert [record.batch_index for record in caught.value.records] == [1, 3]
-    assert all("without a key" in record.message for record in caught.value.records)
+    why = "a compacted topic takes no record without a key"
+    assert caught.value.records == [RecordError(1, why), RecordError(3, why)]
+    assert caught.value.code is ErrorCode.INVALID_RECORD
     many = bytes(build_batch([(None, b"v", ())] * 5_000, timestamp_ms=NOW_MS))
     with pytest.raises(RecordsError) as caught:
         stored(many, LogConfig(cleanup_policy="compact"))
     assert len(caught.value.records) == MAX_RECORD_ERRORS == 100
+
+
+def test_records_that_are_too_old_are_named_beside_those_without_a_key() -> None:
+    # the second one's time is that of the batch less 5,000 ms
+    rows = bytes([14, 0, 0, 0, 2, 107, 1, 0]) + bytes([16, 0, 0x8F, 0x4E, 2, 2, 107, 1, 0])
+    data = bytes(build_batch([(b"k", None, ())] * 2, timestamp_ms=NOW_MS))[:61] + rows
+    config = LogConfig(message_timestamp_before_max_ms=1_000, cleanup_policy="compact")
+    with pytest.raises(RecordsError) as caught:
+        stored(edited(8, ">i", len(data) - 12, data=data), config)
+    why = f"timestamp {NOW_MS - 5_000} is 5000 ms old: raise message.timestamp.before.max.ms, now 1000"
+    assert (caught.value.code, caught.value.records) == (ErrorCode.INVALID_TIMESTAMP, [RecordError(1, why)])
+
+
+@pytest.mark.parametrize("count", [2 * STEP_RECORDS - 1, 2 * STEP_RECORDS])
+def test_records_are_looked_for_what_is_wrong_in_steps_too(count: int) -> None:
+    data = bytes(build_batch([(None, b"v", ())] + [(b"k", b"v", ())] * (count - 1), timestamp_ms=NOW_MS))
+
+    def turns(config: LogConfig) -> int:
+        taken, steps = 0, check_batch(data, config, now_ms=NOW_MS)
+        with suppress(RecordsError):
+            for _ in steps:
+                taken += 1
+        return taken
+
+    assert turns(LogConfig(cleanup_policy="compact")) - turns(LogConfig()) == count // STEP_RECORDS
 
 
 def packed(records: bytes, count: int, codec: Codec = Codec.ZSTD) -> bytes:

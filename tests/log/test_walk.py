@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kohort.log._walk import RecordWalk, UnreadableRecordError
+from kohort.log._walk import Columns, RecordWalk, UnreadableRecordError
 from kohort.protocol import ErrorCode
 from kohort.protocol._batch import write_varint
 from tests.fuzzing import damage
@@ -72,6 +72,22 @@ def test_a_wrong_byte_among_records_that_are_alike_is_met_as_if_they_were_read_o
             quick, slow = RecordWalk(data, 60, packed=packed), RecordWalk(data, 60, packed=packed)
             assert _outcome(quick, 60) == _outcome(slow, 1), f"byte {at}"
             assert quick.unordered == slow.unordered or not packed, f"byte {at}"
+
+
+@pytest.mark.parametrize(
+    ("first", "count"),
+    [(0, 63), (40, 23), (64, 200), (8_000, 191), (8_192, 300), (20_000, 100), (1_048_000, 500)],
+)
+def test_offset_deltas_of_any_length_that_count_on_are_seen_at_once(first: int, count: int) -> None:
+    rows = [record(3, first + n, b"key", b"value") for n in range(count + 1)]
+    stride = len(rows[0])
+    data = b"".join(rows)
+    assert len(data) == stride * (count + 1)
+    columns = Columns(data, 0)
+    assert columns.repeat(stride, stride, count, first + 1)
+    for other in (first, first + 2, 1 << 20, 1 << 21, 1 << 30):
+        assert not columns.repeat(stride, stride, count, other)
+    assert columns.repeat(stride, stride, count, None)
 
 
 def _outcome(walk: RecordWalk, at_a_time: int) -> object:

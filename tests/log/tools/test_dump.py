@@ -1,4 +1,7 @@
-"""The content of each kind of file, entry by entry."""
+"""The content of each kind of file, entry by entry.
+
+Covers: log/tools/_read_only.py.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import pytest
 from kohort.log import DataFolderError
 from kohort.log.tools.dump import dump_file
 from kohort.protocol import build_batch, parse_batch_header
+from kohort.protocol._batch import _write_crc
 from tests.log.batches import NOW_MS, batch, marker
 
 NAME = "00000000000000000100"
@@ -130,6 +134,46 @@ def test_a_control_batch_of_another_kind_is_shown_by_its_records(tmp_path: Path)
     assert dumped(path)[1:] == [
         ("record", {"offset": 100, "timestamp_ms": NOW_MS, "key": b"\0\0\0\7", "value": b"\0\0\0\0\0\5"})
     ]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        *((codec, {"codec": name}) for codec, name in enumerate(("none", "gzip", "snappy", "lz4", "zstd"))),
+        (7, {"codec": "7"}),
+        (0x08, {"time": "LogAppendTime"}),
+        (0x40, {"delete_horizon": True}),
+    ],
+)
+def test_the_attributes_of_a_batch_are_shown_by_name(
+    tmp_path: Path, attributes: int, expected: dict[str, Any]
+) -> None:
+    path, data = tmp_path / f"{NAME}.log", bytearray(at(100, batch(2)))
+    data[22] = attributes
+    _write_crc(data, 0)
+    path.write_bytes(data)
+    assert dumped(path) == [shown(100, 2, 0, bytes(data), **expected)]
+
+
+@pytest.mark.parametrize(
+    ("at_byte", "value", "what"),
+    [
+        (22, 7, "records cannot be read: codec 7 data cannot be decompressed: the codec is not assigned"),
+        (61, 0x7E, "records cannot be read: a record of 63 bytes where 33 are left"),
+    ],
+    ids=["no codec", "a record too long"],
+)
+def test_records_that_cannot_be_read_are_damage_at_their_batch(
+    tmp_path: Path, at_byte: int, value: int, what: str
+) -> None:
+    path, first, data = tmp_path / f"{NAME}.log", at(100, batch(1)), bytearray(at(101, batch(2)))
+    data[at_byte] = value
+    _write_crc(data, 0)
+    path.write_bytes(first + data + at(103, batch(1)))
+    entries = dumped(path, records=True)
+    assert [kind for kind, _ in entries] == ["batch", "record", "batch", "damage", "batch", "record"]
+    told = entries[3][1]
+    assert {**told, "what": told["what"].partition(" (at byte")[0]} == {"position": len(first), "what": what}
 
 
 def test_damage_is_shown_in_its_place_and_what_follows_goes_on(log: Path) -> None:

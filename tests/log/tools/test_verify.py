@@ -1,10 +1,14 @@
-"""A look at a whole data folder: what is well is not blamed, what is damaged is found and named."""
+"""A look at a whole data folder: what is well is not blamed, what is damaged is found and named.
+
+Covers: log/tools/_read_only.py.
+"""
 
 from __future__ import annotations
 
 import os
 import random
 import shutil
+import struct
 import tarfile
 import uuid
 from collections.abc import Callable
@@ -19,6 +23,7 @@ from kohort.protocol import build_batch
 DATA = Path(__file__).resolve().parents[2] / "data" / "kafka-data-folder" / "data.tar.gz"
 NOW_MS = 1_800_000_000_000
 FIRST = "t-0/00000000000000000000"
+MIDDLE = "t-0/00000000000000000057"
 LAST = "t-0/00000000000000000060"
 
 
@@ -108,116 +113,336 @@ def batch_bytes(folder: Path) -> int:
     return (folder / f"{FIRST}.log").stat().st_size // 20
 
 
-DAMAGE: dict[str, tuple[Callable[[Path], object], str, str, str]] = {
-    "a record": (lambda f: write(f, f"{FIRST}.log", 1_000, b"?"), "damage", f"{FIRST}.log", "batches follow"),
+Told = tuple[str, str, int, str, str]
+
+TOO_SHORT = (
+    "batch of 394 bytes cut short by 5 (at byte 0); 389 bytes to the end of the file are no whole batch"
+)
+NO_SNAPSHOT = (
+    "what it says of producers cannot be read: producer snapshot that does not match its checksum (at byte 0)"
+)
+LEFT_OUT = (
+    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and "
+    "of the offsets topic it is left out. Restore the file from a copy; or stop the broker and cut the file "
+    "there by hand, and lose what follows."
+)
+RESTORE = (
+    "Restore the file from a copy; or stop the broker and cut the file there by hand, and lose what follows."
+)
+TORN = (
+    "The end of a write that a stop interrupted: the next start cuts it off; nothing that was acknowledged "
+    "and is on the disk lies there."
+)
+GROWING = "The folder is in use: this may be a write under way. Look again."
+MADE_ANEW = "Remove the file while the broker is stopped: the next start makes it anew from the log."
+MISSING = "The next start makes it anew from the log."
+REPLAYED = "Remove the file while the broker is stopped: the log is read whole instead."
+READ_WHOLE = "Restore it from a copy, or remove it: then the logs are read whole."
+LOST = (
+    "Records that were on the disk are gone: restore the partition from a copy, or go on without them, and "
+    "expect committed offsets behind the end."
+)
+
+
+def told(folder: Path) -> list[Told]:
+    return [
+        (finding.level, os.path.relpath(finding.file, folder), finding.position, finding.what, finding.advice)
+        for finding in verify_folder(folder).all_findings()
+    ]
+
+
+def cut(name: str, count: int) -> Callable[[Path], object]:
+    """Cut that many bytes off the end of a file."""
+    return lambda folder: os.truncate(folder / name, (folder / name).stat().st_size - count)
+
+
+def put(name: str, position: int, data: bytes) -> Callable[[Path], object]:
+    return lambda folder: write(folder, name, position, data)
+
+
+def text(name: str, content: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(content)
+
+
+def aborted(*entries: tuple[int, int, int, int, int]) -> Callable[[Path], object]:
+    """A transaction index: version, producer, first offset, last offset, last stable offset of each entry."""
+    data = b"".join(struct.pack(">hqqqq", *entry) for entry in entries)
+    return lambda folder: (folder / f"{FIRST}.txnindex").write_bytes(data)
+
+
+def mended(file: str, position: int, what: str) -> Told:
+    return "mended", file, position, what, MADE_ANEW
+
+
+#: Batches of 394 bytes with three offsets each; every third one is in the indexes.
+DAMAGE: dict[str, tuple[Callable[[Path], object], list[Told]]] = {
     "a batch that is cut": (
-        lambda f: os.truncate(f / f"{FIRST}.log", (f / f"{FIRST}.log").stat().st_size - 5),
-        "damage",
-        f"{FIRST}.log",
-        "no whole batch",
+        cut(f"{FIRST}.log", 5),
+        [
+            (
+                "damage",
+                f"{FIRST}.log",
+                7_486,
+                TOO_SHORT,
+                LEFT_OUT,
+            ),
+            mended(f"{FIRST}.timeindex", -1, "an entry is for offset 59, the segment ends at 57"),
+        ],
     ),
     "a torn tail": (
-        lambda f: os.truncate(f / f"{LAST}.log", (f / f"{LAST}.log").stat().st_size - 5),
-        "mended",
-        f"{LAST}.log",
-        "no whole batch",
+        cut(f"{LAST}.log", 5),
+        [
+            (
+                "mended",
+                f"{LAST}.log",
+                5_910,
+                TOO_SHORT,
+                TORN,
+            ),
+            mended(f"{LAST}.timeindex", -1, "an entry is for offset 107, the segment ends at 105"),
+            mended(f"{LAST}.index", 32, "an entry puts offset 107 at byte 5910: no batch begins there"),
+            (
+                "damage",
+                "t-0",
+                -1,
+                "recovery-point-offset-checkpoint says 108, the log ends at 105",
+                LOST,
+            ),
+        ],
+    ),
+    "offsets that two segments hold": (
+        lambda f: (f / f"{MIDDLE}.log").write_bytes((f / f"{FIRST}.log").read_bytes()[-394:]),
+        [
+            (
+                "damage",
+                f"{MIDDLE}.log",
+                0,
+                "it begins at offset 57, the segment before it ends at 60",
+                "Two segments hold the same offsets: restore the partition from a copy.",
+            ),
+            ("mended", f"{MIDDLE}.index", -1, "it is missing", MISSING),
+            ("mended", f"{MIDDLE}.timeindex", -1, "it is missing", MISSING),
+            (
+                "damage",
+                f"{MIDDLE}.log",
+                0,
+                "a batch begins at offset 57, the one before it ended at 60",
+                RESTORE,
+            ),
+        ],
     ),
     "an entry of the offset index": (
-        lambda f: write(f, f"{FIRST}.index", 4, b"\x00\x00\x00\x07"),
-        "mended",
-        f"{FIRST}.index",
-        "no batch begins there",
+        put(f"{FIRST}.index", 4, b"\0\0\0\7"),
+        [mended(f"{FIRST}.index", 0, "an entry puts offset 11 at byte 7: no batch begins there")],
+    ),
+    "an entry of another batch": (
+        put(f"{FIRST}.index", 20, struct.pack(">i", 3_152)),
+        [mended(f"{FIRST}.index", 16, "an entry puts offset 29 at byte 3152: that batch ends at offset 26")],
+    ),
+    "an entry that ends in a byte that could be text": (
+        lambda f: (f / f"{FIRST}.index").write_bytes(b"\0\0\0\x0b\0\0\0X"),
+        [mended(f"{FIRST}.index", 0, "an entry puts offset 11 at byte 88: no batch begins there")],
     ),
     "the offset index out of order": (
-        lambda f: write(f, f"{FIRST}.index", 8, bytes(4)),
-        "mended",
-        f"{FIRST}.index",
-        "does not rise",
+        put(f"{FIRST}.index", 8, bytes(4)),
+        [mended(f"{FIRST}.index", 8, "entry (0, 2364) does not rise from (11, 1182)")],
+    ),
+    "an entry twice": (
+        put(f"{FIRST}.index", 16, struct.pack(">ii", 20, 2_364)),
+        [mended(f"{FIRST}.index", 16, "entry (20, 2364) does not rise from (20, 2364)")],
+    ),
+    "positions out of order": (
+        put(f"{FIRST}.index", 24, struct.pack(">ii", 38, 3_000)),
+        [mended(f"{FIRST}.index", 24, "entry (38, 3000) does not rise from (29, 3546)")],
     ),
     "half an entry": (
-        lambda f: os.truncate(f / f"{FIRST}.timeindex", (f / f"{FIRST}.timeindex").stat().st_size - 5),
-        "mended",
-        f"{FIRST}.timeindex",
-        "no whole number",
+        cut(f"{FIRST}.timeindex", 5),
+        [mended(f"{FIRST}.timeindex", 72, "79 bytes are no whole number of entries of 12")],
+    ),
+    "some bytes behind the last entry": (
+        put(f"{FIRST}.index", 48, b"\0\0\0\1\1"),
+        [mended(f"{FIRST}.index", 48, "53 bytes are no whole number of entries of 8")],
     ),
     "times that are too old": (
-        lambda f: write(f, f"{LAST}.timeindex", 0, bytes(7) + b"\x01"),
-        "mended",
-        f"{LAST}.timeindex",
-        "an entry says 1 ",
+        put(f"{LAST}.timeindex", 0, bytes(7) + b"\1"),
+        [mended(f"{LAST}.timeindex", -1, f"an entry says 1 where a batch before it is of {NOW_MS + 22}")],
+    ),
+    "a time beyond the end": (
+        put(f"{LAST}.timeindex", 60, struct.pack(">qi", NOW_MS + 99, 256)),
+        [mended(f"{LAST}.timeindex", -1, "an entry is for offset 316, the segment ends at 108")],
     ),
     "an index that is missing": (
         lambda f: (f / f"{FIRST}.index").unlink(),
-        "mended",
-        f"{FIRST}.index",
-        "missing",
+        [("mended", f"{FIRST}.index", -1, "it is missing", MISSING)],
     ),
     "a transaction index of nothing": (
-        lambda f: (f / f"{FIRST}.txnindex").write_bytes(b"\x00\x00" + bytes(7) + b"\x09" + bytes(24)),
-        "mended",
-        f"{FIRST}.txnindex",
-        "no abort marker of producer 9",
+        aborted((0, 9, 0, 0, 0), (0, 7, 0, 1, 0)),
+        [mended(f"{FIRST}.txnindex", 0, "no abort marker of producer 9 at offset 0")],
+    ),
+    "a transaction index of another version": (
+        aborted((3, 9, 0, 0, 0)),
+        [mended(f"{FIRST}.txnindex", -1, "its entries are not those of aborted transactions")],
     ),
     "a snapshot": (
-        lambda f: write(f, f"t-0/{108:020d}.snapshot", 2, b"bad!"),
-        "mended",
-        f"t-0/{108:020d}.snapshot",
-        "checksum",
+        put(f"t-0/{108:020d}.snapshot", 2, b"bad!"),
+        [
+            (
+                "mended",
+                f"t-0/{108:020d}.snapshot",
+                -1,
+                NO_SNAPSHOT,
+                REPLAYED,
+            )
+        ],
     ),
     "the topic's id": (
-        lambda f: (f / "t-0/partition.metadata").write_text("version: 0\n"),
-        "damage",
-        "t-0",
-        "topic_id",
+        text("t-0/partition.metadata", "version: 0\n"),
+        [
+            (
+                "damage",
+                "t-0/partition.metadata",
+                -1,
+                "cannot be read: it has no topic_id of 22 characters",
+                READ_WHOLE,
+            )
+        ],
+    ),
+    "no topic's id": (
+        lambda f: (f / "t-0/partition.metadata").unlink(),
+        [
+            (
+                "note",
+                "t-0",
+                -1,
+                "partition.metadata is missing: which topic's partition it is, is not known",
+                "A broker that knows the topic makes it again.",
+            )
+        ],
     ),
     "leader epochs": (
-        lambda f: (f / "t-0/leader-epoch-checkpoint").write_text("0\n2\n3 0\n1 5\n"),
-        "damage",
-        "t-0/leader-epoch-checkpoint",
-        "does not rise",
+        text("t-0/leader-epoch-checkpoint", "0\n2\n3 0\n1 5\n"),
+        [
+            (
+                "damage",
+                "t-0/leader-epoch-checkpoint",
+                -1,
+                "cannot be read: the line '1 5' does not rise",
+                READ_WHOLE,
+            )
+        ],
+    ),
+    "an epoch in words": (
+        text("t-0/leader-epoch-checkpoint", "0\n1\none. two\n"),
+        [
+            (
+                "damage",
+                "t-0/leader-epoch-checkpoint",
+                -1,
+                "cannot be read: the line 'one. two' is not 'epoch offset'",
+                READ_WHOLE,
+            )
+        ],
     ),
     "a checkpoint": (
-        lambda f: (f / "log-start-offset-checkpoint").write_text("0\n9\n"),
-        "damage",
-        "log-start-offset-checkpoint",
-        "follow",
+        text("log-start-offset-checkpoint", "0\n9\n"),
+        [
+            (
+                "damage",
+                "log-start-offset-checkpoint",
+                -1,
+                "cannot be read: its second line does not say that 0 lines follow",
+                READ_WHOLE,
+            )
+        ],
+    ),
+    "the cleaner's checkpoint": (
+        text("cleaner-offset-checkpoint", "7\n"),
+        [
+            (
+                "damage",
+                "cleaner-offset-checkpoint",
+                -1,
+                "cannot be read: its version is '7', only 0 is known",
+                READ_WHOLE,
+            )
+        ],
     ),
     "records that are gone": (
-        lambda f: (f / "replication-offset-checkpoint").write_text("0\n1\nt 0 900\n"),
-        "damage",
-        "t-0",
-        "says 900, the log ends at 108",
+        text("replication-offset-checkpoint", "0\n1\nt 0 900\n"),
+        [("damage", "t-0", -1, "replication-offset-checkpoint says 900, the log ends at 108", LOST)],
     ),
     "meta.properties": (
-        lambda f: (f / "meta.properties").write_text("version=1\n"),
-        "damage",
-        "meta.properties",
-        "cluster.id",
+        text("meta.properties", "version=1\n"),
+        [
+            (
+                "damage",
+                "meta.properties",
+                -1,
+                "there is no cluster.id in it",
+                "Put it back, or remove the file: the next start makes one with a new cluster id.",
+            )
+        ],
+    ),
+    "no meta.properties": (
+        lambda f: (f / "meta.properties").unlink(),
+        [
+            (
+                "note",
+                "meta.properties",
+                -1,
+                "it is missing",
+                "The next start makes one, with a new cluster id.",
+            )
+        ],
+    ),
+    "leftovers of compactions and removals": (
+        lambda f: [
+            (f / f"t-0/{number:020d}.log.{kind}").write_bytes(b"?")
+            for number, kind in enumerate(("deleted", "cleaned", "swap"), 7)
+        ],
+        [
+            ("note", f"t-0/{7:020d}.log.deleted", -1, "waits for its removal", "Nothing is to be done."),
+            (
+                "note",
+                f"t-0/{8:020d}.log.cleaned",
+                -1,
+                "compaction was writing it: the next start removes it",
+                "Nothing is to be done.",
+            ),
+            (
+                "note",
+                f"t-0/{9:020d}.log.swap",
+                -1,
+                "compaction has finished it: the next start puts it in the place of its sources",
+                "Nothing is to be done.",
+            ),
+        ],
+    ),
+    "a partition that is being deleted": (
+        lambda f: (f / ("u-1." + "a" * 32 + "-delete")).mkdir(),
+        [
+            (
+                "note",
+                "u-1." + "a" * 32 + "-delete",
+                -1,
+                "a partition that is being deleted",
+                "The next start removes it.",
+            )
+        ],
     ),
 }
 
 
 @pytest.mark.parametrize("what", DAMAGE)
-def test_damage_is_found_and_named(folder: Path, what: str) -> None:
-    damage, level, file, words = DAMAGE[what]
+def test_damage_is_told_with_its_place_what_is_wrong_and_what_to_do(folder: Path, what: str) -> None:
+    damage, expected = DAMAGE[what]
     damage(folder)
-    findings = list(verify_folder(folder).all_findings())
-    told = [f for f in findings if f.level == level and os.path.relpath(f.file, folder) == file]
-    assert told, findings
-    assert any(words in finding.what for finding in told), told
-    assert all(finding.advice.endswith(".") for finding in findings)
+    assert told(folder) == expected
 
 
 def test_the_position_is_that_of_the_batch(folder: Path) -> None:
     write(folder, f"{FIRST}.log", 3 * batch_bytes(folder) + 80, b"?")
     assert ("damage", f"{FIRST}.log", 3 * batch_bytes(folder)) in found(folder)
-
-
-def test_leftovers_of_a_stop_are_no_damage(folder: Path) -> None:
-    for name in ("t-0/00000000000000000000.log.deleted", "t-0/00000000000000000007.log.cleaned"):
-        (folder / name).write_bytes(b"?")
-    (folder / ("u-1." + "a" * 32 + "-delete")).mkdir()
-    assert [level for level, _, _ in found(folder)] == ["note"] * 3
 
 
 def test_preallocated_indexes_are_in_order(folder: Path) -> None:
@@ -249,24 +474,6 @@ def test_no_bytes_make_it_fail(made: Path, tmp_path: Path) -> None:
         assert isinstance(verify_folder(folder), VerifiedFolder)
 
 
-LEFT_OUT = (
-    "Readers get CORRUPT_MESSAGE here, or meet a wrong checksum; what is before and behind it is served, and "
-    "of the offsets topic it is left out. "
-)
-TORN = (
-    "The end of a write that a stop interrupted: the next start cuts it off; nothing that was acknowledged "
-    "and is on the disk lies there."
-)
-GROWING = "The folder is in use: this may be a write under way. Look again."
-
-
-def told(folder: Path) -> list[tuple[str, str, int, str, str]]:
-    return [
-        (finding.level, os.path.relpath(finding.file, folder), finding.position, finding.what, finding.advice)
-        for finding in verify_folder(folder).all_findings()
-    ]
-
-
 def test_damage_in_a_log_is_told_with_what_follows_and_what_it_means(folder: Path) -> None:
     write(folder, f"{FIRST}.log", 1_000, b"?")
     ((level, file, position, what, advice),) = told(folder)
@@ -275,22 +482,7 @@ def test_damage_in_a_log_is_told_with_what_follows_and_what_it_means(folder: Pat
     reason, _, follows = what.partition("; ")
     assert "checksum" in reason
     assert follows == f"whole batches follow from byte {(1_000 // size + 1) * size} on"
-    assert advice.startswith(LEFT_OUT)
-
-
-@pytest.mark.parametrize(
-    ("name", "level", "meaning"), [(FIRST, "damage", LEFT_OUT), (LAST, "mended", TORN)], ids=["first", "last"]
-)
-def test_a_log_that_is_cut_is_torn_at_its_end_and_damaged_before(
-    folder: Path, name: str, level: str, meaning: str
-) -> None:
-    size, path = batch_bytes(folder), folder / f"{name}.log"
-    os.truncate(path, path.stat().st_size - 5)
-    found = [finding for finding in told(folder) if finding[1] == f"{name}.log"]
-    ((_, _, position, what, advice),) = found
-    assert (found[0][0], position) == (level, path.stat().st_size + 5 - size)
-    assert what.endswith(f"; {size - 5} bytes to the end of the file are no whole batch")
-    assert advice.startswith(meaning)
+    assert advice == LEFT_OUT
 
 
 def test_the_end_of_a_log_in_use_may_be_a_write_under_way(tmp_path: Path) -> None:
@@ -301,23 +493,7 @@ def test_the_end_of_a_log_in_use_may_be_a_write_under_way(tmp_path: Path) -> Non
     size = path.stat().st_size
     with path.open("ab") as file:
         file.write(bytes(10))
-    ((level, _, position, what, advice),) = told(tmp_path)
-    assert (level, position, advice) == ("note", size, GROWING)
-    assert what.endswith("; 10 bytes to the end of the file are no whole batch")
+    what = "batch header cut short: 10 bytes (at byte 0); 10 bytes to the end of the file are no whole batch"
+    assert told(tmp_path) == [("note", f"{FIRST}.log", size, what, GROWING)]
     log.close()
     data.close()
-
-
-def test_a_small_file_that_cannot_be_read_is_told_with_advice(folder: Path) -> None:
-    name = "recovery-point-offset-checkpoint"
-    (folder / name).write_text("0\n9\nt 0 5\n")
-    ((level, file, position, what, advice),) = told(folder)
-    assert (level, file, position) == ("damage", name, -1)
-    assert what
-    assert not what.startswith(("/", " "))
-    assert str(folder) not in what
-    assert ". " not in what
-    assert advice.endswith(".")
-    assert not advice.endswith("..")
-    assert advice[0].isupper()
-    assert "XX" not in advice
