@@ -24,6 +24,7 @@ _CORRELATION_ID = struct.Struct(">i")
 #: Length and correlation id in front of a response, and no tagged fields.
 _HEAD, _HEAD_WITH_TAGS = struct.Struct(">ii"), struct.Struct(">iix")
 _LENGTH_BYTES: Final = 4
+_LENGTH: Final = struct.Struct(">I")
 _NO_TAGS = b"\x00"
 
 #: Most array elements of a request, nested ones included: more than the largest clusters have partitions to
@@ -67,13 +68,29 @@ class MessageCodec(NamedTuple):
 
     def request(self, frame: bytes, at: int) -> Any:
         """The body that starts at ``at``. Raises MalformedMessageError."""
-        return _body(self, "Request", self.read_request, frame, at, MAX_REQUEST_ELEMENTS)
+        try:
+            body, end = self.read_request(frame, at, self.version, MAX_REQUEST_ELEMENTS)
+        except Exception as error:
+            raise _unreadable(self, "Request", error) from error
+        if end > len(frame):
+            raise _cut_short(self, "Request", end - len(frame))
+        return body
+
+    def response(self, frame: bytes | memoryview, at: int) -> Any:
+        """The body of a response that starts at ``at``. Raises MalformedMessageError."""
+        try:
+            body, end = self.read_response(frame, at, self.version, _UNLIMITED)
+        except Exception as error:
+            raise _unreadable(self, "Response", error) from error
+        if end > len(frame):
+            raise _cut_short(self, "Response", end - len(frame))
+        return body
 
     def response_frame(self, correlation_id: int, body: Any) -> bytearray:
         """A whole response frame, length included."""
         out = bytearray(self.response_head.pack(0, correlation_id))
         self.write_response(out, body, self.version)
-        out[:_LENGTH_BYTES] = (len(out) - _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "big")
+        _LENGTH.pack_into(out, 0, len(out) - _LENGTH_BYTES)
         return out
 
 
@@ -166,7 +183,7 @@ def encode_response_parts(api_key: int, version: int, correlation_id: int, body:
     out = Pieces(found.response_head.pack(0, correlation_id))
     found.write_response(out, body, version)
     size = len(out) + sum(len(records) for _, records in out.apart) - _LENGTH_BYTES
-    out[:_LENGTH_BYTES] = size.to_bytes(_LENGTH_BYTES, "big")
+    _LENGTH.pack_into(out, 0, size)
     parts: list[Part] = []
     start = 0
     for end, records in out.apart:
@@ -185,7 +202,7 @@ def encode_request(version: int, correlation_id: int, client_id: str, body: Any)
     if found.flexible:
         out += _NO_TAGS
     found.write_request(out, body, version)
-    out[:_LENGTH_BYTES] = (len(out) - _LENGTH_BYTES).to_bytes(_LENGTH_BYTES, "big")
+    _LENGTH.pack_into(out, 0, len(out) - _LENGTH_BYTES)
     return out
 
 
@@ -204,24 +221,17 @@ def decode_response(api_key: int, version: int, frame: bytes | memoryview) -> tu
             start = _skip_tags(frame, start)
     except (struct.error, IndexError, MalformedMessageError) as error:
         raise MalformedMessageError(f"unreadable response header in a frame of {len(frame)} bytes") from error
-    found = codec_of(api_key, version)
-    return correlation_id, _body(found, "Response", found.read_response, frame, start, _UNLIMITED)
+    return correlation_id, codec_of(api_key, version).response(frame, start)
 
 
-def _body(
-    of: MessageCodec, side: str, read: _Read, frame: bytes | memoryview, start: int, max_elements: int
-) -> Any:
-    try:
-        body, end = read(frame, start, of.version, max_elements)
-    except Exception as error:
-        # whatever the reader trips over in these bytes is the fault of the bytes
-        why = str(error) if isinstance(error, MalformedMessageError) else repr(error)
-        raise MalformedMessageError(f"{of.api.name}{side} v{of.version} cannot be decoded: {why}") from error
-    if end > len(frame):
-        raise MalformedMessageError(
-            f"{of.api.name}{side} v{of.version} is cut short by {end - len(frame)} bytes"
-        )
-    return body
+def _unreadable(of: MessageCodec, side: str, error: Exception) -> MalformedMessageError:
+    # whatever the reader trips over in these bytes is the fault of the bytes
+    why = str(error) if isinstance(error, MalformedMessageError) else repr(error)
+    return MalformedMessageError(f"{of.api.name}{side} v{of.version} cannot be decoded: {why}")
+
+
+def _cut_short(of: MessageCodec, side: str, missing: int) -> MalformedMessageError:
+    return MalformedMessageError(f"{of.api.name}{side} v{of.version} is cut short by {missing} bytes")
 
 
 def _has_tags(api_key: int, version: int) -> bool:

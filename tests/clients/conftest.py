@@ -11,23 +11,12 @@ from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
 from tests.broker_process import BrokerProcess
 from tests.clients.drivers import DRIVERS, Driver
-from tests.clients.java import ToolServer
 
 
 @pytest.fixture(params=list(DRIVERS))
 def driver(request: pytest.FixtureRequest) -> Driver:
     """Each client library in turn."""
     return DRIVERS[request.param]
-
-
-@pytest.fixture(scope="session")
-def run_tool(bootstrap: str) -> Iterator[ToolServer]:
-    """``run_tool(TOPIC_COMMAND, "--list")``: what it printed; AssertionError when it failed."""
-    server = ToolServer(bootstrap)
-    try:
-        yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,7 @@
-"""DescribeConfigs: all configs of topics and of the broker, and where they come from."""
+"""DescribeConfigs: all configs of topics and of the broker, and where they come from.
+
+Covers: broker/_config_view.py, broker/_topic_config.py.
+"""
 
 from __future__ import annotations
 
