@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import kohort
+from kohort.assignors.registry import _OWN, ENTRY_POINT_GROUP
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SHIPPED = {"tests", "docs", "examples", "benchmarks", "scripts", "build", "dist"}
@@ -36,6 +37,11 @@ def rooms() -> list[str]:
 def test_every_package_on_disk_is_shipped_and_no_other() -> None:
     listed = project()["tool"]["setuptools"]["packages"]
     assert sorted(listed) == sorted(["kohort", *(f"kohort.{room.replace('/', '.')}" for room in rooms())])
+
+
+def test_the_entry_points_of_assignors_are_the_assignors_of_kohort() -> None:
+    listed = project()["project"]["entry-points"][ENTRY_POINT_GROUP]
+    assert listed == {name: f"kohort.assignors:{found.__name__}" for name, found in _OWN.items()}
 
 
 def test_only_three_modules_stand_at_the_root() -> None:
