@@ -1,4 +1,7 @@
-"""A member joins, takes part in rebalances, and leaves."""
+"""A member joins, takes part in rebalances, and leaves.
+
+Covers: consumer/effects.py, consumer/heartbeat.py.
+"""
 
 from __future__ import annotations
 

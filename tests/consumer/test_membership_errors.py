@@ -1,4 +1,7 @@
-"""What a member does about refusals, silence and loss."""
+"""What a member does about refusals, silence and loss.
+
+Covers: consumer/errors.py, consumer/group_errors.py.
+"""
 
 from __future__ import annotations
 
