@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from uuid import UUID
 
 from ..log import DataFolder, DataFolderError, PartitionLog
-from ..protocol import ErrorCode, KafkaError, TopicPartition
+from ..protocol import CorruptBatchError, ErrorCode, KafkaError, TopicPartition
 from ._names import INTERNAL, OFFSETS_TOPIC
 from ._partition import LocalTopic, Partition
 from ._settings import BrokerSettings
@@ -88,6 +88,10 @@ class LocalLogs:
         return any(partition.damage for partition in self.partitions()) or any(
             found.is_damaged for found in logs if found is not None
         )
+
+    def newest_producer_id(self, topic: str) -> int:
+        """The largest producer id that is known to have written to a topic, -1 if none has."""
+        return max((self._newest_producer_id(each) for each in self._topics[topic].partitions), default=-1)
 
     # -- changing --------------------------------------------------------------------------------------------
 
@@ -244,6 +248,18 @@ class LocalLogs:
     def damaged_partition(self, partition: Partition) -> None:
         """See Files."""
         self._on_damage(partition)
+
+    def _newest_producer_id(self, partition: Partition) -> int:
+        if partition.log is not None:
+            return partition.log.newest_producer_id
+        key = TopicPartition(partition.topic.name, partition.index)
+        if key not in self._found:
+            return -1
+        try:
+            return self._folder.newest_producer_id(*key)
+        except (CorruptBatchError, OSError) as error:
+            log.warning("the producers of %s-%d cannot be read: %s", *key, error)
+            return -1
 
     # -- removing --------------------------------------------------------------------------------------------
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..cluster import (
+    BLOCK_SIZE,
     DELETED_TOPICS,
     NO_LEADER,
+    PRODUCER_IDS,
     TOPICS,
     UNKNOWN_EPOCH,
     BrokerRegistration,
@@ -136,17 +138,18 @@ class Topics:
         deleted = self._deleted()
         self.lately_deleted = {name for name in deleted.values() if name is not None and name not in records}
         unknown = self.logs.take_in(records.keys(), deleted)
-        if unknown:
-            found = {
-                name: TopicRecord(topic_id, count, self._first_configs(name))
-                for name, (topic_id, count) in unknown.items()
-            }
-            self._store.commit_now(*(Create(topic_path(name), each.stored()) for name, each in found.items()))
-            records |= found
+        found = {
+            name: TopicRecord(topic_id, count, self._first_configs(name))
+            for name, (topic_id, count) in unknown.items()
+        }
+        records |= found
         self._add(records)
         if not self.logs.clean:
             for partition in self.logs.partitions():
                 partition.open()
+        if found:
+            newest = max(map(self.logs.newest_producer_id, found))
+            self._store.commit_now(*self._creations(found), *self._ids_behind(newest))
         if OFFSETS_TOPIC not in records:
             count = self._settings.offsets_topic_num_partitions
             made = {OFFSETS_TOPIC: TopicRecord(_new_id(), count, self._first_configs(OFFSETS_TOPIC))}
@@ -297,6 +300,13 @@ class Topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {each.name!r}")
             puts.append(Put(topic_path(each.name), {**entry.value, **fields}, entry.version))
         return puts
+
+    def _ids_behind(self, newest: int) -> list[Change]:
+        """Return what lets producer ids begin behind one that another broker gave, and behind its block."""
+        entry, first = self._store.get(PRODUCER_IDS), (newest // BLOCK_SIZE + 1) * BLOCK_SIZE
+        if entry is None:
+            return [Create(PRODUCER_IDS, first)]
+        return [Put(PRODUCER_IDS, first)] if entry.value < first else []
 
     def _settle(self, left: Collection[uuid.UUID] | None) -> None:
         """Note that of deleted topics, but for these, nothing is left: they need not be remembered."""

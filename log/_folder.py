@@ -23,6 +23,7 @@ from ._errors import DataFolderError, DataFolderInUseError, storage_error
 from ._files import OS_FILES, FileSystem, Lock, make_durable_dirs, write_whole
 from ._names import LEADER_EPOCHS, is_deleted_folder, parse_partition_folder, partition_folder
 from ._partition import PartitionLog
+from ._producers import read_snapshot, snapshot_offsets
 from ._tidy import doom_partition
 
 META_PROPERTIES = "meta.properties"
@@ -167,6 +168,16 @@ class DataFolder:
         except OSError as error:
             raise storage_error(path, error) from error
         return epochs[-1][0] if epochs else _NO_EPOCH
+
+    def newest_producer_id(self, topic: str, partition: int) -> int:
+        """The largest producer id in the newest snapshot of a partition that is not open, -1 without one.
+
+        Raises DataFolderError, CorruptBatchError and OSError.
+        """
+        path = self.partition_path(topic, partition)
+        offsets = snapshot_offsets(self._fs.list(path))
+        producers = read_snapshot(self._fs, path, offsets[-1]) if offsets else ()
+        return max((each.producer_id for each in producers), default=-1)
 
     def doom(self, topic: str, partition: int) -> str | None:
         """Begin to remove a partition that is not open, or not any more: its folder is renamed, what the

@@ -185,6 +185,11 @@ class PartitionLog:
         return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
 
     @property
+    def newest_producer_id(self) -> int:
+        """The largest producer id among those known here, -1 if none is."""
+        return max((each.producer_id for each in self._producers), default=-1)
+
+    @property
     def leader_epoch(self) -> int:
         """The newest leader epoch that records were written under; 0 before the first."""
         return max(self._epochs.latest, 0)

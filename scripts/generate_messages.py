@@ -45,7 +45,7 @@ PYTHON = {
 }
 ANY = 32_767
 #: The array of an answer that is written once and then copied (see ``PreparedArray``): by API, its field's name.
-PREPARED = {"Metadata": "partitions"}
+PREPARED = {"CreateTopics": "configs", "DescribeConfigs": "configs", "Metadata": "partitions"}
 #: The APIs that brokers get most of: what helpers would do stands in their functions, which takes a third less time.
 INLINE = {"Heartbeat", "OffsetCommit", "OffsetFetch", "JoinGroup", "SyncGroup", "Produce", "Fetch"}
 

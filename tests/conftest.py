@@ -9,6 +9,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,9 @@ from hypothesis import settings
 from tests.broker_process import BrokerProcess
 from tests.postgres import postgres_server
 from tests.secured import Secured, secured_broker
+
+if TYPE_CHECKING:
+    from tests.clients.java import ToolServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -90,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         foreign = item.get_closest_marker("foreign_client")
         if foreign is not None:
-            assert foreign.args, f"{item.nodeid}: foreign_client needs a reason"
+            assert foreign.args, f"{item.nodeid}: foreign_client(reason)"
             item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
         seconds: defaultdict[Path, float] = defaultdict(float)
@@ -122,6 +126,15 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         assert broker.alive, f"the broker ended during the tests\n{broker.log}"
     finally:
         broker.stop()
+
+
+@pytest.fixture(scope="session")
+def run_tool(bootstrap: str) -> Iterator[ToolServer]:
+    """``run_tool(TOPIC_COMMAND, "--list")``: what it printed; AssertionError when it failed."""
+    from tests.clients.java import ToolServer
+
+    with ToolServer(bootstrap) as server:
+        yield server
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from kohort.protocol import ApiKey
 from tests.broker.authorizer.answers import recorded
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: APIs that ask for no right: they come before anyone is known.
 WITHOUT_RIGHTS = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.API_VERSIONS}
@@ -113,3 +115,57 @@ def _told(told: dict[str, list[str]], key: ApiKey, error: int) -> bool:
         name.startswith(f"{key.name} ") and any(f"error_code={error}" in line for line in lines)
         for name, lines in told.items()
     )
+
+
+# --- pages about the code -----------------------------------------------------------------------------------
+
+GUIDES = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def files() -> set[str]:
+    """Files and folders of the repository, in every way that a page may shorten them: from any folder on."""
+    rooms = [path for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    paths = [*ROOT.glob("*.*"), *rooms, *(path for room in rooms for path in room.rglob("*"))]
+    found = set()
+    for path in paths:
+        parts = path.relative_to(ROOT).parts
+        found |= {"/".join(parts[at:]) + "/" * path.is_dir() for at in range(len(parts))}
+    return found
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_every_file_that_a_guide_names_exists(page: Path) -> None:
+    named = set(re.findall(r"`([\w./]+(?:\.py|\.txt|\.toml|\.md|Request\.json|/))`", page.read_text()))
+    assert len(named) > 15
+    assert sorted(named - files() - {".venv"}) == []
+
+
+def test_the_architectures_table_of_the_consumer_names_its_files() -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text().split("| file | subject |")[1].split("\n\n")[0]
+    named = re.findall(r"`([\w/]+)`", "".join(line.split("|")[1] for line in table.splitlines()[2:]))
+    assert [name for name in named if not list((ROOT / "consumer").glob(f"{name.strip('/')}*"))] == []
+
+
+def test_the_architectures_picture_has_the_layers_of_the_import_contract() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    picture = page.split("```text\n")[1].split("```")[0].splitlines()
+    (contract,) = [c for c in PROJECT["tool"]["importlinter"]["contracts"] if c["type"] == "layers"]
+    lines = []
+    for layer in contract["layers"]:
+        rooms = [room.strip().removeprefix("kohort.") for room in layer.split(":")]
+        found = [
+            [at for at, line in enumerate(picture) if re.search(rf"\b{room}(/|\.py)", line)] for room in rooms
+        ]
+        assert [room for room, at in zip(rooms, found, strict=True) if len(at) != 1] == []
+        lines.append([at for (at,) in found])
+    assert all(max(upper) < min(lower) for upper, lower in pairwise(lines))
+
+
+def test_every_target_of_make_that_a_page_names_is_there() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = "".join(page.read_text() for page in PAGES)
+    commands = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
+    named = {*re.findall(r"`make ([\w-]+)", text), *re.findall(r"^make ([\w-]+)", commands, re.MULTILINE)}
+    assert {"check", "test", "docs"} <= named
+    assert named - targets == set()

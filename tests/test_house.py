@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 import kohort
+from kohort.assignors.registry import _OWN, ENTRY_POINT_GROUP
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SHIPPED = {"tests", "docs", "examples", "benchmarks", "scripts", "build", "dist"}
@@ -36,6 +39,11 @@ def test_every_package_on_disk_is_shipped_and_no_other() -> None:
     assert sorted(listed) == sorted(["kohort", *(f"kohort.{room.replace('/', '.')}" for room in rooms())])
 
 
+def test_the_entry_points_of_assignors_are_the_assignors_of_kohort() -> None:
+    listed = project()["project"]["entry-points"][ENTRY_POINT_GROUP]
+    assert listed == {name: f"kohort.assignors:{found.__name__}" for name, found in _OWN.items()}
+
+
 def test_only_three_modules_stand_at_the_root() -> None:
     assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py", "cli.py"}
 
@@ -55,6 +63,32 @@ def test_the_type_checkers_view_links_every_room() -> None:
 def test_each_room_has_its_tests_beside_it() -> None:
     for room in rooms():
         assert list((ROOT / "tests" / room).rglob("test_*.py")), f"{room} has no tests"
+
+
+#: Modules that are tested as one: generated codecs, and the simulation, which is itself a test.
+TESTED_TOGETHER = ("protocol/messages", "testing/simulation")
+
+
+def test_each_modules_tests_are_found_by_its_name_or_by_a_line_that_says_where() -> None:
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    covered = {
+        module
+        for file in files
+        for line in re.findall(r"Covers: (.*)\.", ast.get_docstring(ast.parse(file.read_text())) or "")
+        for module in line.split(", ")
+    }
+    assert [module for module in covered if not (ROOT / module).is_file()] == []
+    found = {f"{file.parent.relative_to(ROOT / 'tests')}/{file.stem[5:]}" for file in files}
+    lost = [
+        path.relative_to(ROOT).as_posix()
+        for room in rooms()
+        if not room.startswith(TESTED_TOGETHER)
+        for path in (ROOT / room).glob("*.py")
+        if path.name != "__init__.py"
+        and f"{room}/{path.stem.lstrip('_')}" not in found
+        and path.relative_to(ROOT).as_posix() not in covered
+    ]
+    assert lost == [], "name the test after its module, or add a line 'Covers: ...' (docs/testing.md)"
 
 
 @pytest.mark.parametrize("room", [room for room in rooms() if "/" not in room])

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.rows import ROWS
 
 TESTS = Path(__file__).resolve().parent
@@ -44,5 +46,6 @@ def test_every_row_is_named_by_a_test_or_a_scenario() -> None:
     assert [row for row in ROWS if row not in files] == []
 
 
+@pytest.mark.slow(12)
 def test_no_row_is_named_that_there_is_not() -> None:
     assert {row: files for row, files in named().items() if row not in ROWS} == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...cluster import TopicImage
@@ -41,8 +42,11 @@ Changes = dict[TopicImage, dict[str, Any]]
 #: Text by Kafka's name.
 Given = dict[str, str]
 
+#: Gives the rows that are shown of a resource: few changes need them, and they take long to make.
+Rows = Callable[[], list[ConfigRow]]
+
 #: Makes what is to be set from what was set by field name, the rows that are shown, and a request's changes.
-Changed = Callable[[Mapping[str, Any], list[ConfigRow], Any], Given]
+Changed = Callable[[Mapping[str, Any], Rows, Any], Given]
 
 #: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
 ALTER_RIGHTS: Final = (
@@ -158,7 +162,7 @@ def _topic_configs(node: Node, item: Any, changed: Changed) -> tuple[TopicImage,
     topic = node.topics.get(name)
     before = {} if topic is None else topic.configs
     try:
-        configs = node.topics.check_configs(changed(before, topic_rows(node, before), item.configs))
+        configs = node.topics.check_configs(changed(before, partial(topic_rows, node, before), item.configs))
     except SettingsError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     if topic is None:
@@ -171,7 +175,7 @@ def _alter_settings(node: Node, item: Any, changed: Changed, *, validate_only: b
         raise invalid(f"broker {item.resource_name!r} is not this one, which is {node.node_id}")
     for_all = item.resource_name == ""
     before = node.live.of_all if for_all else node.live.of_broker
-    values = node.live.check(changed(before, broker_rows(node), item.configs), for_all=for_all)
+    values = node.live.check(changed(before, partial(broker_rows, node), item.configs), for_all=for_all)
     if not validate_only:
         node.live.set(for_all=for_all, values=values)
 

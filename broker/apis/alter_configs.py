@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...protocol import ApiKey
-from .._config_view import ConfigRow
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_RIGHTS, Given, alter, configs_guard
+from ._configs import ALTER_ERRORS, ALTER_RIGHTS, Given, Rows, alter, configs_guard
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -18,7 +17,7 @@ async def handle(node: Node, request: Request) -> Any:
     return await alter(node, request, _whole)
 
 
-def _whole(_before: Mapping[str, Any], _rows: list[ConfigRow], configs: Any) -> Given:
+def _whole(_before: Mapping[str, Any], _rows: Rows, configs: Any) -> Given:
     """All configs anew: what is not named has its default again."""
     return {config.name: config.value for config in configs}
 

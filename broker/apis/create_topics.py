@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...settings import SettingsError
 from .._config_view import topic_rows
 from .._stopwatch import clock
@@ -45,8 +45,8 @@ async def handle(node: Node, request: Request) -> Any:
     refused.update(await create_all(node, request, plans, validate_only=request.body.validate_only))
     created = {plan.name: plan for plan in plans if plan.name not in refused}
     answers = []
-    # what is shown of topics with the same configs, made once: most requests have one kind of topics
-    shown: dict[str, list[Any]] = {}
+    # what is shown of topics with the same configs, made and written once: most requests have one kind
+    shown: dict[str, PreparedArray] = {}
     async for item in in_slices(wanted):
         if item.name in created:
             plan = created[item.name]
@@ -156,7 +156,7 @@ def _configs(item: Any) -> dict[str, str]:
     return {config.name: config.value for config in item.configs}
 
 
-def _answer(request: Request, plan: TopicPlan, configs: list[Any] | None) -> Any:
+def _answer(request: Request, plan: TopicPlan, configs: PreparedArray | None) -> Any:
     return request.part("CreatableTopicResult")(
         name=plan.name,
         topic_id=plan.id,
@@ -168,12 +168,15 @@ def _answer(request: Request, plan: TopicPlan, configs: list[Any] | None) -> Any
     )
 
 
-def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> list[Any]:
+def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> PreparedArray:
     make = request.part("CreatableTopicConfigs")
-    return [
-        make(name=row.name, value=row.value, read_only=False, config_source=row.source, is_sensitive=False)
-        for row in topic_rows(node, plan.configs)
-    ]
+    rows = topic_rows(node, plan.configs)
+    return PreparedArray(
+        [
+            make(row.name, row.value, read_only=False, config_source=row.source, is_sensitive=False)
+            for row in rows
+        ]
+    )
 
 
 def _refused(request: Request, item: Any, error: KafkaError) -> Any:

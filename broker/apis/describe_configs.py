@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...coordinator import Repeats
-from ...protocol import ApiKey, ErrorCode, KafkaError
+from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
+from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._configs import ConfigResource, configs_guard, has_configs, no_configs
@@ -22,14 +25,21 @@ async def handle(node: Node, request: Request) -> Any:
     wrong = next((item for item in request.body.resources if not has_configs(item)), None)
     repeats = Repeats()
     results = []
-    for resource in request.body.resources:
-        code, message, configs = ErrorCode.NONE, None, []
+    # what is shown of topics with the same configs, made and written once: most topics are of few kinds
+    shown: dict[Hashable, PreparedArray] = {}
+    async for resource in in_slices(request.body.resources):
+        code, message = ErrorCode.NONE, None
+        configs: PreparedArray | tuple[()] = ()
         try:
             if repeats.refuses((resource.resource_type, resource.resource_name)):
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "it is in the request too often: name it once")
-            rows = _rows(node, wrong or resource)
+            configs_of, rows_of = _described(node, wrong or resource)
             keys = frozenset(resource.configuration_keys or ())
-            configs = [_shown(request, row) for row in rows if not keys or row.name in keys]
+            kind = (configs_of, keys)
+            if kind not in shown:
+                rows = [row for row in rows_of() if not keys or row.name in keys]
+                shown[kind] = PreparedArray([_shown(request, row) for row in rows])
+            configs = shown[kind]
         except KafkaError as error:
             code, message = error.code, error.message
         results.append(
@@ -44,22 +54,23 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(results=results)
 
 
-def _rows(node: Node, resource: Any) -> list[ConfigRow]:
+def _described(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[ConfigRow]]]:
+    """What makes the configs of a resource, the same for all whose configs are the same, and its rows."""
     name = resource.resource_name
     if resource.resource_type == ConfigResource.TOPIC:
         node.topics.check_name(name)
         topic = node.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-        return topic_rows(node, topic.configs)
+        return repr(sorted(topic.configs.items())), partial(topic_rows, node, topic.configs)
     if resource.resource_type == ConfigResource.BROKER:
         if name == "":
-            return default_rows(node)
+            return default_rows, partial(default_rows, node)
         if name != str(node.node_id):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"broker {name!r} is not this one, which is {node.node_id}"
             )
-        return broker_rows(node)
+        return broker_rows, partial(broker_rows, node)
     raise KafkaError(ErrorCode.INVALID_REQUEST, no_configs(resource))
 
 

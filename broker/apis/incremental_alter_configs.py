@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...settings import as_text
-from .._config_view import ConfigRow
 from .._live_settings import kafka_name
 from ..security._listeners import PREFIX
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_RIGHTS, DELETE, Given, alter, configs_guard, invalid
+from ._configs import ALTER_ERRORS, ALTER_RIGHTS, DELETE, Given, Rows, alter, configs_guard, invalid
 
 if TYPE_CHECKING:
     from .._node import Node
@@ -34,9 +33,8 @@ async def handle(node: Node, request: Request) -> Any:
     return await alter(node, request, _incremental)
 
 
-def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any) -> Given:
+def _incremental(before: Mapping[str, Any], shown: Rows, configs: Any) -> Given:
     """What was set, with these changes."""
-    rows = {row.name: row for row in shown}
     given = {kafka_name(name): as_text(value) or "" for name, value in before.items()}
     for config in configs:
         name = kafka_name(config.name) if config.name.startswith(PREFIX) else config.name
@@ -45,8 +43,8 @@ def _incremental(before: Mapping[str, Any], shown: list[ConfigRow], configs: Any
         elif config.config_operation == DELETE:
             given.pop(name, None)
         elif config.config_operation in (_APPEND, _SUBTRACT):
-            row = rows.get(name)
-            given[name] = _list(config, "" if row is None else row.value or "")
+            value = next((row.value for row in shown() if row.name == name), None)
+            given[name] = _list(config, value or "")
         else:
             raise invalid(f"operation {config.config_operation} on {config.name}: 0 to 3 are known")
     return given

@@ -50,6 +50,13 @@ class _Log:
     other_from: int | None = None
     begun: bool = False
 
+    def is_another(self, topic_id: str | None) -> bool:
+        """Return whether a row with this topic id is about a deleted topic of the name, or a later one.
+
+        A handler that was slow may have stored it although the partition has moved on.
+        """
+        return None not in (topic_id, self.topic_id) and topic_id != self.topic_id
+
 
 class Once:
     """One group's use of a sink. A session is a delivery of a partition, see ``Record.session_id``."""
@@ -101,7 +108,7 @@ class Once:
         log = self._logs.get((partition, first.session_id)) or _Log()
         with self.sink.transaction() as connection:
             row = self.sink.lock(connection, self.group, partition)
-            done_before = -1 if row is None else row.next_offset
+            done_before = -1 if row is None or log.is_another(row.topic_id) else row.next_offset
             # a row that another member has changed since is about the log as that member knows it
             if log.other_from is not None and not log.begun and row == self._rows.get(partition):
                 done_before = min(done_before, log.other_from)

@@ -21,6 +21,7 @@ from ._wire import (
     read_uuid,
     skip_tags,
     unpack_from,
+    write_array,
     write_compact_count,
     write_compact_string,
     write_count,
@@ -366,6 +367,17 @@ def _read_response_flexible(data: Any, at: int, version: int, left: int) -> tupl
     return _new(CreateTopicsResponse, (throttle_time_ms_1, topics_2)), at
 
 
+def _write_response_flexible_configs(out: bytearray, items: Any, version: int) -> None:
+    del version
+    configs_1 = items
+    write_compact_count(out, configs_1)
+    for item2 in configs_1 or ():
+        write_compact_string(out, item2.name)
+        write_compact_string(out, item2.value)
+        out += _TBT.pack(item2.read_only, item2.config_source, item2.is_sensitive)
+        out.append(0)
+
+
 def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _I.pack(body.throttle_time_ms)
     topics_1 = body.topics
@@ -378,21 +390,15 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         out += _H.pack(item2.error_code)
         write_compact_string(out, item2.error_message)
         out += _IH.pack(item2.num_partitions, item2.replication_factor)
-        configs_3 = item2.configs
-        write_compact_count(out, configs_3)
-        for item4 in configs_3 or ():
-            write_compact_string(out, item4.name)
-            write_compact_string(out, item4.value)
-            out += _TBT.pack(item4.read_only, item4.config_source, item4.is_sensitive)
-            out.append(0)
-        tags5 = []
-        topic_config_error_code_6 = getattr(item2, "topic_config_error_code", 0)
-        if topic_config_error_code_6 != 0:
-            whole7, out = out, bytearray()
-            out += _H.pack(topic_config_error_code_6)
-            tags5.append((0, out))
-            out = whole7
-        write_tags(out, tags5)
+        write_array(out, item2.configs, version, _write_response_flexible_configs)
+        tags3 = []
+        topic_config_error_code_4 = getattr(item2, "topic_config_error_code", 0)
+        if topic_config_error_code_4 != 0:
+            whole5, out = out, bytearray()
+            out += _H.pack(topic_config_error_code_4)
+            tags3.append((0, out))
+            out = whole5
+        write_tags(out, tags3)
     out.append(0)
 
 

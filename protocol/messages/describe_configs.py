@@ -14,6 +14,7 @@ from ._wire import (
     read_count,
     read_string,
     skip_tags,
+    write_array,
     write_compact_count,
     write_compact_string,
     write_count,
@@ -261,6 +262,25 @@ def _read_response_classic(
     return _new(DescribeConfigsResponse, (throttle_time_ms_1, results_2)), at
 
 
+def _write_response_classic_configs(out: bytearray, items: Any, version: int) -> None:
+    configs_1 = items
+    write_count(out, configs_1)
+    for item2 in configs_1 or ():
+        write_string(out, item2.name)
+        write_string(out, item2.value)
+        out += _TBT.pack(item2.read_only, item2.config_source, item2.is_sensitive)
+        synonyms_3 = item2.synonyms
+        write_count(out, synonyms_3)
+        for item4 in synonyms_3 or ():
+            write_string(out, item4.name)
+            write_string(out, item4.value)
+            out += _B.pack(item4.source)
+        if version >= 3:
+            out += _B.pack(item2.config_type)
+        if version >= 3:
+            write_string(out, item2.documentation)
+
+
 def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
     out += _I.pack(body.throttle_time_ms)
     results_1 = body.results
@@ -270,22 +290,7 @@ def _write_response_classic(out: bytearray, body: Any, version: int) -> None:
         write_string(out, item2.error_message)
         out += _B.pack(item2.resource_type)
         write_string(out, item2.resource_name)
-        configs_3 = item2.configs
-        write_count(out, configs_3)
-        for item4 in configs_3 or ():
-            write_string(out, item4.name)
-            write_string(out, item4.value)
-            out += _TBT.pack(item4.read_only, item4.config_source, item4.is_sensitive)
-            synonyms_5 = item4.synonyms
-            write_count(out, synonyms_5)
-            for item6 in synonyms_5 or ():
-                write_string(out, item6.name)
-                write_string(out, item6.value)
-                out += _B.pack(item6.source)
-            if version >= 3:
-                out += _B.pack(item4.config_type)
-            if version >= 3:
-                write_string(out, item4.documentation)
+        write_array(out, item2.configs, version, _write_response_classic_configs)
 
 
 def _read_response_flexible(
@@ -372,8 +377,27 @@ def _read_response_flexible(
     return _new(DescribeConfigsResponse, (throttle_time_ms_1, results_2)), at
 
 
-def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
+def _write_response_flexible_configs(out: bytearray, items: Any, version: int) -> None:
     del version
+    configs_1 = items
+    write_compact_count(out, configs_1)
+    for item2 in configs_1 or ():
+        write_compact_string(out, item2.name)
+        write_compact_string(out, item2.value)
+        out += _TBT.pack(item2.read_only, item2.config_source, item2.is_sensitive)
+        synonyms_3 = item2.synonyms
+        write_compact_count(out, synonyms_3)
+        for item4 in synonyms_3 or ():
+            write_compact_string(out, item4.name)
+            write_compact_string(out, item4.value)
+            out += _B.pack(item4.source)
+            out.append(0)
+        out += _B.pack(item2.config_type)
+        write_compact_string(out, item2.documentation)
+        out.append(0)
+
+
+def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
     out += _I.pack(body.throttle_time_ms)
     results_1 = body.results
     write_compact_count(out, results_1)
@@ -382,22 +406,7 @@ def _write_response_flexible(out: bytearray, body: Any, version: int) -> None:
         write_compact_string(out, item2.error_message)
         out += _B.pack(item2.resource_type)
         write_compact_string(out, item2.resource_name)
-        configs_3 = item2.configs
-        write_compact_count(out, configs_3)
-        for item4 in configs_3 or ():
-            write_compact_string(out, item4.name)
-            write_compact_string(out, item4.value)
-            out += _TBT.pack(item4.read_only, item4.config_source, item4.is_sensitive)
-            synonyms_5 = item4.synonyms
-            write_compact_count(out, synonyms_5)
-            for item6 in synonyms_5 or ():
-                write_compact_string(out, item6.name)
-                write_compact_string(out, item6.value)
-                out += _B.pack(item6.source)
-                out.append(0)
-            out += _B.pack(item4.config_type)
-            write_compact_string(out, item4.documentation)
-            out.append(0)
+        write_array(out, item2.configs, version, _write_response_flexible_configs)
         out.append(0)
     out.append(0)
 

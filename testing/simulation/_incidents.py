@@ -118,6 +118,8 @@ class Incidents:
             case "resubscribe":
                 topics = world.plan.groups[member.plan.group].topics
                 member.do(member.subscribe, topics[:1], topics, at_ms)
+            case _:
+                raise NotImplementedError(f"nobody carries out {incident.kind!r}")
 
     def _arrive(self, incident: Incident) -> None:
         gone = [name for name, member in self._world.members.items() if not member.alive]

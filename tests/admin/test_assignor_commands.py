@@ -1,4 +1,7 @@
-"""``kohort assignors`` as it is typed: on files, and on live groups of any client."""
+"""``kohort assignors`` as it is typed: on files, and on live groups of any client.
+
+Covers: admin/_assignor_actions.py, admin/_assignor_report.py, admin/group_snapshot.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The workbench without a broker: groups from files, what-if changes, trials."""
+"""The workbench without a broker: groups from files, what-if changes, trials.
+
+Covers: admin/group_file.py, assignors/simulation.py.
+"""
 
 from __future__ import annotations
 

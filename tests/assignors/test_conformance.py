@@ -16,6 +16,7 @@ from kohort.assignors import (
     TopicInfo,
     load_assignor,
 )
+from kohort.assignors.registry import _OWN
 from kohort.protocol import TopicPartition
 from kohort.testing.assignors import check_assignor, standard_cases
 
@@ -23,9 +24,7 @@ Topics = Mapping[str, TopicInfo]
 Members = Mapping[str, Member]
 
 
-@pytest.mark.parametrize(
-    "name", ["range", "roundrobin", "sticky", "cooperative-sticky", "balanced-by-weight"]
-)
+@pytest.mark.parametrize("name", sorted(_OWN))
 def test_our_own_assignors_conform(name: str) -> None:
     check_assignor(lambda: load_assignor(name))
 

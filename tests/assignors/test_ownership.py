@@ -1,4 +1,7 @@
-"""Ownership in lists and in numpy: both do the same; and owned partitions as they are read."""
+"""Ownership in lists and in numpy: both do the same; and owned partitions as they are read.
+
+Covers: assignors/_owned_partitions.py, assignors/_ownership_arrays.py.
+"""
 
 from __future__ import annotations
 

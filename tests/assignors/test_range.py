@@ -1,4 +1,7 @@
-"""range: runs of consecutive partitions, in member order."""
+"""range: runs of consecutive partitions, in member order.
+
+Covers: assignors/_range_and_roundrobin.py.
+"""
 
 from __future__ import annotations
 

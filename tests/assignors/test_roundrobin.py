@@ -1,4 +1,7 @@
-"""roundrobin: one ring of members over all topics."""
+"""roundrobin: one ring of members over all topics.
+
+Covers: assignors/_range_and_roundrobin.py.
+"""
 
 from __future__ import annotations
 

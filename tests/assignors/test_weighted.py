@@ -1,4 +1,7 @@
-"""balanced-by-weight: even by weight, within its tolerance and its budget of moves, always the same."""
+"""balanced-by-weight: even by weight, within its tolerance and its budget of moves, always the same.
+
+Covers: assignors/weights.py.
+"""
 
 from __future__ import annotations
 

@@ -25,6 +25,13 @@ def wire(broker: RunningBroker) -> Iterator[Wire]:
 
 
 @pytest.fixture
+def link(bootstrap: str) -> Iterator[Wire]:
+    """A connection to the cluster of the end-to-end tests."""
+    with Wire(bootstrap) as connection:
+        yield connection
+
+
+@pytest.fixture
 def name() -> str:
     """A topic name of the test's own."""
     return f"t-{uuid.uuid4().hex[:10]}"

@@ -1,4 +1,7 @@
-"""A broker's life: starts, stops, restarts, and what survives which end."""
+"""A broker's life: starts, stops, restarts, and what survives which end.
+
+Covers: broker/_parts.py, broker/_node.py, broker/_local_logs.py.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from kohort.broker import Broker, BrokerSettings, SettingsError
 from kohort.log import DataFolderInUseError
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
-from tests.broker.topic_requests import deleted_topics, mark_deleted
+from tests.broker.topic_requests import commit, committed, deleted_topics, mark_deleted
 from tests.broker.wire import Wire, batch, create_topic, fetch, offset_at, part, produce
 from tests.messages import request_of
 
@@ -98,35 +101,6 @@ async def test_a_stop_drops_the_requests_that_wait() -> None:
         while await reader.read(65536):
             pass
     writer.close()
-
-
-def commit(wire: Wire, group: str, topic: str, offset: int) -> int:
-    one = part(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        "OffsetCommitRequestTopic",
-        "OffsetCommitRequestPartition",
-        partition_index=0,
-        committed_offset=offset,
-        committed_metadata="",
-    )
-    answer = wire.call(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[part(ApiKey.OFFSET_COMMIT, 5, "OffsetCommitRequestTopic", name=topic, partitions=[one])],
-    )
-    error: int = answer.topics[0].partitions[0].error_code
-    return error
-
-
-def committed(wire: Wire, group: str, topic: str) -> int:
-    asked = part(ApiKey.OFFSET_FETCH, 5, "OffsetFetchRequestTopic", name=topic, partition_indexes=[0])
-    answer = wire.call(ApiKey.OFFSET_FETCH, 5, group_id=group, topics=[asked])
-    offset: int = answer.topics[0].partitions[0].committed_offset
-    return offset
 
 
 def metadata_of(wire: Wire, topic: str) -> Any:

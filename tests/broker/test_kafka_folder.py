@@ -182,5 +182,12 @@ def test_commits_that_came_later_are_the_last_ones(wire: Wire) -> None:
         assert offsets_of(wire, group) == [["orders-a", 3, 99, -1, ""]]
 
 
+def test_a_new_producer_is_not_taken_for_one_of_apache_kafkas(tmp_path: Path) -> None:
+    with running_broker(data=unpacked(tmp_path), **SETTINGS) as broker, Wire(broker.bootstrap) as connection:
+        given = connection.call(ApiKey.INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=1)
+    # 0 and 1 wrote what is in the folder, and Apache Kafka had given away their block
+    assert given.producer_id == 1_000
+
+
 def test_the_folder_is_whole_after_all_that(used_folder: Path) -> None:
     assert [finding for finding in verify_folder(used_folder).all_findings() if finding.level != "note"] == []

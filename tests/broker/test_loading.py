@@ -13,7 +13,8 @@ from kohort.coordinator import LoadError
 from kohort.coordinator.engine.runner import ShardRunner
 from kohort.offsets_topic import partition_for
 from kohort.protocol import ApiKey, ErrorCode
-from tests.broker.wire import Wire, create_topic, part
+from tests.broker.topic_requests import commit
+from tests.broker.wire import Wire, create_topic
 
 
 @pytest.mark.row("3.0/loading")
@@ -101,25 +102,3 @@ def fetched(bootstrap: str) -> int:
         assert answer.error_code == ErrorCode.NONE
         (topic,) = answer.topics
         return int(topic.partitions[0].committed_offset)
-
-
-def commit(wire: Wire, group: str, topic: str, offset: int) -> int:
-    one = part(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        "OffsetCommitRequestTopic",
-        "OffsetCommitRequestPartition",
-        partition_index=0,
-        committed_offset=offset,
-        committed_metadata="",
-    )
-    answer = wire.call(
-        ApiKey.OFFSET_COMMIT,
-        5,
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        topics=[part(ApiKey.OFFSET_COMMIT, 5, "OffsetCommitRequestTopic", name=topic, partitions=[one])],
-    )
-    error: int = answer.topics[0].partitions[0].error_code
-    return error

@@ -1,4 +1,7 @@
-"""Topics that come, grow and go: what is left of them, what it costs, what a crash or a disk makes of it."""
+"""Topics that come, grow and go: what is left of them, what it costs, what a crash or a disk makes of it.
+
+Covers: broker/_topics.py, broker/_local_logs.py.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.churn.member import OTHERS, OURS
 from tests.churn.report import told
 from tests.reliability_report import write_section
 
-pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.timeout(1_500)]
+pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.slow(25), pytest.mark.timeout(1_500)]
 
 #: Ours and others by turns.
 MIXED = [kind for pair in zip(OURS, OTHERS, strict=True) for kind in pair]

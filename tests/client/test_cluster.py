@@ -1,4 +1,7 @@
-"""The cluster client: retries, coordinators that move, nodes that go away."""
+"""The cluster client: retries, coordinators that move, nodes that go away.
+
+Covers: client/errors.py, client/offsets.py, client/pool.py, client/waiting.py.
+"""
 
 from __future__ import annotations
 

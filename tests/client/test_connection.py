@@ -1,4 +1,7 @@
-"""One connection: versions, many requests, and every way it can break."""
+"""One connection: versions, many requests, and every way it can break.
+
+Covers: client/requests.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Fetch sessions: what is said to a broker, and what it then knows."""
+"""Fetch sessions: what is said to a broker, and what it then knows.
+
+Covers: client/fetch.py.
+"""
 
 from __future__ import annotations
 

@@ -11,23 +11,15 @@ from kohort.protocol import ApiKey
 from tests.broker.wire import Wire
 from tests.broker_process import BrokerProcess
 from tests.clients.drivers import DRIVERS, Driver
-from tests.clients.java import ToolServer
+from tests.kafka_python import HANGS
 
 
-@pytest.fixture(params=list(DRIVERS))
+@pytest.fixture(
+    params=[pytest.param(name, marks=HANGS if name == "kafka-python" else ()) for name in DRIVERS]
+)
 def driver(request: pytest.FixtureRequest) -> Driver:
     """Each client library in turn."""
     return DRIVERS[request.param]
-
-
-@pytest.fixture(scope="session")
-def run_tool(bootstrap: str) -> Iterator[ToolServer]:
-    """``run_tool(TOPIC_COMMAND, "--list")``: what it printed; AssertionError when it failed."""
-    server = ToolServer(bootstrap)
-    try:
-        yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(scope="module")

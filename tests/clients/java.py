@@ -85,7 +85,10 @@ class ToolServer:
             stderr=subprocess.PIPE,
         )
 
-    def close(self) -> None:
+    def __enter__(self) -> ToolServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._jvm.communicate(timeout=20)
 
     def run(self, main_class: str, *arguments: str, bootstrap: str | None = None) -> Printed:

@@ -11,13 +11,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 from tests.clients.drivers import DRIVERS, Choice
-from tests.clients.members import PATIENCE_S, POLL_S
+from tests.clients.members import POLL_S
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_TIMEOUT_S = 30.0
@@ -67,21 +65,6 @@ class MemberProcess:
         """SIGTERM: it closes its consumer."""
         code = self._end(signal.SIGTERM)
         assert code == 0, f"the {self.name} member ended with exit code {code}"
-
-
-def wait_until(done: Callable[[], bool], what: str, *members: MemberProcess) -> None:
-    """Return when ``done()``; AssertionError, with what the members hold, when it takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {what}; {members}"
-        time.sleep(0.01)
-
-
-def shared_out(partitions: int, *members: MemberProcess) -> bool:
-    """Whether each partition has exactly one owner and each member has its even share."""
-    held = sorted(partition for member in members for partition in member.held)
-    sizes = [len(member.held) for member in members]
-    return held == list(range(partitions)) and max(sizes) - min(sizes) <= 1
 
 
 def main(driver: str, bootstrap: str, group: str, topic: str, choice: str) -> None:

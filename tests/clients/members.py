@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from kohort.protocol import ApiKey, ErrorCode
 from tests.broker.wire import Wire
@@ -98,7 +98,14 @@ class Member:
         self._check()
 
 
-def wait_until(done: Callable[[], bool], what: str, members: Sequence[Member] = ()) -> None:
+class Holder(Protocol):
+    """A member of any kind: in a thread, a process or a JVM."""
+
+    @property
+    def held(self) -> Collection[int]: ...
+
+
+def wait_until(done: Callable[[], bool], what: str, members: Sequence[Holder] = ()) -> None:
     """Return when ``done()``; AssertionError, with what the members hold, when it takes too long."""
     deadline = time.monotonic() + PATIENCE_S
     while not done():
@@ -116,7 +123,7 @@ def wait_for_records(members: Sequence[Member], count: int) -> list[Got]:
     return total()
 
 
-def shared_out(members: Sequence[Member], partitions: int) -> bool:
+def shared_out(members: Sequence[Holder], partitions: int) -> bool:
     """Whether each partition has exactly one owner and each member has its even share."""
     held = sorted(partition for member in members for partition in member.held)
     sizes = [len(member.held) for member in members]

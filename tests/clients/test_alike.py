@@ -14,9 +14,10 @@ import pytest
 
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, create_topic, part
-from tests.clients.alike.side import Answer, Sent, Side, answers_of
+from tests.clients.alike.side import Sent, Side, answers_of
+from tests.clients.alike.step import views_of
 from tests.clients.alike.steps import REQUESTS, Asking, Step, draw
-from tests.clients.alike.views import differences, is_choice, view
+from tests.clients.alike.views import differences, is_choice
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -60,7 +61,7 @@ def test_what_is_drawn_is_answered_alike(brokers: Brokers, seed: int) -> None:
             sent = _send(sides, number, step)
             got = answers_of(sides, sent)
             answers = [[each for each in one if not is_choice(each, number)] for one in got]
-            theirs, ours = (_views(side, each) for side, each in zip(sides, answers, strict=True))
+            theirs, ours = (views_of(side, each) for side, each in zip(sides, answers, strict=True))
             told.append(f"{number} {step}: {ours}")
             if _is_up_to_the_broker(theirs, ours):
                 return
@@ -86,10 +87,6 @@ def _send(sides: list[Side], number: int, step: Step) -> Sent:
         sent = Sent(number, step.client, step.kind, version)
         side.send(sent, fields)
     return sent
-
-
-def _views(side: Side, answers: list[Answer]) -> list[Any]:
-    return [{"of": each.sent[:3], "answer": view(side, each)} for each in answers]
 
 
 def _is_up_to_the_broker(one: list[Any], other: list[Any]) -> bool:

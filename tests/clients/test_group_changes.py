@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.clients.drivers import DRIVERS, RANGE, Choice
-from tests.clients.member_process import MemberProcess, shared_out, wait_until
-from tests.clients.members import Group
+from tests.clients.member_process import MemberProcess
+from tests.clients.members import Group, shared_out, wait_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -65,7 +65,7 @@ def produce(bootstrap: str, topic: str, values: list[str]) -> None:
 
 
 def settled(*members: MemberProcess) -> None:
-    wait_until(lambda: shared_out(PARTITIONS, *members), "the members share the partitions", *members)
+    wait_until(lambda: shared_out(members, PARTITIONS), "the members share the partitions", members)
 
 
 @pytest.mark.parametrize(("client", "assignor"), CHOICES)
@@ -80,7 +80,7 @@ def test_joined_left_and_killed(
 
     produce(bootstrap, names[0], VALUES)
     everyone = (first, second, third)
-    wait_until(lambda: sum(len(member.got) for member in everyone) >= len(VALUES), "all records", *everyone)
+    wait_until(lambda: sum(len(member.got) for member in everyone) >= len(VALUES), "all records", everyone)
     assert sorted(value for member in everyone for value in member.got) == VALUES
 
     first.stop()
@@ -113,14 +113,14 @@ def test_a_static_member_that_is_killed_and_comes_back_disturbs_nobody(
 
     second.kill()
     second = start(client, static("two"))
-    wait_until(lambda: second.held == held, "it is back with what it had", first, second)
+    wait_until(lambda: second.held == held, "it is back with what it had", [first, second])
     assert group.generation() == generation
     assert group.members().keys() == ids.keys()
     assert group.members()["one"] == ids["one"]
     assert group.members()["two"] != ids["two"]
 
     produce(bootstrap, names[0], VALUES)
-    wait_until(lambda: len(first.got) + len(second.got) >= len(VALUES), "all records", first, second)
+    wait_until(lambda: len(first.got) + len(second.got) >= len(VALUES), "all records", [first, second])
     assert sorted(first.got + second.got) == VALUES
 
 
@@ -146,7 +146,7 @@ def test_a_rolling_restart_loses_nothing(
     wait_until(
         lambda: {value for member in everyone for value in member.got} == set(VALUES),
         "every record came to somebody",
-        *everyone,
+        everyone,
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.clients.drivers import DRIVERS
 from tests.clients.java import VERIFIABLE_CONSUMER, java_command
-from tests.clients.members import PATIENCE_S, Group
+from tests.clients.members import Group, shared_out, wait_until
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -92,20 +92,6 @@ class VerifiableConsumer:
         assert self.events[-1] == "shutdown_complete"
 
 
-def wait_until(done: Callable[[], bool], what: str, *members: VerifiableConsumer) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S:g} s: {what}; {members}"
-        time.sleep(0.01)
-
-
-def shared_out(*members: VerifiableConsumer) -> bool:
-    held = sorted(partition for member in members for partition in member.held)
-    return held == list(range(PARTITIONS)) and all(
-        len(member.held) == PARTITIONS // len(members) for member in members
-    )
-
-
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_a_killed_member_is_replaced_when_its_session_expires(
     assignor: str, bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str], tmp_path: Path
@@ -119,12 +105,12 @@ def test_a_killed_member_is_replaced_when_its_session_expires(
             stack.enter_context(VerifiableConsumer(bootstrap, group_id, topic, tmp_path, *choice))
             for _ in range(2)
         )
-        wait_until(lambda: shared_out(first, second), "both share the partitions", first, second)
-        wait_until(lambda: first.records + second.records >= len(values), "all records", first, second)
+        wait_until(lambda: shared_out([first, second], PARTITIONS), "they share them", [first, second])
+        wait_until(lambda: first.records + second.records >= len(values), "all records", [first, second])
 
         killed = time.monotonic()
         second.kill()
-        wait_until(lambda: shared_out(first), "the other takes over", first)
+        wait_until(lambda: shared_out([first], PARTITIONS), "the other takes over", [first])
         assert time.monotonic() - killed >= (SESSION_MS - HEARTBEAT_MS) / 1000 - 0.1
         first.stop()
     state = Group(bootstrap, group_id)
@@ -144,14 +130,14 @@ def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
             )
 
         first, second = start("one"), start("two")
-        wait_until(lambda: shared_out(first, second), "both share the partitions", first, second)
+        wait_until(lambda: shared_out([first, second], PARTITIONS), "they share them", [first, second])
         watch = Group(bootstrap, group_id)
         generation, members, held = watch.generation(), watch.members(), (first.held, second.held)
         seen = list(first.events)
 
         def come_back() -> VerifiableConsumer:
             back = start("two")
-            wait_until(lambda: back.held == held[1], "it is back with what it had", first, back)
+            wait_until(lambda: back.held == held[1], "it is back with what it had", [first, back])
             assert watch.generation() == generation
             return back
 

@@ -11,7 +11,7 @@ import pytest
 from tests.clients.drivers import AIOKAFKA_ASSIGNORS, DRIVERS, KAFKA_PYTHON_ASSIGNORS, Choice
 from tests.clients.java_members import ASSIGNORS as JAVA_ASSIGNORS
 from tests.clients.java_members import JavaMember, JavaMembers
-from tests.clients.members import PATIENCE_S, Group, Member
+from tests.clients.members import PATIENCE_S, Group, Member, shared_out
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
@@ -46,20 +46,13 @@ def jvm() -> Iterator[JavaMembers]:
         members.close()
 
 
-def shared_out(members: list[Anyone]) -> bool:
-    """Whether each partition has one owner, and each member its even share."""
-    held = sorted(partition for member in members for partition in member.held)
-    sizes = [len(member.held) for member in members]
-    return held == list(range(PARTITIONS)) and max(sizes) - min(sizes) <= 1
-
-
 def settle(members: list[Anyone], quiet_s: float = QUIET_S) -> None:
     """Wait until the partitions are shared out, and stay so for a while."""
     deadline = time.monotonic() + PATIENCE_S
     since = None
     while since is None or time.monotonic() - since < quiet_s:
         assert time.monotonic() < deadline, f"not shared out in {PATIENCE_S:g} s: {members}"
-        if not shared_out(members):
+        if not shared_out(members, PARTITIONS):
             since = None
         elif since is None:
             since = time.monotonic()

@@ -9,12 +9,14 @@ import pytest
 
 from tests.clients.drivers import DRIVERS, RANGE
 from tests.clients.members import Member, shared_out, wait_for_records, wait_until
+from tests.kafka_python import HANGS
 
 pytestmark = [pytest.mark.clients, pytest.mark.kafka]
 
 PARTITIONS = 8
 
 
+@HANGS
 @pytest.mark.parametrize("leader", list(DRIVERS))
 def test_each_partition_has_one_owner_through_joining_and_leaving(
     leader: str, bootstrap: str, new_topic: Callable[..., str], group: Callable[[str], str]

@@ -83,15 +83,32 @@ class World:
         kind, name, operation = self.rules[right]
         if right in self.rights:
             self.rights.remove(right)
-            wanted = part(ApiKey.DELETE_ACLS, 3, "DeleteAclsFilter", resource_type_filter=kind)
-            wanted.resource_name_filter, wanted.pattern_type_filter = name, LITERAL
-            wanted.principal_filter, wanted.host_filter = "User:alice", "*"
-            wanted.operation, wanted.permission_type = operation, ALLOW
+            wanted = part(
+                ApiKey.DELETE_ACLS,
+                3,
+                "DeleteAclsFilter",
+                resource_type_filter=kind,
+                resource_name_filter=name,
+                pattern_type_filter=LITERAL,
+                principal_filter="User:alice",
+                host_filter="*",
+                operation=operation,
+                permission_type=ALLOW,
+            )
             return ApiKey.DELETE_ACLS, 3, {"filters": [wanted]}
         self.rights.add(right)
-        made = part(ApiKey.CREATE_ACLS, 3, "AclCreation", resource_type=kind, resource_name=name)
-        made.resource_pattern_type, made.principal, made.host = LITERAL, "User:alice", "*"
-        made.operation, made.permission_type = operation, ALLOW
+        made = part(
+            ApiKey.CREATE_ACLS,
+            3,
+            "AclCreation",
+            resource_type=kind,
+            resource_name=name,
+            resource_pattern_type=LITERAL,
+            principal="User:alice",
+            host="*",
+            operation=operation,
+            permission_type=ALLOW,
+        )
         return ApiKey.CREATE_ACLS, 3, {"creations": [made]}
 
     def hers_now(self) -> tuple[ApiKey, int, dict[str, Any]]:

@@ -311,11 +311,8 @@ def _told_by_kafka_python(secured: Secured, who: Who, topic: str) -> float:
 
 @pytest.fixture(scope="module")
 def java(secured: Secured) -> Iterator[ToolServer]:
-    server = ToolServer(secured.tls)
-    try:
+    with ToolServer(secured.tls) as server:
         yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(scope="module")

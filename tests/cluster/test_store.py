@@ -1,6 +1,8 @@
 """What every home of a metadata store keeps to. Another home is one more line in ``HOMES``.
 
 Entries stand where the layout has them, since a folder has files for nothing else.
+
+Covers: cluster/_tree.py, cluster/_layout.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Arrow batches out of what is buffered: a part at a time, and up to what cannot be read."""
+"""Arrow batches out of what is buffered: a part at a time, and up to what cannot be read.
+
+Covers: consumer/arrow_batches.py.
+"""
 
 from __future__ import annotations
 

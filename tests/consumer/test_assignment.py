@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,9 @@ from kohort.assignors import (
     RoundRobinAssignor,
     TopicInfo,
 )
+from kohort.assignors.validation import Problem, ProblemKind
 from kohort.consumer import ConfigError
+from kohort.consumer.assignment import LedGroup, WrongAssignmentError, with_leaving
 from kohort.consumer.effects import Assign, Fail, NeedTopics, Revoke, Send
 from kohort.consumer.events import (
     AssignmentRefused,
@@ -174,3 +177,42 @@ def test_the_rack_and_both_protocols_are_offered() -> None:
     join = Talk(CooperativeStickyAssignor(), RangeAssignor(), settings=settings).sent(ApiKey.JOIN_GROUP)
     assert [row.name for row in join.body.protocols] == ["cooperative-sticky", "range"]
     assert subscription_in(join, 1).rack == "r1"
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (1, "greedy: p0"),
+        (5, "greedy: p0; p1; p2; p3; p4"),
+        (6, "greedy: p0; p1; p2; p3; p4; and 1 more"),
+        (9, "greedy: p0; p1; p2; p3; p4; and 4 more"),
+    ],
+)
+def test_of_many_problems_of_an_assignment_the_first_are_named_and_the_others_counted(
+    count: int, said: str
+) -> None:
+    problems = [
+        Problem(ProblemKind.MISSING, f"p{n}", partition=TopicPartition("orders", count - n) if n else None)
+        for n in range(count)
+    ]
+    error = WrongAssignmentError("greedy", problems)
+    assert str(error) == said
+    assert error.problems == tuple(problems)
+    assert error.partitions == tuple(TopicPartition("orders", n) for n in range(1, count))
+
+
+@pytest.mark.parametrize("generations", [(3, 7), (7, 3), (7, 7)])
+def test_of_two_leaving_members_that_claim_a_partition_the_newer_claim_counts(
+    generations: tuple[int, int],
+) -> None:
+    subscriptions = [
+        Subscription(("orders",), with_leaving(None), (P0, own), generation)
+        for own, generation in zip((P1, P2), generations, strict=True)
+    ]
+    rows = [
+        SimpleNamespace(member_id=f"m{n}", metadata=encode_subscription(each), group_instance_id=None)
+        for n, each in enumerate(subscriptions)
+    ]
+    led = LedGroup.of(rows)
+    assert led.leaving == {"m0", "m1"}
+    assert led.still_read() == {P0: 7, P1: generations[0], P2: generations[1]}

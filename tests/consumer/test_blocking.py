@@ -1,4 +1,7 @@
-"""The blocking face, where it differs from the async one: threads, and use before or after its time."""
+"""The blocking face, where it differs from the async one: threads, and use before or after its time.
+
+Covers: consumer/driver.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Consumers in groups: who reads what while members come, go and die, and what is committed."""
+"""Consumers in groups: who reads what while members come, go and die, and what is committed.
+
+Covers: consumer/assembly.py, consumer/consumer.py.
+"""
 
 from __future__ import annotations
 

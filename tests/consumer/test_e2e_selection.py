@@ -1,4 +1,7 @@
-"""What is read: topics, a pattern of them, or partitions by hand."""
+"""What is read: topics, a pattern of them, or partitions by hand.
+
+Covers: consumer/selection.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A member joins, takes part in rebalances, and leaves."""
+"""A member joins, takes part in rebalances, and leaves.
+
+Covers: consumer/effects.py, consumer/heartbeat.py.
+"""
 
 from __future__ import annotations
 
@@ -365,7 +368,9 @@ def test_a_member_that_stays_away_loses_everything_and_comes_back_when_asked(ins
     talk.membership.resume(talk.now)
     talk.take()
     # a static member's seat is still its own: it comes back under the same id
-    assert talk.sent(ApiKey.JOIN_GROUP).body.member_id == ("" if instance_id is None else "m1")
+    join = talk.sent(ApiKey.JOIN_GROUP).body
+    assert (join.member_id, join.reason) == ("" if instance_id is None else "m1", "polled again")
+    assert talk.membership.paused is False
 
 
 def test_commits_stand_a_chance_with_a_generation_and_not_between_join_and_sync() -> None:

@@ -1,4 +1,7 @@
-"""What a member does about refusals, silence and loss."""
+"""What a member does about refusals, silence and loss.
+
+Covers: consumer/errors.py, consumer/group_errors.py.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,14 @@ from kohort.consumer.effects import Assign, Fail, ForgetCoordinator, NeedTopics,
 from kohort.consumer.events import (
     RebalanceRetried,
     SessionInDoubt,
+    StateChanged,
 )
 from kohort.consumer.group_messages import MembershipSettings
+from kohort.consumer.membership import REJOIN_SPREAD_MS
 from kohort.protocol import (
     ApiKey,
     ErrorCode,
+    KafkaError,
 )
 from kohort.statemachine import MemberState
 from tests.consumer.talk import P0, P1, Talk, stable, subscription_in
@@ -169,11 +175,55 @@ def test_what_cannot_pass_ends_the_membership_with_advice(code: ErrorCode, word:
     error = talk.next(Fail).error
     assert isinstance(error, FatalGroupError)
     assert word in str(error)
+    assert isinstance(error.__cause__, KafkaError)
+    assert error.__cause__.code is code
     assert talk.membership.state is MemberState.FAILED
+    assert talk.events[-1] == StateChanged(MemberState.FAILED, str(error))
     talk.released()
     talk.advance(100_000)
     assert talk.quiet()
     assert talk.membership.next_deadline() is None
+
+
+def test_a_protocol_that_the_member_does_not_have_ends_the_membership() -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other", protocol_name="unknown")
+    talk.next(Revoke)
+    error = talk.next(Fail).error
+    assert str(error) == "the group agreed on the protocol 'unknown', which this member does not have"
+    assert error.__cause__ is None
+    assert talk.membership.state is MemberState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("code", "member_id", "least_ms", "most_ms"),
+    [
+        # a newer rebalance has begun: members join it in a moment, and not all at once
+        (ErrorCode.REBALANCE_IN_PROGRESS, "m1", 0, REJOIN_SPREAD_MS),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "m1", 80, 120),
+        (ErrorCode.ILLEGAL_GENERATION, "m1", 80, 120),
+        (ErrorCode.UNKNOWN_MEMBER_ID, "", 80, 120),
+    ],
+)
+def test_a_sync_that_is_refused_says_why_the_member_joins_again_when_and_as_whom(
+    code: ErrorCode, member_id: str, least_ms: float, most_ms: float
+) -> None:
+    talk = Talk()
+    talk.joined(talk.sent(ApiKey.JOIN_GROUP), leader="other")
+    talk.answer(talk.sent(ApiKey.SYNC_GROUP), error_code=code)
+    retried = talk.events[-1]
+    assert isinstance(retried, RebalanceRetried)
+    assert retried.reason == f"SYNC_GROUP was refused: {code.name}"
+    assert least_ms <= retried.delay_ms <= most_ms
+    if code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID):
+        assert talk.next(Revoke) == Revoke((), lost=True, reason=retried.reason)
+        talk.released()
+    assert talk.quiet()
+    deadline = talk.membership.next_deadline()
+    assert deadline == talk.now + retried.delay_ms
+    talk.advance_to_deadline()
+    join = talk.sent(ApiKey.JOIN_GROUP).body
+    assert (join.member_id, join.reason) == (member_id, retried.reason)
 
 
 def test_a_fenced_member_fails_and_what_it_owned_is_lost() -> None:

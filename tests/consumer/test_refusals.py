@@ -1,4 +1,7 @@
-"""What a consumer may not do, and topics that are not there: nothing of it is silent."""
+"""What a consumer may not do, and topics that are not there: nothing of it is silent.
+
+Covers: consumer/event_lines.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeGroups, ListGroups, DeleteGroups: what tools see, in each state and version."""
+"""DescribeGroups, ListGroups, DeleteGroups: what tools see, in each state and version.
+
+Covers: coordinator/classic/describe.py.
+"""
 
 from __future__ import annotations
 

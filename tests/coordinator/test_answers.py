@@ -1,4 +1,7 @@
-"""Every cell of the table "request, sender, generation, state" is asked of a real shard."""
+"""Every cell of the table "request, sender, generation, state" is asked of a real shard.
+
+Covers: coordinator/replies.py, coordinator/shards.py.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import kohort.coordinator
 from kohort.coordinator import CauseKind
-from kohort.coordinator._docs import append_errors_table, events_table, fields_table, unready_table
+from kohort.coordinator._docs import _kinds, append_errors_table, events_table, fields_table, unready_table
 
 PAGES = Path(__file__).resolve().parents[2] / "docs"
 
@@ -37,6 +38,12 @@ def test_every_event_says_when_it_appears_and_at_which_level() -> None:
     assert table["MemberReplaced"][1:] == ["`old_member` str", "info", "members"]
     assert "GroupEvent" not in table, "only what is told"
     assert "Refusal" not in table
+
+
+def test_every_event_is_public_and_has_a_name_of_its_own() -> None:
+    kinds = _kinds()
+    assert len({kind.name for kind in kinds}) == len(kinds)
+    assert [kind.__name__ for kind in kinds if not hasattr(kohort.coordinator, kind.__name__)] == []
 
 
 def test_the_fields_in_common_have_types() -> None:

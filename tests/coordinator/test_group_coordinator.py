@@ -1,4 +1,7 @@
-"""The coordinator as a broker runs it: whole lives, stopping, many groups at once."""
+"""The coordinator as a broker runs it: whole lives, stopping, many groups at once.
+
+Covers: coordinator/engine/runtime.py, coordinator/groups.py.
+"""
 
 from __future__ import annotations
 

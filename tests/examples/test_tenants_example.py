@@ -63,11 +63,13 @@ def test_the_page_shows_the_examples_code() -> None:
     assert len([line for line in body if line]) <= 20
 
 
+@pytest.mark.slow(2)
 def test_installed_it_is_found_by_its_name(installed: Path) -> None:
     printed = run(installed, "kohort", "assignors", "list")
     assert re.search(r"^tenants +kohort-tenants 1\.0 +1 +eager +Topics of a tenant", printed, re.MULTILINE)
 
 
+@pytest.mark.slow(3)
 def test_it_passes_the_suite(installed: Path) -> None:
     printed = run(
         installed, "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(EXAMPLE), str(EXAMPLE)
@@ -75,6 +77,7 @@ def test_it_passes_the_suite(installed: Path) -> None:
     assert re.search(r"^\d\d passed in", printed, re.MULTILINE)
 
 
+@pytest.mark.slow(2)
 def test_it_is_scored_beside_others(installed: Path) -> None:
     words = ("kohort", "assignors", "compare", "tenants", "sticky", "--file", "billing.yaml", "--json")
     tenants, sticky = json.loads(run(installed, *words))["trials"]

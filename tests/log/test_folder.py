@@ -1,4 +1,7 @@
-"""A broker's data folder."""
+"""A broker's data folder.
+
+Covers: log/_errors.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Appending to a partition and reading it back."""
+"""Appending to a partition and reading it back.
+
+Covers: log/_segment.py.
+"""
 
 from __future__ import annotations
 

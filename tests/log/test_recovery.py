@@ -1,4 +1,7 @@
-"""Opening after an unclean stop: exactly the whole valid batches survive, and nothing else."""
+"""Opening after an unclean stop: exactly the whole valid batches survive, and nothing else.
+
+Covers: log/_scan.py, log/_segments.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What may enter a log; the answers are those of Apache Kafka 4.3.1 to the same bytes."""
+"""What may enter a log; the answers are those of Apache Kafka 4.3.1 to the same bytes.
+
+Covers: log/_config.py, log/_steps.py.
+"""
 
 from __future__ import annotations
 

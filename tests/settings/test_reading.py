@@ -1,4 +1,7 @@
-"""Reading settings a user gave: what is taken, and what an error says."""
+"""Reading settings a user gave: what is taken, and what an error says.
+
+Covers: settings/_table.py, settings/model.py.
+"""
 
 from __future__ import annotations
 

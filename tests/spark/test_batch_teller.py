@@ -1,4 +1,7 @@
-"""Events of a query's batches, made of what Spark reports. No JVM."""
+"""Events of a query's batches, made of what Spark reports. No JVM.
+
+Covers: spark/_follower.py.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Covers: spark/_status.py."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,7 @@
-"""The loop from committed offsets to commits, without a JVM: only ``Batch.df`` needs Spark."""
+"""The loop from committed offsets to commits, without a JVM: only ``Batch.df`` needs Spark.
+
+Covers: spark/_group.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reading planned ranges from a real broker, without a JVM."""
+"""Reading planned ranges from a real broker, without a JVM.
+
+Covers: spark/_client.py.
+"""
 
 from __future__ import annotations
 

@@ -175,6 +175,7 @@ KILLED_JOB = """
 """
 
 
+@pytest.mark.slow(40)
 def test_killed_between_sink_and_commit_it_repeats_the_same_range_and_loses_nothing(
     spark: SparkSession, side: Side, new_topic: NewTopic, group: Named, tmp_path: Path
 ) -> None:

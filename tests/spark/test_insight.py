@@ -1,4 +1,7 @@
-"""What a job tells of its batches in a real Spark session."""
+"""What a job tells of its batches in a real Spark session.
+
+Covers: spark/_readings.py.
+"""
 
 from __future__ import annotations
 

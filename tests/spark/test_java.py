@@ -138,6 +138,7 @@ def test_the_launcher_finds_a_place_without_a_cache_folder(
     assert "exec '/opt/a java/bin/java'" in (launcher / "bin" / "java").read_text()
 
 
+@pytest.mark.slow(20)
 @pytest.mark.spark
 def test_a_session_on_the_java_of_the_wheel_runs_python_tasks(without_java: dict[str, str]) -> None:
     code = """

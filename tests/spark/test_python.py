@@ -1,4 +1,7 @@
-"""Python processes of a session take PySpark as it is installed, not from the zip file beside it."""
+"""Python processes of a session take PySpark as it is installed, not from the zip file beside it.
+
+Covers: spark/_daemon.py.
+"""
 
 from __future__ import annotations
 

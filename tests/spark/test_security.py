@@ -1,4 +1,7 @@
-"""Options of a secured connection: Python's names and Java's, and what nobody is shown."""
+"""Options of a secured connection: Python's names and Java's, and what nobody is shown.
+
+Covers: spark/_connection_options.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``write`` and ``writeStream.format("kohort")``."""
+"""``write`` and ``writeStream.format("kohort")``.
+
+Covers: spark/_sink_options.py, spark/_task.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``format("kohort")`` and ``stream`` in a real Spark session."""
+"""``format("kohort")`` and ``stream`` in a real Spark session.
+
+Covers: spark/_query.py, spark/_readers.py, spark/_schema.py.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions
@@ -18,15 +18,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.clients, pytest.mark.timeout(600)]
 
 #: Sets a stopped group's offsets on partitions 0 and 1: (group, topic, offset).
 Reset = Callable[[str, str, int], object]
-
-
-@pytest.fixture(scope="module")
-def run_tool(bootstrap: str) -> Iterator[ToolServer]:
-    server = ToolServer(bootstrap)
-    try:
-        yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture(params=["java", "confluent-kafka"])

@@ -1,4 +1,7 @@
-"""Faults, time and groups under a test's control; each seen by our consumer and, on the wire, by any."""
+"""Faults, time and groups under a test's control; each seen by our consumer and, on the wire, by any.
+
+Covers: testing/_records.py, testing/_running_broker.py, testing/_steering.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The disk that fails on command fails as it is told, and keeps what a disk keeps."""
+"""The disk that fails on command fails as it is told, and keeps what a disk keeps.
+
+Covers: testing/_disk.py.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.torture.episode import run
 from tests.torture.nemesis import FAULTS
 from tests.torture.totals import Totals
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(14_400)]
+pytestmark = [pytest.mark.clients, pytest.mark.slow(15), pytest.mark.timeout(14_400)]
 
 RAMPAGE_S = 60.0
 

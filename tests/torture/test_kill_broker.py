@@ -18,7 +18,7 @@ from tests.clients.drivers import DRIVERS, RANGE
 from tests.clients.members import Member, shared_out, wait_for_records, wait_until
 from tests.torture.load import Committer, committed, create_topic, read_topic
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.slow(6)]
 
 ROUNDS = 3
 PARTITIONS = 6

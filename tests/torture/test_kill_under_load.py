@@ -17,7 +17,7 @@ from tests.broker_process import BrokerProcess
 from tests.reliability_report import table, write_section
 from tests.torture.load import Committer, committed, create_topic, read_topic
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.slow(30)]
 
 PARTITIONS = 3
 KILLS = 20

@@ -1,4 +1,7 @@
-"""AlterConfigs and IncrementalAlterConfigs: the codes are those that Apache Kafka 4.3.1 gave to the same."""
+"""AlterConfigs and IncrementalAlterConfigs: the codes are those that Apache Kafka 4.3.1 gave to the same.
+
+Covers: broker/apis/_configs.py, broker/apis/incremental_alter_configs.py.
+"""
 
 from __future__ import annotations
 

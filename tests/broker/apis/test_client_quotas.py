@@ -1,4 +1,7 @@
-"""DescribeClientQuotas and AlterClientQuotas: what Apache Kafka's tools send, and what they must be told."""
+"""DescribeClientQuotas and AlterClientQuotas: what Apache Kafka's tools send, and what they must be told.
+
+Covers: broker/apis/alter_client_quotas.py, broker/apis/describe_client_quotas.py.
+"""
 
 from __future__ import annotations
 

@@ -74,6 +74,13 @@ def test_configs_are_shown_with_where_they_come_from(wire: Wire, name: str) -> N
     assert [row.name for row in made.configs] == sorted(shown)
 
 
+def test_each_topic_of_a_request_is_shown_its_own_configs(wire: Wire, name: str) -> None:
+    times = {f"{name}-{number}": str(number % 2) for number in range(1, 5)}
+    made = ask(wire, *({"name": topic, "configs": [("retention.ms", ms)]} for topic, ms in times.items()))
+    shown = {one.name: {row.name: row.value for row in one.configs} for one in made}
+    assert {topic: configs["retention.ms"] for topic, configs in shown.items()} == times
+
+
 def test_a_check_makes_nothing(wire: Wire, name: str) -> None:
     (checked,) = ask(wire, {"name": name, "num_partitions": 4}, validate_only=True)
     assert (checked.error_code, checked.num_partitions) == (0, 4)

@@ -1,4 +1,7 @@
-"""DescribeConfigs: all configs of topics and of the broker, and where they come from."""
+"""DescribeConfigs: all configs of topics and of the broker, and where they come from.
+
+Covers: broker/_config_view.py, broker/_topic_config.py.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,32 @@ def test_keys_choose_and_unknown_ones_are_left_out(wire: Wire, name: str) -> Non
     told = ask(wire, TOPIC, name, ["segment.bytes", "no.such.config"])
     assert [row.name for row in told.configs] == ["segment.bytes"]
     assert len(ask(wire, TOPIC, name, []).configs) == CONFIGS_OF_A_TOPIC_IN_APACHE_KAFKA_4_3 + len(OWN)
+
+
+def test_each_resource_of_a_request_is_told_its_own_configs(wire: Wire, name: str) -> None:
+    short, plain = [f"{name}-short", f"{name}-too"], [f"{name}-plain", f"{name}-other"]
+    for topic in short:
+        create_topic(wire, topic, retention_ms="1")
+    for topic in plain:
+        create_topic(wire, topic)
+    asked = [(topic, keys) for topic in short + plain for keys in (["retention.ms"], None)]
+    resources = [
+        part(
+            ApiKey.DESCRIBE_CONFIGS,
+            4,
+            "DescribeConfigsResource",
+            resource_type=TOPIC,
+            resource_name=topic,
+            configuration_keys=keys,
+        )
+        for topic, keys in asked
+    ]
+    results = wire.call(ApiKey.DESCRIBE_CONFIGS, 4, resources=resources).results
+    assert [told.resource_name for told in results] == [topic for topic, _ in asked]
+    for told, (topic, keys) in zip(results, asked, strict=True):
+        shown = {row.name: row.value for row in told.configs}
+        assert sorted(shown) == (TOPIC_CONFIGS if keys is None else keys)
+        assert shown["retention.ms"] == ("1" if topic in short else "604800000")
 
 
 def test_synonyms_say_what_else_a_config_would_be() -> None:

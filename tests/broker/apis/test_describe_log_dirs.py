@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,6 @@ from kohort.testing import running_broker
 from tests.broker.wire import Wire, batch, create_topic, produce
 
 KEY = ApiKey.DESCRIBE_LOG_DIRS
-
-
-@pytest.fixture
-def link(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as wire:
-        yield wire
 
 
 def sizes(answer: Any) -> dict[tuple[str, int], int]:

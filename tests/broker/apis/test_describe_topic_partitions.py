@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,12 +16,6 @@ pytestmark = pytest.mark.kafka
 KEY = ApiKey.DESCRIBE_TOPIC_PARTITIONS
 NO_OPERATIONS = -(1 << 31)
 EVERY_OPERATION = operation_bits({3, 4, 5, 6, 7, 8, 10, 11})
-
-
-@pytest.fixture
-def link(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as wire:
-        yield wire
 
 
 @pytest.fixture(scope="module")

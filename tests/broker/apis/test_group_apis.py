@@ -1,4 +1,10 @@
-"""The group APIs reach the coordinator, whatever their version, and say who asked."""
+"""The group APIs reach the coordinator, whatever their version, and say who asked.
+
+Covers: broker/apis/_groups.py, broker/apis/delete_groups.py, broker/apis/describe_groups.py.
+Covers: broker/apis/heartbeat.py, broker/apis/join_group.py, broker/apis/leave_group.py.
+Covers: broker/apis/list_groups.py, broker/apis/offset_commit.py, broker/apis/offset_delete.py.
+Covers: broker/apis/offset_fetch.py, broker/apis/sync_group.py.
+"""
 
 from __future__ import annotations
 

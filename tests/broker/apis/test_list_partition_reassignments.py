@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,12 +10,6 @@ from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, create_topic
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def link(bootstrap: str) -> Iterator[Wire]:
-    with Wire(bootstrap) as wire:
-        yield wire
 
 
 @pytest.mark.parametrize("topics", [None, [], "own", [("nothing-is-named-so", [0])]])

@@ -1,4 +1,7 @@
-"""SCRAM users by the admin APIs: made, shown, changed and removed, and what is refused."""
+"""SCRAM users by the admin APIs: made, shown, changed and removed, and what is refused.
+
+Covers: broker/apis/alter_user_scram_credentials.py, broker/apis/describe_user_scram_credentials.py.
+"""
 
 from __future__ import annotations
 

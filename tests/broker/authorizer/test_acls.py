@@ -1,4 +1,8 @@
-"""Filters: which rules they mean (KIP-290)."""
+"""Filters: which rules they mean (KIP-290).
+
+Covers: broker/apis/_acls.py, broker/apis/create_acls.py, broker/apis/delete_acls.py.
+Covers: broker/apis/describe_acls.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The gate of a broker that runs: rules that last, requests read by hand, and what is told of nothing."""
+"""The gate of a broker that runs: rules that last, requests read by hand, and what is told of nothing.
+
+Covers: broker/apis/_gate.py.
+"""
 
 from __future__ import annotations
 

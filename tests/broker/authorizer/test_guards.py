@@ -1,4 +1,7 @@
-"""Guards without a broker: what reaches the handler, and what is answered for the rest."""
+"""Guards without a broker: what reaches the handler, and what is answered for the rest.
+
+Covers: broker/apis/_guards.py, broker/authorizer/_access.py.
+"""
 
 from __future__ import annotations
 

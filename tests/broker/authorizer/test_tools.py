@@ -18,11 +18,8 @@ ACL_COMMAND = "org.apache.kafka.tools.AclCommand"
 
 @pytest.fixture(scope="module")
 def run_tool(place: Place) -> Iterator[ToolServer]:
-    server = ToolServer(place.admin)
-    try:
+    with ToolServer(place.admin) as server:
         yield server
-    finally:
-        server.close()
 
 
 def test_kafkas_own_tool_makes_lists_and_removes_rules(run_tool: ToolServer, name: str, user: str) -> None:

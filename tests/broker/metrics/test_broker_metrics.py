@@ -1,4 +1,8 @@
-"""What a broker says of itself, as data and as Prometheus reads it."""
+"""What a broker says of itself, as data and as Prometheus reads it.
+
+Covers: broker/metrics/_exposer.py, broker/metrics/_families.py, broker/metrics/_requests.py.
+Covers: broker/metrics/_snapshot.py, broker/metrics/_traffic.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who may read on while the connections together hold much of what they may: 800,000 bytes here."""
+"""Who may read on while the connections together hold much of what they may: 800,000 bytes here.
+
+Covers: broker/network/_flow.py.
+"""
 
 from __future__ import annotations
 

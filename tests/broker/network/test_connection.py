@@ -1,4 +1,7 @@
-"""Bytes that no client should send, clients that vanish, and the order of answers."""
+"""Bytes that no client should send, clients that vanish, and the order of answers.
+
+Covers: broker/network/_peer.py.
+"""
 
 from __future__ import annotations
 

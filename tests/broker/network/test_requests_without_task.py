@@ -1,4 +1,7 @@
-"""Requests that take the short way: ahead of each other, never ahead in their answers."""
+"""Requests that take the short way: ahead of each other, never ahead in their answers.
+
+Covers: broker/_pending_response.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Limits on connections: slow, idle and greedy clients, and what a client is told of the address."""
+"""Limits on connections: slow, idle and greedy clients, and what a client is told of the address.
+
+Covers: broker/network/_acceptor.py.
+"""
 
 from __future__ import annotations
 

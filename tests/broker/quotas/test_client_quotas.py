@@ -1,4 +1,7 @@
-"""Who shares what, and what is remembered of whom."""
+"""Who shares what, and what is remembered of whom.
+
+Covers: broker/quotas/_throttle.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which quota is a client's, and who shares it."""
+"""Which quota is a client's, and who shares it.
+
+Covers: broker/quotas/_entities.py.
+"""
 
 from __future__ import annotations
 

@@ -28,11 +28,6 @@ def _many_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_check, "_open_files", lambda: 1_000_000)
 
 
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return Certificates(tmp_path_factory.mktemp("certificates"))
-
-
 def reported(
     given: dict[str, Any], *, metrics_port: int | None = None, users: str = "", host: str = "127.0.0.1"
 ) -> tuple[dict[str, list[str]], list[str]]:

@@ -1,4 +1,7 @@
-"""Listeners: what is read of the settings, and what is refused with which advice."""
+"""Listeners: what is read of the settings, and what is refused with which advice.
+
+Covers: broker/security/_settings.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Authentication of connections: the order of requests, what fails, and how it is renewed."""
+"""Authentication of connections: the order of requests, what fails, and how it is renewed.
+
+Covers: broker/apis/sasl_authenticate.py, broker/apis/sasl_handshake.py, broker/security/_errors.py.
+"""
 
 from __future__ import annotations
 

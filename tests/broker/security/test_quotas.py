@@ -17,6 +17,7 @@ from kohort.broker.security._listeners import listeners_of
 from kohort.broker.security._quotas import ConnectionQuotas, ConnectionSlot
 from kohort.protocol import ApiKey
 from kohort.testing import running_broker
+from tests.broker.security.logins import asks
 from tests.broker.wire import Wire, part
 
 TWO = {"listeners": "PLAINTEXT://127.0.0.1:1,SSL://127.0.0.1:2", "control.plane.listener.name": "SSL"}
@@ -185,10 +186,6 @@ def test_counts_are_those_of_the_seats_that_are_taken(steps: list[tuple[bool, st
 
 
 # on sockets
-
-
-def asks(wire: Wire) -> bool:
-    return bool(wire.call(ApiKey.METADATA, 1, topics=[]).brokers)
 
 
 def test_a_broker_that_is_full_serves_who_waits_once_somebody_leaves() -> None:

@@ -1,4 +1,7 @@
-"""Mechanisms of a listener: which there are, what begins an exchange, how long a login is believed."""
+"""Mechanisms of a listener: which there are, what begins an exchange, how long a login is believed.
+
+Covers: broker/security/_exchange.py.
+"""
 
 from __future__ import annotations
 

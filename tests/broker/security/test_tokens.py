@@ -1,4 +1,7 @@
-"""Tokens: whose are believed, and when keys are read again."""
+"""Tokens: whose are believed, and when keys are read again.
+
+Covers: broker/security/_oauth.py.
+"""
 
 from __future__ import annotations
 

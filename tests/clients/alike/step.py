@@ -25,10 +25,11 @@ def take(
     for side, answers in zip(sides, got, strict=True):
         for answer in answers:
             side.learn(answer)
-    theirs, ours = (_views(side, answers) for side, answers in zip(sides, got, strict=True))
+    theirs, ours = (views_of(side, answers) for side, answers in zip(sides, got, strict=True))
     told.append(f"{sent} {fields}: {ours}")
     assert list(differences(theirs, ours)) == [], "\n".join(told)
 
 
-def _views(side: Side, answers: list[Answer]) -> list[Any]:
+def views_of(side: Side, answers: list[Answer]) -> list[Any]:
+    """What a side was asked, and its answers without what may differ."""
     return [{"of": each.sent[:3], "answer": view(side, each)} for each in answers]

@@ -1,4 +1,7 @@
-"""Every wrong name, type, range or combination is one clear error, before any connection."""
+"""Every wrong name, type, range or combination is one clear error, before any connection.
+
+Covers: consumer/service/_options.py.
+"""
 
 from __future__ import annotations
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import kohort.consumer
 from kohort.consumer import Cluster
-from kohort.consumer.config import consumer_config
+from kohort.consumer.config import ConsumerConfig, consumer_config
 from kohort.consumer.record import Record
 from kohort.consumer.service import _deadletter
 from kohort.consumer.service._deadletter import DeadLetterError, DeadLetters, error_headers
@@ -175,3 +175,22 @@ def test_long_errors_are_cut_so_that_the_letter_still_fits() -> None:
     assert sizes["kohort.error.message"] == _deadletter.MAX_ERROR_BYTES
     assert 0 < sizes["kohort.error.stack"] <= _deadletter.MAX_STACK_BYTES
     assert sum(sizes.values()) < 10_000
+
+
+def test_letters_go_over_connections_with_the_consumers_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tuple[tuple[object, ...], dict[str, object]]] = []
+    monkeypatch.setattr(_deadletter, "Cluster", lambda *given, **named: made.append((given, named)))
+    tls, sasl = object(), object()
+    numbers = {
+        "request_timeout_ms": 1,
+        "default_api_timeout_ms": 2,
+        "retry_backoff_ms": 3,
+        "retry_backoff_max_ms": 4,
+    }
+    config = SimpleNamespace(
+        bootstrap="broker:9092", client_id="me", ssl_context=lambda: tls, sasl=lambda: sasl, **numbers
+    )
+    _deadletter.make_cluster(cast(ConsumerConfig, config))
+    assert made == [(("broker:9092", "me"), {**numbers, "ssl_context": tls, "sasl": sasl})]

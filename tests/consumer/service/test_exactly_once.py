@@ -1,4 +1,7 @@
-"""Offsets in the transaction of the results: each record's effect is there once, whatever happens."""
+"""Offsets in the transaction of the results: each record's effect is there once, whatever happens.
+
+Covers: consumer/service/_sinks.py.
+"""
 
 from __future__ import annotations
 
@@ -191,6 +194,29 @@ def test_what_comes_late_of_a_log_that_is_gone_passes_over_no_new_records(once: 
     once.run(_records(18, session=1), _insert(once))
     once.run(_records(13, 14, session=2), _insert(once))
     assert _effects(once) == sorted([*range(18), 12, 13, 14])
+
+
+def test_what_another_member_stores_late_for_a_deleted_topic_passes_over_no_records_of_the_new_one(
+    once: Once,
+) -> None:
+    slow = Once(once.sink, "billing")
+    slow.begin(ORDERS, 1, "first")
+    slow.run(_records(0, session=1), _insert(once))
+    once.positions([ORDERS])
+    once.begin(ORDERS, 7, "second", other_from=0)
+    once.run(_records(0, session=7), _insert(once))
+    slow.run(_records(1, session=1), _insert(once))
+    once.run(_records(1, 2, session=7), _insert(once))
+    assert _effects(once) == [0, 0, 1, 1, 2]
+    assert once.positions([ORDERS]) == {ORDERS: StoredOffset(3, -1, "second")}
+
+
+def test_a_row_without_a_topic_id_counts_for_any_topic_of_the_name(once: Once) -> None:
+    once.begin(ORDERS, 1, None)
+    once.run(_records(0, 1, session=1), _insert(once))
+    once.begin(ORDERS, 2, "first")
+    once.run(_records(1, 2, session=2), _insert(once))
+    assert _effects(once) == [0, 1, 2]
 
 
 def test_what_is_before_a_cut_and_done_is_not_done_again(once: Once) -> None:

@@ -1,4 +1,7 @@
-"""One handler: what it is called with, and what becomes of a record it cannot cope with."""
+"""One handler: what it is called with, and what becomes of a record it cannot cope with.
+
+Covers: consumer/service/_registration.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Key queues: order within one, a bound over all, batches, failures."""
+"""Key queues: order within one, a bound over all, batches, failures.
+
+Covers: consumer/service/_key_queue.py.
+"""
 
 from __future__ import annotations
 

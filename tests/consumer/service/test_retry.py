@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from typing import Any
 
+import pytest
+
+from kohort.consumer import ConfigError
 from kohort.consumer.service import Retry
 
 
@@ -22,28 +23,67 @@ def test_an_error_of_another_kind_is_not_tried_again() -> None:
     assert retry.delay_ms(1, ValueError()) is None
 
 
-@given(st.integers(1, 5000), st.floats(0, 0.99), st.integers(0, 10_000))
-def test_jitter_stays_within_its_share(attempt: int, jitter: float, backoff_ms: int) -> None:
-    retry = Retry(attempts=10_000, backoff_ms=backoff_ms, max_backoff_ms=60_000, jitter=jitter)
-    exact = Retry(attempts=10_000, backoff_ms=backoff_ms, max_backoff_ms=60_000, jitter=0.0)
-    middle = exact.delay_ms(attempt, OSError())
-    delay = retry.delay_ms(attempt, OSError())
+@pytest.mark.parametrize(("jitter", "least", "most"), [(0.0, 100, 100), (0.2, 80, 120), (0.9, 10, 190)])
+def test_waits_are_spread_over_the_share_of_the_jitter_in_both_directions(
+    jitter: float, least: float, most: float
+) -> None:
+    retry = Retry(attempts=2, backoff_ms=100, jitter=jitter)
+    delays = [delay for _ in range(500) if (delay := retry.delay_ms(1, OSError())) is not None]
 
-    assert middle is not None
-    assert delay is not None
-    assert middle * (1 - jitter) - 1e-6 <= delay <= middle * (1 + jitter) + 1e-6
+    assert len(delays) == 500
+    assert least <= min(delays) <= least + (most - least) / 10
+    assert most - (most - least) / 10 <= max(delays) <= most
+
+
+@pytest.mark.parametrize("attempt", [1, 61, 62, 5_000])
+def test_a_wait_is_within_its_limit_however_often_it_was_tried(attempt: int) -> None:
+    retry = Retry(attempts=10_000, backoff_ms=60_000, max_backoff_ms=60_000, multiplier=1e4, jitter=0.0)
+
+    assert retry.delay_ms(attempt, OSError()) == 60_000
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        {"attempts": 1},
+        {"backoff_ms": 0, "max_backoff_ms": 0},
+        {"multiplier": 1},
+        {"multiplier": 1.0},
+        {"jitter": 0},
+        {"retry_on": ()},
+    ],
+)
+def test_the_bounds_of_settings_are_allowed(allowed: dict[str, Any]) -> None:
+    assert Retry(**allowed) == Retry(**allowed)
 
 
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"attempts": 0}, "attempts=0"),
-        ({"backoff_ms": -1}, "backoff_ms=-1"),
-        ({"backoff_ms": 100, "max_backoff_ms": 50}, "max_backoff_ms=50"),
-        ({"multiplier": 0.5}, "multiplier=0.5"),
-        ({"jitter": 1.0}, "jitter=1.0"),
+        ({"attempts": 0}, "attempts=0, but it must be at least 1: the first try counts"),
+        ({"attempts": True}, "attempts=True, but it must be a whole number"),
+        ({"backoff_ms": -1}, "backoff_ms=-1, but it must be 0 or more"),
+        ({"backoff_ms": 1.5}, "backoff_ms=1.5, but it must be a whole number"),
+        (
+            {"backoff_ms": 100, "max_backoff_ms": 99},
+            "max_backoff_ms=99, but it must be at least backoff_ms (100)",
+        ),
+        ({"max_backoff_ms": "9"}, "max_backoff_ms='9', but it must be a whole number"),
+        ({"multiplier": 0.5}, "multiplier=0.5, but it must be 1 or more"),
+        ({"multiplier": "2"}, "multiplier='2', but it must be a number"),
+        ({"multiplier": True}, "multiplier=True, but it must be a number"),
+        ({"jitter": 1.0}, "jitter=1.0, but it must be in [0, 1)"),
+        ({"jitter": -0.1}, "jitter=-0.1, but it must be in [0, 1)"),
+        ({"jitter": None}, "jitter=None, but it must be a number"),
+        ({"retry_on": [OSError]}, f"retry_on={[OSError]!r}, but it must be a tuple of exception classes"),
+        (
+            {"retry_on": (OSError, 5)},
+            f"retry_on={(OSError, 5)!r}, but it must be a tuple of exception classes",
+        ),
+        ({"retry_on": (int,)}, f"retry_on={(int,)!r}, but it must be a tuple of exception classes"),
     ],
 )
-def test_a_bad_setting_is_refused_by_name(wrong: dict[str, int], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        Retry(**wrong)  # type: ignore[arg-type]
+def test_a_bad_setting_is_refused_by_name(wrong: dict[str, Any], named: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        Retry(**wrong)
+    assert str(refused.value) == f"Retry: {named}"

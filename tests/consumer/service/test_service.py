@@ -1,4 +1,7 @@
-"""The service as a group member, over a consumer that does what the test says."""
+"""The service as a group member, over a consumer that does what the test says.
+
+Covers: consumer/service/_engine.py, consumer/service/_running.py.
+"""
 
 from __future__ import annotations
 

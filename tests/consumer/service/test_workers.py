@@ -6,13 +6,14 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from kohort.consumer.service._workers import INSTANCE, Pace, Workers
+from tests.consumer.members import until
 
 QUICK = Pace(first_s=0.05, most_s=0.2, stop_timeout_s=60.0, ready_timeout_s=60.0)
 IMPATIENT = Pace(first_s=0.05, most_s=0.2, stop_timeout_s=1.0, ready_timeout_s=60.0)
@@ -52,12 +53,6 @@ class Log:
     def begun(self) -> list[list[str]]:
         """[instance id, process id, worker] of each start."""
         return [line.split()[1:] for line in self.lines if line.startswith("begin")]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - another process does it
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

@@ -1,4 +1,7 @@
-"""Sessions: what keeps a member, what ends it, and that nobody waits for who is gone."""
+"""Sessions: what keeps a member, what ends it, and that nobody waits for who is gone.
+
+Covers: coordinator/classic/heartbeat.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Static members (KIP-345): replacement, fencing, and what a returning leader is told at each version."""
+"""Static members (KIP-345): replacement, fencing, and what a returning leader is told at each version.
+
+Covers: coordinator/classic/members.py.
+"""
 
 from __future__ import annotations
 

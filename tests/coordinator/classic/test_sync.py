@@ -1,4 +1,7 @@
-"""SyncGroup: checks in order, what members get, what the log gets."""
+"""SyncGroup: checks in order, what members get, what the log gets.
+
+Covers: coordinator/classic/rebalance.py.
+"""
 
 from __future__ import annotations
 

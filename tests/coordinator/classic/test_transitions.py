@@ -1,4 +1,7 @@
-"""The rows of the transition table (specification 2.4), each named by its number."""
+"""The rows of the transition table (specification 2.4), each named by its number.
+
+Covers: coordinator/classic/group.py.
+"""
 
 from __future__ import annotations
 

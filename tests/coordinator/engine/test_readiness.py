@@ -1,4 +1,7 @@
-"""The two tables of section 3.0, cell by cell."""
+"""The two tables of section 3.0, cell by cell.
+
+Covers: protocol/_context.py.
+"""
 
 from __future__ import annotations
 

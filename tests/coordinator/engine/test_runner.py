@@ -1,4 +1,7 @@
-"""A shard at work: what is written together, what a failed write becomes, and when timers fire."""
+"""A shard at work: what is written together, what a failed write becomes, and when timers fire.
+
+Covers: coordinator/engine/shard.py.
+"""
 
 from __future__ import annotations
 

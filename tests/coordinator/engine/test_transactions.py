@@ -1,4 +1,7 @@
-"""Transactional offsets: batches of their own, pending until the marker, and read back alike."""
+"""Transactional offsets: batches of their own, pending until the marker, and read back alike.
+
+Covers: coordinator/engine/effects.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""OffsetFetch and OffsetDelete: what is read, what waits, what is left alone."""
+"""OffsetFetch and OffsetDelete: what is read, what waits, what is left alone.
+
+Covers: coordinator/offsets/delete.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The content of each kind of file, entry by entry."""
+"""The content of each kind of file, entry by entry.
+
+Covers: log/tools/_read_only.py.
+"""
 
 from __future__ import annotations
 

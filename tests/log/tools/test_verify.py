@@ -1,4 +1,7 @@
-"""A look at a whole data folder: what is well is not blamed, what is damaged is found and named."""
+"""A look at a whole data folder: what is well is not blamed, what is damaged is found and named.
+
+Covers: log/tools/_read_only.py.
+"""
 
 from __future__ import annotations
 
