@@ -76,7 +76,7 @@ def claim_folder(fs: FileSystem, folder: str, topic_id: uuid.UUID | None) -> uui
 
     Raises DataFolderError if it is another topic's, or is not there and no id is given, and OSError.
     """
-    known = read_topic_id(fs, folder) if fs.exists(folder) else None
+    known = read_topic_id(fs, folder)
     if known is not None:
         if topic_id is not None and topic_id != known:
             raise DataFolderError(

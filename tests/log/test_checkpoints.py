@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -19,6 +20,7 @@ from kohort.log._checkpoints import (
     write_properties,
     write_topic_id,
 )
+from kohort.log._files import OsFileSystem
 from kohort.protocol import TopicPartition
 
 CLICKS = uuid.UUID("c2c8fbc4-1d72-4072-8545-f5459c82300c")
@@ -77,12 +79,32 @@ def test_unreadable_partition_metadata_is_an_error(tmp_path: Path, content: byte
 
 def test_a_folder_belongs_to_one_topic_id(tmp_path: Path) -> None:
     folder = str(tmp_path / "orders-0")
-    with pytest.raises(DataFolderError, match="pass the topic's id"):
+    with pytest.raises(DataFolderError) as caught:
         claim_folder(OS_FILES, folder, None)
+    assert str(caught.value) == f"{folder} has no partition.metadata: pass the topic's id"
+    assert not list(tmp_path.iterdir())
     assert claim_folder(OS_FILES, folder, CLICKS) == CLICKS
     assert claim_folder(OS_FILES, folder, None) == CLICKS
-    with pytest.raises(DataFolderError, match="another topic's of that name, move it away"):
-        claim_folder(OS_FILES, folder, uuid.UUID(int=1))
+    assert claim_folder(OS_FILES, folder, CLICKS) == CLICKS
+    other = uuid.UUID(int=1)
+    with pytest.raises(DataFolderError) as caught:
+        claim_folder(OS_FILES, folder, other)
+    whose = f"{folder} belongs to topic id {CLICKS}, not {other}"
+    assert str(caught.value) == f"{whose}: it is another topic's of that name, move it away"
+    assert read_topic_id(OS_FILES, folder) == CLICKS
+
+
+def test_a_folder_that_is_claimed_is_durable_with_its_name(tmp_path: Path) -> None:
+    class Recorded(OsFileSystem):
+        synced: ClassVar[list[str]] = []
+
+        def sync_dir(self, path: str) -> None:
+            self.synced.append(path)
+            super().sync_dir(path)
+
+    folder = str(tmp_path / "orders-0")
+    assert claim_folder(Recorded(), folder, CLICKS) == CLICKS
+    assert Recorded.synced[-2:] == [folder, str(tmp_path)]
 
 
 def test_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:

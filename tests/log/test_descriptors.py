@@ -6,6 +6,7 @@ import errno
 import gc
 import logging
 import os
+import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,17 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[_descriptors.OpenFiles]:
     monkeypatch.setattr(_descriptors, "process_limit", lambda: 8)
     yield files
     assert len(files) <= 4
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [((1_024, 4_096), 1_024), ((resource.RLIM_INFINITY, resource.RLIM_INFINITY), _descriptors.UNLIMITED)],
+)
+def test_a_process_may_have_as_many_as_its_soft_limit_says(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], expected: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", {resource.RLIMIT_NOFILE: limits}.__getitem__)
+    assert _descriptors.process_limit() == expected
 
 
 def files_at(folder: Path, count: int) -> list[OsFile]:

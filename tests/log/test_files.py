@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,37 @@ def test_a_whole_file_is_replaced_or_left(tmp_path: Path) -> None:
     write_whole(OS_FILES, path, b"new")
     assert read_whole(OS_FILES, path) == b"new"
     assert os.listdir(tmp_path) == ["checkpoint"]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EAGAIN])
+def test_a_lock_that_somebody_else_has_is_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "lockf", failing(number))
+        assert OS_FILES.lock(str(tmp_path / ".lock")) is None
+    assert len(os.listdir("/proc/self/fd")) == before
+    lock = OS_FILES.lock(str(tmp_path / ".lock"))
+    assert lock is not None
+    lock.release()
+
+
+def test_a_file_system_without_locks_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(fcntl, "lockf", failing(errno.ENOLCK))
+    with pytest.raises(OSError, match="refused") as caught:
+        OS_FILES.lock(str(tmp_path / ".lock"))
+    assert caught.value.errno == errno.ENOLCK
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def failing(number: int) -> Callable[[int, int], None]:
+    def lockf(_descriptor: int, operation: int) -> None:
+        assert operation == fcntl.LOCK_EX | fcntl.LOCK_NB
+        raise OSError(number, "refused")
+
+    return lockf
 
 
 def test_a_lock_keeps_out_this_process_and_others(tmp_path: Path) -> None:

@@ -50,12 +50,14 @@ def plan(
         ("not a segment that reaches above it", {"stable": 29}, (20, 0, 200, False)),
         ("an open transaction at the start", {"stable": 5}, (0, 0, 0, False)),
         ("not what is too young", {"min_compaction_lag_ms": 250}, (20, 0, 200, False)),
+        ("what is just old enough", {"min_compaction_lag_ms": 200}, (30, 0, 300, False)),
         (
             "a clean segment may be young",
             {"first_dirty": 40, "min_compaction_lag_ms": 250},
             (40, 400, 0, False),
         ),
         ("what has waited too long forces it", {"max_compaction_lag_ms": 350}, (40, 0, 400, True)),
+        ("what has waited just so long does not", {"max_compaction_lag_ms": 400}, (40, 0, 400, False)),
         (
             "what has waited is clean already",
             {"max_compaction_lag_ms": 350, "first_dirty": 20},
@@ -67,6 +69,12 @@ def test_what_can_be_compacted(
     what: str, options: dict[str, int], expected: tuple[int, int, int, bool]
 ) -> None:
     assert plan(segments(400, 300, 200, 100, 0), **options) == expected, what
+
+
+@pytest.mark.parametrize(("first_ms", "forced"), [(-1, False), (0, False), (1, True)])
+def test_a_segment_without_a_time_has_not_waited(first_ms: int, forced: bool) -> None:
+    infos = [SegmentInfo(0, 10, 100, 8, 12, first_ms, 5), *segments(0, 0)[1:]]
+    assert plan(infos, max_compaction_lag_ms=350)[3] is forced
 
 
 def test_a_lone_active_segment_is_never_compacted() -> None:

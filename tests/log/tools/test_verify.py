@@ -451,6 +451,11 @@ def test_preallocated_indexes_are_in_order(folder: Path) -> None:
     assert found(folder) == []
 
 
+def test_a_time_index_may_say_of_one_offset_twice_that_time_went_on(folder: Path) -> None:
+    write(folder, f"{LAST}.timeindex", 60, struct.pack(">qi", NOW_MS + 99, 47))
+    assert found(folder) == []
+
+
 def test_another_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataFolderError, match="no data folder"):
         verify_folder(tmp_path)
