@@ -86,20 +86,20 @@ Groups = Callable[..., Ran]
 
 
 @pytest.fixture
-def groups(bootstrap: str, capfd: pytest.CaptureFixture[str]) -> Groups:
+def groups(bootstrap: str, capsys: pytest.CaptureFixture[str]) -> Groups:
     """``groups("describe", "billing")``: ``kohort groups`` on the tests' cluster."""
 
     def run(*words: Any, to: str = bootstrap) -> Ran:
-        return ran(capfd, ["groups", "--bootstrap", to, "--timeout", "20", *map(str, words)])
+        return ran(capsys, ["groups", "--bootstrap", to, "--timeout", "20", *map(str, words)])
 
     return run
 
 
-def ran(capfd: pytest.CaptureFixture[str], words: Iterable[str]) -> Ran:
+def ran(capsys: pytest.CaptureFixture[str], words: Iterable[str]) -> Ran:
     """Run the command in this process."""
-    capfd.readouterr()
+    capsys.readouterr()
     try:
         code = main(list(words))
     except SystemExit as left:
         code = int(left.code or 0)
-    return Ran(code, *capfd.readouterr())
+    return Ran(code, *capsys.readouterr())

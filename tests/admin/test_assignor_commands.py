@@ -50,11 +50,11 @@ class Broken(RangeAssignor):
 
 
 @pytest.fixture
-def assignors(capfd: pytest.CaptureFixture[str]) -> Assignors:
+def assignors(capsys: pytest.CaptureFixture[str]) -> Assignors:
     """``assignors("try", ...)``: ``kohort assignors`` in this process."""
 
     def run(*words: Any) -> Ran:
-        return ran(capfd, ["assignors", *map(str, words)])
+        return ran(capsys, ["assignors", *map(str, words)])
 
     return run
 

@@ -196,9 +196,9 @@ def test_nobody_there_is_exit_code_3(groups: Groups) -> None:
     ],
 )
 def test_wrong_use_is_said_in_one_line(
-    capfd: pytest.CaptureFixture[str], words: list[str], said: str
+    capsys: pytest.CaptureFixture[str], words: list[str], said: str
 ) -> None:
-    assert said in one_line(ran(capfd, ["groups", *words]), 2)
+    assert said in one_line(ran(capsys, ["groups", *words]), 2)
 
 
 def process(*words: str) -> subprocess.Popen[str]:
