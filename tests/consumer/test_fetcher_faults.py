@@ -77,11 +77,13 @@ async def test_leader_errors_do_not_count_as_tries_to_read_a_batch() -> None:
 
 async def test_what_may_not_be_read_is_raised_and_read_as_soon_as_it_may() -> None:
     refused = fetched(error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    bench = FetchBench({LEADER: [{A: refused}, {A: refused}, {A: refused}, {A: fetched(batch([b"x"]))}]})
+    bench = FetchBench({LEADER: [{A: refused}] * 100_000})
     bench.begin(A)
     running = asyncio.create_task(bench.fetcher.run())
-    await until(lambda: bench.positions.first_error() is not None, timeout_s=20)
+    await until(lambda: len(bench.cluster.asked) > 3, timeout_s=20)
     error = bench.positions.first_error()
+    # the right is given
+    bench.cluster.answers[LEADER] = [{A: fetched(batch([b"x"]))}]
     assert isinstance(error, KafkaError)
     assert error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert "needs the right to read the topic" in str(error)
