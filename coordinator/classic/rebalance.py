@@ -201,18 +201,7 @@ def _remove_late(
 
 
 def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
-    shard.tell(
-        RebalanceStarted(
-            group.group_id,
-            generation=group.generation,
-            cause=cause.text,
-            cause_kind=cause.kind,
-            member=cause.member_id,
-            instance_id=cause.instance_id,
-            client_id=cause.client_id,
-            client_host=cause.client_host,
-        )
-    )
+    shard.tell(RebalanceStarted(group.group_id, generation=group.generation, **cause.fields()))
     if group.trace is None:
         settled = owners(member for member in group.members.values() if not member.is_new)
         before, group.leaving = {**settled, **(group.leaving or {})}, None
@@ -226,13 +215,8 @@ def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> Non
         GenerationAbandoned(
             group.group_id,
             generation=group.generation,
-            cause=cause.text,
-            cause_kind=cause.kind,
-            member=cause.member_id,
-            instance_id=cause.instance_id,
-            client_id=cause.client_id,
-            client_host=cause.client_host,
             members=len(group.members),
+            **cause.fields(),
         )
     )
 
@@ -289,12 +273,7 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
         RebalanceCompleted(
             group.group_id,
             generation=group.generation,
-            cause=trace.cause(),
-            cause_kind=trace.kind,
-            member=first.member_id,
-            instance_id=first.instance_id,
-            client_id=first.client_id,
-            client_host=first.client_host,
+            **first.fields() | {"cause": trace.cause()},
             leader=group.leader_id or "",
             members=len(group.members),
             members_before=trace.members_before,
