@@ -4,8 +4,8 @@
 
 Alone it starts a kohort and measures it; ``--compare`` starts an Apache Kafka too and measures both in turn.
 ``--bootstrap`` measures a broker that runs already and leaves out what needs one of its own. ``--beside``
-measures one more that runs already, in the same turns. ``--tls`` runs each row over TLS too, and asks that the
-ratio be the same; ``--guards`` compares a kohort with one that has hundreds of access rules and quotas.
+measures one more that runs already, in the same turns. ``--tls`` runs each row over TLS too, and asks that
+the ratio be the same; ``--guards`` compares a kohort with one that has hundreds of access rules and quotas.
 """
 
 from __future__ import annotations
