@@ -80,18 +80,8 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause:
     answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
     group.remove(member)
-    shard.tell(
-        MemberGone(
-            group.group_id,
-            generation=group.generation,
-            cause=cause.text,
-            cause_kind=cause.kind,
-            member=member.member_id,
-            instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-        )
-    )
+    gone = about(member, cause.kind, cause.text)
+    shard.tell(MemberGone(group.group_id, generation=group.generation, **gone.fields()))
 
 
 def about(member: Member, kind: CauseKind, text: str) -> Cause:

@@ -11,7 +11,6 @@ and every path that adds, removes or changes a member ends in ``rebalance_or_com
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from ...protocol import ErrorCode
@@ -23,7 +22,6 @@ from ..events import (
     GenerationAbandoned,
     RebalanceCompleted,
     RebalanceStarted,
-    append_refused,
 )
 from ..groups import CONSUMER, GroupShard
 from ..replies import JoinReply, JoinReplyMember, SyncReply, protocol_told
@@ -178,19 +176,6 @@ def owners(members: Iterable[Member]) -> dict[str, bytes]:
     return {member.instance_id or member.member_id: member.assignment for member in members}
 
 
-@dataclass(slots=True)
-class AfterEmpty:
-    """Waits for the record of a group that lost its last member; nobody is told if it fails."""
-
-    group_id: str
-
-    def done(self, shard: GroupShard, now_ms: int) -> None:
-        """The live group is empty already."""
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-
-
 def _remove_late(
     shard: GroupShard, group: ClassicGroup, missing: list[Member], kind: CauseKind, what: str
 ) -> Cause:
@@ -201,18 +186,7 @@ def _remove_late(
 
 
 def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
-    shard.tell(
-        RebalanceStarted(
-            group.group_id,
-            generation=group.generation,
-            cause=cause.text,
-            cause_kind=cause.kind,
-            member=cause.member_id,
-            instance_id=cause.instance_id,
-            client_id=cause.client_id,
-            client_host=cause.client_host,
-        )
-    )
+    shard.tell(RebalanceStarted(group.group_id, generation=group.generation, **cause.fields()))
     if group.trace is None:
         settled = owners(member for member in group.members.values() if not member.is_new)
         before, group.leaving = {**settled, **(group.leaving or {})}, None
@@ -226,13 +200,8 @@ def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> Non
         GenerationAbandoned(
             group.group_id,
             generation=group.generation,
-            cause=cause.text,
-            cause_kind=cause.kind,
-            member=cause.member_id,
-            instance_id=cause.instance_id,
-            client_id=cause.client_id,
-            client_host=cause.client_host,
             members=len(group.members),
+            **cause.fields(),
         )
     )
 
@@ -274,7 +243,7 @@ def _become_empty(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.protocol_name = None
     group.subscribed_topics = group.compute_subscribed_topics()
     move(group, GroupTrigger.COMPLETE_EMPTY, now_ms)
-    shard.append(group.group_id, (group.to_record(),), AfterEmpty(group.group_id))
+    shard.append(group.group_id, (group.to_record(),))
     _note_end(shard, group, now_ms)
 
 
@@ -289,12 +258,7 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
         RebalanceCompleted(
             group.group_id,
             generation=group.generation,
-            cause=trace.cause(),
-            cause_kind=trace.kind,
-            member=first.member_id,
-            instance_id=first.instance_id,
-            client_id=first.client_id,
-            client_host=first.client_host,
+            **first.fields() | {"cause": trace.cause()},
             leader=group.leader_id or "",
             members=len(group.members),
             members_before=trace.members_before,

@@ -9,12 +9,13 @@ is running. Changed means that another protocol would be chosen or that it subsc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from ...protocol import ErrorCode, subscribed_topics
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import Cause, CauseKind, MemberReplaced, append_refused, quoted
+from ..events import Cause, CauseKind, MemberReplaced, quoted
 from ..groups import CONSUMER, GroupShard
 from ..replies import JoinReply, SyncReply, protocol_told
 from .group import SESSION, ClassicGroup, Member, Protocols, live
@@ -46,8 +47,8 @@ class _Former:
 
 
 @dataclass(slots=True)
-class AfterReplace:
-    """Waits for the record that names the new id. ``former_leader`` is the leader's id before."""
+class _Replacement:
+    """A replacement whose record is being written. ``former_leader`` is the leader's id before."""
 
     group_id: str
     generation: int
@@ -56,34 +57,31 @@ class AfterReplace:
     former: _Former
     former_leader: str
 
-    def done(self, shard: GroupShard, now_ms: int) -> None:
+    def settled(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
         group = live(shard, self.group_id)
-        member = self._waiting_member(group)
-        if group is None or member is None or group.state is not GroupState.STABLE:
+        member = None if group is None else group.members.get(self.member_id)
+        if (
+            group is None
+            or member is None
+            or member.parked_join is not self.request
+            or group.state is not GroupState.STABLE
+            or group.generation != self.generation
+        ):
             # a rebalance began meanwhile: the request is parked in its round
             return
-        answer_join(shard, group, member, self._reply(group, member))
+        if error:
+            answer_join_error(shard, group, member, append_error(error))
+            self._undo(shard, group, member)
+        else:
+            answer_join(shard, group, member, self._reply(group, member))
         restart_session(shard, group, member, now_ms)
 
-    def failed(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        group = live(shard, self.group_id)
-        member = self._waiting_member(group)
-        if group is None or member is None or group.state is not GroupState.STABLE:
-            return
-        answer_join_error(shard, group, member, append_error(error))
+    def _undo(self, shard: GroupShard, group: ClassicGroup, member: Member) -> None:
         _rename(shard, group, member, self.former.member_id)
         group.set_protocols(member, self.former.protocols)
         member.client_id, member.client_host = self.former.client_id, self.former.client_host
         member.session_timeout_ms = self.former.session_timeout_ms
         member.rebalance_timeout_ms = self.former.rebalance_timeout_ms
-        restart_session(shard, group, member, now_ms)
-
-    def _waiting_member(self, group: ClassicGroup | None) -> Member | None:
-        if group is None or group.generation != self.generation:
-            return None
-        member = group.members.get(self.member_id)
-        return member if member is not None and member.parked_join is self.request else None
 
     def _reply(self, group: ClassicGroup, member: Member) -> JoinReply:
         reply = JoinReply(
@@ -141,8 +139,8 @@ def replace_static_member(
         return
     changed = group.choose_protocol() != group.protocol_name or _interest(group, member) != topics_before
     if group.state is GroupState.STABLE and not changed:
-        after = AfterReplace(group.group_id, group.generation, member_id, request, former, former_leader)
-        shard.append(group.group_id, (group.to_record(),), after)
+        made = _Replacement(group.group_id, group.generation, member_id, request, former, former_leader)
+        shard.append(group.group_id, (group.to_record(),), partial(made.settled, shard))
     else:
         prepare(shard, group, _cause(member, former, changed=changed), now_ms)
 

@@ -19,8 +19,7 @@ from ...offsets_topic import NONE, OffsetCommitted
 from ...protocol import ErrorCode
 from ...protocol.messages.offset_commit import OffsetCommitRequestPartition
 from ..engine.effects import Request
-from ..engine.readiness import append_error
-from ..events import CommitRefused, append_refused
+from ..events import CommitRefused
 from ..groups import Group, GroupShard, TopicDirectory, why_refused
 from ..replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
 
@@ -131,7 +130,7 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         group.heard_from(commit.member_id, shard.timers, now_ms)
     records = _records(commit, shard.state.settings.offset_metadata_max_bytes, now_ms)
     if records:
-        shard.append(commit.group_id, tuple(records), AfterCommit(commit.group_id, request))
+        shard.append(commit.group_id, tuple(records), None, ((request, commit_reply(commit)),))
     else:
         shard.reply(request, commit_reply(commit))
 
@@ -158,21 +157,6 @@ def refusal(request: Request, error: int) -> CommitReply:
     for topic in request.body.topics:
         topic.errors[:] = [marked or int(error) for marked in topic.errors]
     return commit_reply(request.body)
-
-
-@dataclass(slots=True)
-class AfterCommit:
-    """Waits for the records of a commit, then answers it."""
-
-    group_id: str
-    request: Request
-
-    def done(self, shard: GroupShard, _now_ms: int) -> None:
-        shard.reply(self.request, commit_reply(self.request.body))
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        shard.reply(self.request, refusal(self.request, append_error(error)))
 
 
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:

@@ -8,8 +8,7 @@ from typing import Any
 from ...offsets_topic import OffsetDeleted
 from ...protocol import ErrorCode, TopicPartition
 from ..engine.effects import Request
-from ..engine.readiness import append_error
-from ..events import OffsetsRemoved, append_refused
+from ..events import OffsetsRemoved
 from ..groups import CONSUMER, GroupShard, TopicDirectory
 from ..replies import NO_TOPIC_ID, OffsetDeleteReply, PartitionError, TopicErrors
 
@@ -57,34 +56,20 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
                 partitions[index] = outcome._replace(error_code=int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
             elif TopicPartition(name, outcome.partition_index) in known:
                 records[OffsetDeleted(delete.group_id, name, outcome.partition_index)] = None
-    if records:
-        shard.append(
-            delete.group_id, tuple(records), AfterOffsetDelete(delete.group_id, request, len(records))
-        )
-    else:
+    if not records:
         shard.reply(request, _delete_reply(delete))
+        return
+
+    def settled(error: ErrorCode, _now_ms: int) -> None:
+        if not error:
+            shard.tell(OffsetsRemoved(delete.group_id, cause="deleted by request", count=len(records)))
+
+    shard.append(delete.group_id, tuple(records), settled, ((request, _delete_reply(delete)),))
 
 
 def refusal(_request: Request, error: int) -> OffsetDeleteReply:
     """An OffsetDelete answer that is an error for the whole request."""
     return OffsetDeleteReply(error)
-
-
-@dataclass(slots=True)
-class AfterOffsetDelete:
-    """Waits for the tombstones of an OffsetDelete, then answers it."""
-
-    group_id: str
-    request: Request
-    count: int
-
-    def done(self, shard: GroupShard, _now_ms: int) -> None:
-        shard.tell(OffsetsRemoved(self.group_id, cause="deleted by request", count=self.count))
-        shard.reply(self.request, _delete_reply(self.request.body))
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        shard.reply(self.request, refusal(self.request, append_error(error)))
 
 
 def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
