@@ -131,7 +131,9 @@ def _fetch_topics(
 def _with_ids(
     topics: Iterable[OffsetFetchResponseTopics], directory: TopicDirectory
 ) -> Iterator[OffsetFetchResponseTopics]:
-    """The topics as they are told by id. A fetch of all topics finds names: one that was deleted meanwhile is left out."""
+    """Topics that are told by id. A fetch of all topics finds names: of those, what was deleted meanwhile is
+    left out.
+    """
     for topic in topics:
         if topic.topic_id != NO_TOPIC_ID or not topic.name:
             yield topic
