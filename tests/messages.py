@@ -96,7 +96,7 @@ def kafka_class(name: str) -> Any:
         module = kafka_module(f"kafka.protocol.{package}")
         if hasattr(module, name):
             return getattr(module, name)
-    if name.startswith("DescribeGroupHistory"):
+    if name.startswith(("DescribeGroupHistory", "ConsumerGroup")):
         base = kafka_module("kafka.protocol.api_message").ApiMessage
         return types.new_class(name, (base,), {"load_json": "kohort.protocol"})
     return None
