@@ -1,8 +1,19 @@
-"""The two life cycles as data: the group on the broker's side, the member on the client's.
+"""The life cycles as data: both types of groups on the broker's side, the classic member on the client's.
 
 What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
 """
 
+from ._consumer_group import (
+    ASSIGNMENT_MOVES,
+    CONSUMER_GROUP_MOVES,
+    AssignmentMove,
+    AssignmentState,
+    ConsumerGroupMove,
+    ConsumerGroupState,
+    assignment_diagram,
+    consumer_group_diagram,
+    consumer_group_state,
+)
 from ._group import (
     GROUP_DURABLE_STATES,
     GROUP_TRANSITIONS,
@@ -27,9 +38,15 @@ from ._member import (
 )
 
 __all__ = [
+    "ASSIGNMENT_MOVES",
+    "CONSUMER_GROUP_MOVES",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
+    "AssignmentMove",
+    "AssignmentState",
+    "ConsumerGroupMove",
+    "ConsumerGroupState",
     "GroupState",
     "GroupTransition",
     "GroupTrigger",
@@ -39,6 +56,9 @@ __all__ = [
     "MemberState",
     "MemberTransition",
     "MemberTrigger",
+    "assignment_diagram",
+    "consumer_group_diagram",
+    "consumer_group_state",
     "fire",
     "fire_member",
     "group_diagram",
