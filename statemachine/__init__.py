@@ -14,28 +14,12 @@ from ._consumer_group import (
     consumer_group_diagram,
     consumer_group_state,
 )
-from ._group import (
-    GROUP_DURABLE_STATES,
-    GROUP_TRANSITIONS,
-    GroupState,
-    GroupTransition,
-    GroupTrigger,
-    HasGroupState,
-    fire,
-    group_diagram,
-    legal_triggers,
-)
-from ._machine import IllegalTransitionError
-from ._member import (
-    MEMBER_TRANSITIONS,
-    HasMemberState,
-    MemberState,
-    MemberTransition,
-    MemberTrigger,
-    fire_member,
-    legal_member_triggers,
-    member_diagram,
-)
+from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
+from ._machine import IllegalTransitionError, LifeCycle, Transition
+from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
+
+fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
+fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
 
 __all__ = [
     "ASSIGNMENT_MOVES",
@@ -48,14 +32,12 @@ __all__ = [
     "ConsumerGroupMove",
     "ConsumerGroupState",
     "GroupState",
-    "GroupTransition",
     "GroupTrigger",
-    "HasGroupState",
-    "HasMemberState",
     "IllegalTransitionError",
+    "LifeCycle",
     "MemberState",
-    "MemberTransition",
     "MemberTrigger",
+    "Transition",
     "assignment_diagram",
     "consumer_group_diagram",
     "consumer_group_state",
