@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class TimeFigures:
+class TimeFigures(NamedTuple):
     """Durations: totals since the start; mean, maximum and quantiles of the last windows, in
     ms.
     """
@@ -16,11 +15,10 @@ class TimeFigures:
     total_s: float = 0.0
     mean_ms: float = 0.0
     max_ms: float = 0.0
-    quantiles_ms: Mapping[float, float] = field(default_factory=dict)
+    quantiles_ms: Mapping[float, float] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class ApiFigures:
+class ApiFigures(NamedTuple):
     """Requests of one API: how many, by the second, errors by name, and times by phase.
 
     The phases: ``queue`` until it is taken up, ``local`` while the broker works on it, ``remote`` while it
@@ -34,8 +32,7 @@ class ApiFigures:
     times: Mapping[str, TimeFigures]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFigures:
+class ClientFigures(NamedTuple):
     """Figures of one user and client id, closed connections included."""
 
     user: str
@@ -46,8 +43,7 @@ class ClientFigures:
     fetched_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFigures:
+class TopicFigures(NamedTuple):
     """Figures of a topic since the start."""
 
     messages_in: int
@@ -57,8 +53,7 @@ class TopicFigures:
     fetch_requests: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFigures:
+class PartitionFigures(NamedTuple):
     """The log of a partition."""
 
     topic: str
@@ -68,8 +63,7 @@ class PartitionFigures:
     log_end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFigures:
+class GroupFigures(NamedTuple):
     """Groups: how many by state, and what happened to them since the start."""
 
     by_state: Mapping[str, int]
@@ -84,8 +78,7 @@ class GroupFigures:
     records_skipped: int
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaFigures:
+class QuotaFigures(NamedTuple):
     """A client quota that is measured: who shares it (None: everybody), the limit and what is used of it, and
     the delays it has caused, in seconds. ``used`` of controller_mutation_rate is what is left, as in Kafka.
     """
@@ -98,8 +91,7 @@ class QuotaFigures:
     throttled_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerSnapshot:
+class BrokerSnapshot(NamedTuple):
     """All of it. ``timestamp_ms`` is the wall clock's."""
 
     timestamp_ms: int
