@@ -55,7 +55,8 @@ _OF_TOPICS: Final = (
 
 #: With these a member may lose its session, its partitions, or its commits.
 _UNSOUND: Final = frozenset(
-    "process-pause process-kill kill power-loss stop move refuse-commits lose-group-rights node-down".split()
+    {"process-pause", "process-kill", "kill", "power-loss", "stop", "move"}
+    | {"refuse-commits", "lose-group-rights", "node-down"}
 )
 
 #: What a schedule is about: processes that come and go, topics, everything; a gap in what is done before a
