@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError
 from ._files import FileSystem, read_whole, write_whole
 from ._indexes import AbortedTransaction
-from ._names import SNAPSHOT, file_name, offset_of
+from ._names import SNAPSHOT, file_name
 from ._records import Marker
 
 #: Batches remembered for each producer; clients keep at most five requests under way.
@@ -262,12 +262,6 @@ def stray_snapshots(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
     """Offsets of the snapshots that no recovery begins with: neither at a segment's base nor the newest."""
     offsets = sorted(offsets)
     return sorted(set(offsets[:-1]).difference(bases))
-
-
-def snapshot_offsets(names: Iterable[str]) -> list[int]:
-    """Offsets of the snapshots among a folder's files, rising."""
-    found = (offset_of(name) for name in names if name.endswith(SNAPSHOT))
-    return sorted(offset for offset in found if offset is not None)
 
 
 def _encode(producer: Producer) -> bytes:

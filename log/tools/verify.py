@@ -30,9 +30,10 @@ from .._names import (
     file_name,
     is_deleted_folder,
     offset_of,
+    offsets_of,
     parse_partition_folder,
 )
-from .._producers import read_snapshot, snapshot_offsets
+from .._producers import read_snapshot
 from .._records import decode_records, parse_marker
 from .._scan import Damage, batch_follows, salvage
 from .._segment import Segment
@@ -351,7 +352,7 @@ def _checkpoints(folder: str, key: TopicPartition) -> dict[str, int]:
 
 def _verify_partition(done: VerifiedPartition, points: dict[str, int], *, in_use: bool) -> None:
     names = sorted(READ_ONLY.list(done.path))
-    bases = sorted(base for name in names if name.endswith(LOG) and (base := offset_of(name)) is not None)
+    bases = offsets_of(names, LOG)
     _verify_small_files(done, names)
     if bases:
         done.start_offset = max(bases[0], points.get(LOG_STARTS, 0))
@@ -391,7 +392,7 @@ def _verify_small_files(done: VerifiedPartition, names: list[str]) -> None:
         read_epochs(READ_ONLY, path(LEADER_EPOCHS))
     except DataFolderError as error:
         done.findings.append(_unreadable(path(LEADER_EPOCHS), error))
-    for offset in snapshot_offsets(names):
+    for offset in offsets_of(names, SNAPSHOT):
         try:
             read_snapshot(READ_ONLY, done.path, offset)
         except CorruptBatchError as error:
