@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError
+from ..protocol import BatchHeader, CorruptBatchError, ErrorCode, KafkaError, crc32c_function
 from ._files import FileSystem, read_whole, write_whole
 from ._indexes import AbortedTransaction
 from ._names import SNAPSHOT, file_name
@@ -227,7 +227,7 @@ _VERSION = 1
 def encode_snapshot(producers: Iterable[Producer]) -> bytes:
     entries = [_encode(producer) for producer in producers]
     body = struct.pack(">i", len(entries)) + b"".join(entries)
-    return _HEAD.pack(_VERSION, _crc32c(body), len(entries)) + body[4:]
+    return _HEAD.pack(_VERSION, crc32c_function()(body), len(entries)) + body[4:]
 
 
 def decode_snapshot(data: bytes) -> list[Producer]:
@@ -237,7 +237,7 @@ def decode_snapshot(data: bytes) -> list[Producer]:
     version, crc, count = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise CorruptBatchError(f"producer snapshot of version {version}: only {_VERSION} is known")
-    if crc != _crc32c(data[_CRC_END:]) or len(data) != _HEAD.size + count * _ENTRY.size:
+    if crc != crc32c_function()(data[_CRC_END:]) or len(data) != _HEAD.size + count * _ENTRY.size:
         raise CorruptBatchError("producer snapshot that does not match its checksum")
     return [_decode(*fields) for fields in _ENTRY.iter_unpack(data[_HEAD.size :])]
 
@@ -293,10 +293,3 @@ def _decode(
         last = AppendedBatch(last_sequence, last_offset, offset_delta, timestamp_ms)
         producer.batches = deque([last], producer.batches.maxlen)
     return producer
-
-
-def _crc32c(data: bytes) -> int:
-    # on first use: the package reads its own metadata at import, a tenth of a broker's time to start
-    from crc32c import crc32c
-
-    return crc32c(data)
