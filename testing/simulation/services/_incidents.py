@@ -6,17 +6,16 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from ....coordinator.replies import (
-    NO_TOPIC_ID,
-    CommitReply,
-    HeartbeatReply,
-    LeaveReply,
-    PartitionError,
-    SyncReply,
-    TopicErrors,
-    join_failed,
-)
+from ....coordinator.replies import NO_TOPIC_ID, join_failed
 from ....protocol import ApiKey, ErrorCode, TopicPartition
+from ....protocol.messages.heartbeat import HeartbeatResponse
+from ....protocol.messages.leave_group import LeaveGroupResponse
+from ....protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ....protocol.messages.sync_group import SyncGroupResponse
 from .._incidents import Incidents
 from .._network import Call
 from .._plan import Incident
@@ -263,17 +262,17 @@ def _refused(call: Call, code: ErrorCode) -> Any:
         case ApiKey.OFFSET_COMMIT:
             topics = []
             for topic in body.topics:
-                rows = [PartitionError(row.partition_index, code) for row in topic.partitions]
-                topics.append(TopicErrors(topic.name, NO_TOPIC_ID, rows))
-            return CommitReply(topics)
+                rows = [OffsetCommitResponsePartition(row.partition_index, code) for row in topic.partitions]
+                topics.append(OffsetCommitResponseTopic(topic.name, NO_TOPIC_ID, rows))
+            return OffsetCommitResponse(0, topics)
         case ApiKey.OFFSET_FETCH:
             row = SimpleNamespace(group_id=body.groups[0].group_id, error_code=code, topics=[])
             return SimpleNamespace(groups=[row])
         case ApiKey.JOIN_GROUP:
             return join_failed(call.version, code, body.member_id)
         case ApiKey.SYNC_GROUP:
-            return SyncReply(code)
+            return SyncGroupResponse(0, code)
         case ApiKey.HEARTBEAT:
-            return HeartbeatReply(code)
+            return HeartbeatResponse(0, code)
         case _:
-            return LeaveReply(code)
+            return LeaveGroupResponse(0, code)
