@@ -78,7 +78,7 @@ mutants: $(VENV)/.installed
 
 # some functions of a room, drawn by the commit; a few functions are few mutants, so the goal is below that of a room
 mutants-sample: $(VENV)/.installed
-	$(BIN)/python scripts/mutants.py --functions 10 --goal 65
+	$(BIN)/python scripts/mutants.py --functions 10 --goal 65 --minutes 5
 
 test-kafka: $(VENV)/.installed
 	scripts/apache-kafka start 19192

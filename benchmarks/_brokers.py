@@ -62,6 +62,8 @@ class Running:
 class Contender:
     name: str
     start: Callable[[], AbstractContextManager[Running]]
+    #: A process of the benchmark's own: started anew, looked at, filled.
+    own: bool = True
 
 
 def cache_folder() -> Path:
@@ -200,11 +202,11 @@ KOHORT_TLS = Contender(KOHORT.name, partial(kohort, tls=True))
 APACHE_KAFKA_TLS = Contender(APACHE_KAFKA.name, partial(apache_kafka, tls=True))
 
 
-def given(bootstrap: str) -> Contender:
+def given(bootstrap: str, name: str = "") -> Contender:
     """A broker that somebody else started and will stop."""
 
     @contextmanager
     def running() -> Iterator[Running]:
         yield Running(bootstrap)
 
-    return Contender(bootstrap, running)
+    return Contender(name or bootstrap, running, own=False)

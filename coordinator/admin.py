@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..protocol import ErrorCode
+from ..protocol.messages.delete_groups import DeletableGroupResult
+from ..protocol.messages.list_groups import ListedGroup
 from .engine.effects import Request
-from .engine.readiness import append_error
-from .events import GroupRemoved, append_refused
+from .events import GroupRemoved
 from .groups import Group, GroupShard, forget
 from .offsets.expiry import group_tombstones
-from .replies import DeletedGroup, ListedGroup
 
 
 @dataclass(slots=True)
@@ -64,35 +64,25 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     group = shard.state.find(group_id)
     if group is None:
         shard.reply(request, delete_refusal(request, ErrorCode.GROUP_ID_NOT_FOUND))
-    elif not group.is_empty:
+        return
+    if not group.is_empty:
         shard.reply(request, delete_refusal(request, ErrorCode.NON_EMPTY_GROUP))
-    else:
-        shard.block(group_id)
-        shard.append(group_id, group_tombstones(shard, group), AfterDelete(group_id, request))
+        return
+
+    def settled(error: ErrorCode, _now_ms: int) -> None:
+        shard.unblock(group_id)
+        if not error:
+            forget(shard, group_id)
+            shard.tell(GroupRemoved(group_id, cause="deleted by request"))
+
+    shard.block(group_id)
+    answer = (request, DeletableGroupResult(group_id, 0))
+    shard.append(group_id, group_tombstones(shard, group), settled, (answer,))
 
 
-def delete_refusal(request: Request, error: int) -> DeletedGroup:
+def delete_refusal(request: Request, error: int) -> DeletableGroupResult:
     """The outcome for a group that cannot be deleted."""
-    return DeletedGroup(request.body.group_id, error)
-
-
-@dataclass(slots=True)
-class AfterDelete:
-    """Waits for the tombstones of a DeleteGroups, then answers it."""
-
-    group_id: str
-    request: Request
-
-    def done(self, shard: GroupShard, _now_ms: int) -> None:
-        shard.unblock(self.group_id)
-        forget(shard, self.group_id)
-        shard.tell(GroupRemoved(self.group_id, cause="deleted by request"))
-        shard.reply(self.request, DeletedGroup(self.group_id, 0))
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        shard.unblock(self.group_id)
-        shard.reply(self.request, delete_refusal(self.request, append_error(error)))
+    return DeletableGroupResult(request.body.group_id, error)
 
 
 def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:

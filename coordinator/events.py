@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import ClassVar, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 from ..protocol import ErrorCode, MalformedMessageError, TopicPartition, decode_assignment
 from .engine.events import CoordinatorEvent
@@ -54,6 +54,17 @@ class Cause:
     instance_id: str | None = None
     client_id: str = ""
     client_host: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of an event that has this cause."""
+        return {
+            "cause": self.text,
+            "cause_kind": self.kind,
+            "member": self.member_id,
+            "instance_id": self.instance_id,
+            "client_id": self.client_id,
+            "client_host": self.client_host,
+        }
 
 
 class Move(NamedTuple):

@@ -11,6 +11,7 @@ from .admin import delete_refusal, handle_delete, handle_list, list_refusal
 from .classic import CLASSIC
 from .classic.group import wake
 from .engine.shard import Api, CoordinatorTopic, Kind, Shard, Waits
+from .events import append_refused
 from .groups import Groups, GroupShard
 from .offsets import OFFSETS
 from .settings import GroupSettings
@@ -29,6 +30,7 @@ OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
     key_of=lambda body: body.group_id or "",
     encode=encode_all,
     decode=decode,
+    append_refused=append_refused,
     load=lambda groups, batch: groups.durable.load(batch),
     count=lambda groups: len(groups.group_ids()),
 )

@@ -1,19 +1,22 @@
 """Mutation testing: changes the code a little, thousands of times, and tells which changes no test notices.
 
-``make mutants`` does whole rooms (hours); ``make mutants ARGS='--functions 12'`` takes some functions by
-chance, as CI does. A room is laid out anew under ``build/mutants``, as package ``kohort`` beside its tests,
-and mutmut does the rest there. What survives and is listed in ``tests/mutants.toml``, with the reason why no
-test needs to notice, is left out of the count. Exits 1 below ``--goal`` percent.
+``make mutants`` does whole rooms (hours); ``make mutants MUTANTS_ARGS='--functions 12 --minutes 5'`` takes
+some functions by chance, for so long, as CI does. A room is laid out anew under ``build/mutants``, as package
+``kohort`` beside its tests, and mutmut does the rest there. What survives and is listed in
+``tests/mutants.toml``, with the reason why no test needs to notice, is left out of the count. Exits 1 below
+``--goal`` percent.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -99,6 +102,7 @@ class Outcome:
     untested: list[str] = field(default_factory=list)
     excused: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    untried: list[str] = field(default_factory=list)
 
     @property
     def percent(self) -> float:
@@ -133,6 +137,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", default=_head(), help="of that draw (default: the commit)")
     parser.add_argument("--goal", type=float, default=90.0, help="least percentage noticed (default: 90)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="at once (default: the cores)")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=float("inf"),
+        help="most that mutmut works (default: until it is through)",
+    )
     parser.add_argument("--module", metavar="GLOB", default="*", help="of the room, such as 'join'")
     return parser
 
@@ -163,7 +173,7 @@ def _run(room: str, options: argparse.Namespace, excuses: list[tuple[str, str]])
         wanted, modules = _drawn(modules, options)
     _lay_out(folder, room, modules)
     print(f"{room}: {len(modules)} modules; the report of mutmut is in {folder / 'report.txt'}", flush=True)
-    _mutate(folder, options.jobs, wanted)
+    _mutate(folder, options.jobs, wanted, options.minutes)
     anew = _ask_anew(room, folder, wanted) if room not in IMPORTED_ANEW else {}
     return _outcome(room, folder, wanted, excuses, anew)
 
@@ -278,23 +288,31 @@ def _lay_out(folder: Path, room: str, modules: list[Path]) -> None:
     project.write_text(f"{project.read_text()}\n[tool.mutmut]\n{lines}")
 
 
-def _mutate(folder: Path, jobs: int, wanted: list[str]) -> None:
+def _mutate(folder: Path, jobs: int, wanted: list[str], minutes: float) -> None:
+    """Let mutmut work until it is through, or for so long: what it has not tried then stays untried."""
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(jobs), *wanted]
     environment = {**os.environ, "PYTHONPATH": str(folder / "mutants")}
     began = time.monotonic()
     with (folder / "report.txt").open("w") as report:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=report, stderr=report)
+        # mutants are processes too: a group of their own ends with them all
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=report, stderr=report, start_new_session=True
+        )
+        spent = 0.0
         try:
-            while process.poll() is None:
+            while process.poll() is None and spent < minutes:
                 time.sleep(1)
+                spent = (time.monotonic() - began) / 60
                 if sys.stderr.isatty():
-                    minutes = (time.monotonic() - began) / 60
                     known = sum(code is not None for code in _codes(folder).values())
-                    print(f"\r{known} mutants tried, {minutes:.1f} min ", end="", file=sys.stderr, flush=True)
+                    print(f"\r{known} mutants tried, {spent:.1f} min ", end="", file=sys.stderr, flush=True)
         finally:
-            process.kill()
-    if process.returncode:
-        sys.exit(f"mutants: mutmut ended with {process.returncode}: see {folder / 'report.txt'}")
+            ended = process.poll()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if ended:
+        sys.exit(f"mutants: mutmut ended with {ended}: see {folder / 'report.txt'}")
 
 
 def _codes(folder: Path) -> dict[str, int | None]:
@@ -314,7 +332,9 @@ def _outcome(
     for name, code in sorted((_codes(folder) | anew).items()):
         if wanted and not any(fnmatch(name, pattern) for pattern in wanted):
             continue
-        if code in NOTICED:
+        if code is None:
+            outcome.untried.append(name)
+        elif code in NOTICED:
             outcome.noticed.append(name)
         elif code not in NO_TEST and code != SURVIVED:
             outcome.unclear.append(name)
@@ -331,7 +351,8 @@ def _tell(outcome: Outcome) -> None:
     print(
         f"{outcome.room}: {outcome.percent:.1f} % noticed ({len(outcome.noticed)} noticed, "
         f"{len(outcome.survived)} survived, {len(outcome.untested)} in code that no test of the room runs, "
-        f"{len(outcome.excused)} listed with a reason, {len(outcome.unclear)} unclear)"
+        f"{len(outcome.excused)} listed with a reason, {len(outcome.unclear)} unclear, "
+        f"{len(outcome.untried)} not tried)"
     )
     for title, names in (("survived", outcome.survived), ("untested", outcome.untested)):
         for name in names:

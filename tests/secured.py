@@ -75,6 +75,22 @@ class Secured:
             found[f"listener.name.{listener}.oauthbearer.sasl.server.callback.handler.class"] = _CALLBACKS
         return found
 
+    def create_user(self, name: str) -> None:
+        """Who can log in by either kind of SCRAM."""
+        from confluent_kafka.admin import (
+            AdminClient,
+            ScramCredentialInfo,
+            ScramMechanism,
+            UserScramCredentialUpsertion,
+        )
+
+        admin = AdminClient({"bootstrap.servers": self.plain})
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            info = ScramCredentialInfo(mechanism, 4096)
+            changes = [UserScramCredentialUpsertion(name, info, PASSWORD.encode())]
+            for done in admin.alter_user_scram_credentials(changes).values():
+                done.result(20)
+
 
 def free_ports(count: int) -> int:
     """The first of so many ports in a row that nobody has."""
@@ -128,17 +144,5 @@ def _apache_kafka(broker: Secured) -> Iterator[None]:
 
 
 def _create_users(broker: Secured) -> None:
-    from confluent_kafka.admin import (
-        AdminClient,
-        ScramCredentialInfo,
-        ScramMechanism,
-        UserScramCredentialUpsertion,
-    )
-
-    admin = AdminClient({"bootstrap.servers": broker.plain})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        for user in ("me", "alice", "bob"):
-            info = ScramCredentialInfo(mechanism, 4096)
-            changes = [UserScramCredentialUpsertion(user, info, PASSWORD.encode())]
-            for done in admin.alter_user_scram_credentials(changes).values():
-                done.result(20)
+    for user in ("me", "alice", "bob"):
+        broker.create_user(user)

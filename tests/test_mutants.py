@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
+import select
+import shutil
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
@@ -151,14 +154,14 @@ CODES = {
 @pytest.mark.parametrize(
     ("wanted", "excused", "counted", "percent"),
     [
-        ([], [], (3, 2, 1, 0, 2), 50.0),
-        ([], ["kohort.a.b.x_g__mutmut_*"], (3, 1, 0, 2, 2), 75.0),
-        ([], ["kohort.a.b.x_f__mutmut_2"], (3, 1, 1, 1, 2), 60.0),
-        (["kohort.a.b.x_f__mutmut_*"], [], (2, 1, 0, 0, 0), 200 / 3),
-        (["kohort.a.b.x_h__mutmut_*"], [], (0, 0, 0, 0, 2), 100.0),
+        ([], [], (3, 2, 1, 0, 1, 1), 50.0),
+        ([], ["kohort.a.b.x_g__mutmut_*"], (3, 1, 0, 2, 1, 1), 75.0),
+        ([], ["kohort.a.b.x_f__mutmut_2"], (3, 1, 1, 1, 1, 1), 60.0),
+        (["kohort.a.b.x_f__mutmut_*"], [], (2, 1, 0, 0, 0, 0), 200 / 3),
+        (["kohort.a.b.x_h__mutmut_*"], [], (0, 0, 0, 0, 1, 1), 100.0),
     ],
 )
-def test_a_mutant_is_noticed_survives_is_not_run_excused_or_unclear(
+def test_a_mutant_is_noticed_survives_is_not_run_excused_unclear_or_untried(
     tmp_path: Path,
     wanted: list[str],
     excused: list[str],
@@ -169,8 +172,8 @@ def test_a_mutant_is_noticed_survives_is_not_run_excused_or_unclear(
     meta.parent.mkdir(parents=True)
     meta.write_text(json.dumps({"exit_code_by_key": CODES}))
     outcome = mutants._outcome("a", tmp_path, wanted, [(pattern, "") for pattern in excused], {})
-    lists = (outcome.noticed, outcome.survived, outcome.untested, outcome.excused, outcome.unclear)
-    assert tuple(map(len, lists)) == counted
+    kinds = ("noticed", "survived", "untested", "excused", "unclear", "untried")
+    assert tuple(len(getattr(outcome, kind)) for kind in kinds) == counted
     assert outcome.percent == pytest.approx(percent)
 
 
@@ -193,6 +196,36 @@ def test_what_works_at_import_alone_is_asked_of_all_tests_in_processes_of_their_
     assert mutants._ask_anew("log", tmp_path, []) == {"kohort.a.b.x_f__mutmut_2": 1}
     assert asked == ["kohort.a.b.x_f__mutmut_2"]
     assert mutants._ask_anew("log", tmp_path, ["kohort.a.b.x_g__mutmut_*"]) == {}
+
+
+SLOW_MUTMUT = """#!/bin/sh
+exec 3> pipe
+echo began >&3
+sleep 60 &
+wait
+"""
+
+
+def test_when_its_minutes_are_over_mutmut_ends_with_all_its_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text(SLOW_MUTMUT)
+    slow.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(slow))
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    mutants._mutate(tmp_path, 1, [], 0.01)
+    assert os.read(pipe, 100) == b"began\n"
+    assert select.select([pipe], [], [], 10)[0], "one of them still has the pipe"
+    assert os.read(pipe, 100) == b""
+    os.close(pipe)
+
+
+def test_a_mutmut_that_fails_is_told_with_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(SystemExit, match=r"mutmut ended with 1: see .*report.txt"):
+        mutants._mutate(tmp_path, 1, [], 1)
 
 
 def test_a_result_that_is_being_written_is_passed_over(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from ...protocol import ErrorCode, subscribed_topics
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.timers import Timers
-from ..events import Cause, CauseKind, quoted
+from ..events import Cause, quoted
 from ..groups import CONSUMER, GroupShard, GroupType
 
 # timers' keys begin with these, then come the group and, for a session, the member id
@@ -67,11 +67,6 @@ class RebalanceTrace:
     members_before: int
     assignments: dict[str, bytes]
     joined_ms: int | None = None
-
-    @property
-    def kind(self) -> CauseKind:
-        """The kind of the first reason."""
-        return self.causes[0].kind
 
     def add(self, cause: Cause) -> None:
         """Another reason why it takes as long as it does."""

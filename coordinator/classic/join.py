@@ -9,15 +9,16 @@ told what is wrong, given an id, or parked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 
 from ...protocol import ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import Cause, CauseKind, GroupRemoved, JoinRefused, append_refused, quoted
+from ..events import Cause, CauseKind, GroupRemoved, JoinRefused, quoted
 from ..groups import GroupShard, forget
-from ..replies import JoinReply, join_failed
+from ..replies import join_failed
 from .group import ClassicGroup, Member, find, live
 from .members import (
     about,
@@ -61,32 +62,24 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.state.groups[body.group_id] = group
         record = group.to_record()
         _join(shard, group, request, now_ms)
-        shard.append(body.group_id, (record,), AfterCreate(body.group_id))
+        # whoever joined waits for the round to end, not for this
+        shard.append(body.group_id, (record,), partial(_created, shard, body.group_id))
 
 
-def refusal(request: Request, error: int) -> JoinReply:
+def refusal(request: Request, error: int) -> JoinGroupResponse:
     """A JoinGroup answer that is an error and nothing else."""
     return join_failed(request.version, error, request.body.member_id)
 
 
-@dataclass(slots=True)
-class AfterCreate:
-    """Waits for the first record of a group; if it fails the group never was."""
-
-    group_id: str
-
-    def done(self, shard: GroupShard, now_ms: int) -> None:
-        """Whoever joined is waiting for the round to end, not for this."""
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        group = live(shard, self.group_id)
-        if group is None or group.generation > 0 or shard.state.durable.knows(self.group_id):
-            return
-        for member in list(group.members.values()):
-            answer_join_error(shard, group, member, append_error(error), member.member_id)
-        forget(shard, self.group_id)
-        shard.tell(GroupRemoved(self.group_id, cause="its first record could not be written"))
+def _created(shard: GroupShard, group_id: str, error: ErrorCode, _now_ms: int) -> None:
+    """The first record of a group was written; if it was not, the group never was."""
+    group = live(shard, group_id) if error else None
+    if group is None or group.generation > 0 or shard.state.durable.knows(group_id):
+        return
+    for member in group.members.values():
+        answer_join_error(shard, group, member, append_error(error), member.member_id)
+    forget(shard, group_id)
+    shard.tell(GroupRemoved(group_id, cause="its first record could not be written"))
 
 
 def _unacceptable(shard: GroupShard, request: Request) -> tuple[ErrorCode, str]:

@@ -11,10 +11,11 @@ and every path that adds, removes or changes a member ends in ``rebalance_or_com
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from ...protocol import ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState, GroupTrigger, fire
 from ..engine.timers import TimerKey
 from ..events import (
@@ -23,10 +24,9 @@ from ..events import (
     GenerationAbandoned,
     RebalanceCompleted,
     RebalanceStarted,
-    append_refused,
 )
 from ..groups import CONSUMER, GroupShard
-from ..replies import JoinReply, JoinReplyMember, SyncReply, protocol_told
+from ..replies import protocol_told
 from .group import JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
 from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
 
@@ -137,7 +137,7 @@ def set_assignment(
     move(group, GroupTrigger.ASSIGN, now_ms)
     for member in group.members.values():
         member.assignment = assignments[member.member_id]
-        reply = SyncReply(0, group.protocol_type, group.protocol_name, member.assignment)
+        reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
         if answer_sync(shard, member, reply):
             restart_session(shard, group, member, now_ms)
     _note_end(shard, group, now_ms)
@@ -146,29 +146,28 @@ def set_assignment(
 def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     """The assignment could not be written: tell those that wait for it, and start over."""
     for member in group.members.values():
-        if answer_sync(shard, member, SyncReply(error)):
+        if answer_sync(shard, member, SyncGroupResponse(0, error)):
             restart_session(shard, group, member, now_ms)
     text = f"the assignment could not be written: {error.name}"
     prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
 
 
-def joined(group: ClassicGroup, member: Member, version: int) -> JoinReply:
+def joined(group: ClassicGroup, member: Member, version: int) -> JoinGroupResponse:
     """The answer to a member's JoinGroup in the current generation; the leader is told of everyone."""
-    return JoinReply(
-        0,
-        member.member_id,
-        group.generation,
-        group.protocol_type,
-        protocol_told(version, group.protocol_name),
-        group.leader_id or "",
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=protocol_told(version, group.protocol_name),
+        leader=group.leader_id or "",
+        member_id=member.member_id,
         members=member_list(group) if member.member_id == group.leader_id else [],
     )
 
 
-def member_list(group: ClassicGroup) -> list[JoinReplyMember]:
+def member_list(group: ClassicGroup) -> list[JoinGroupResponseMember]:
     """The leader's list: every member with its metadata for the chosen protocol."""
     return [
-        JoinReplyMember(member.member_id, member.instance_id, member.metadata(group.protocol_name))
+        JoinGroupResponseMember(member.member_id, member.instance_id, member.metadata(group.protocol_name))
         for member in group.members.values()
     ]
 
@@ -176,19 +175,6 @@ def member_list(group: ClassicGroup) -> list[JoinReplyMember]:
 def owners(members: Iterable[Member]) -> dict[str, bytes]:
     """Assignments by owner: a static member owns under its instance id, across its restarts."""
     return {member.instance_id or member.member_id: member.assignment for member in members}
-
-
-@dataclass(slots=True)
-class AfterEmpty:
-    """Waits for the record of a group that lost its last member; nobody is told if it fails."""
-
-    group_id: str
-
-    def done(self, shard: GroupShard, now_ms: int) -> None:
-        """The live group is empty already."""
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
 
 
 def _remove_late(
@@ -201,18 +187,7 @@ def _remove_late(
 
 
 def _trace(shard: GroupShard, group: ClassicGroup, cause: Cause, now_ms: int) -> None:
-    shard.tell(
-        RebalanceStarted(
-            group.group_id,
-            generation=group.generation,
-            cause=cause.text,
-            cause_kind=cause.kind,
-            member=cause.member_id,
-            instance_id=cause.instance_id,
-            client_id=cause.client_id,
-            client_host=cause.client_host,
-        )
-    )
+    shard.tell(RebalanceStarted(group.group_id, generation=group.generation, **cause.fields()))
     if group.trace is None:
         settled = owners(member for member in group.members.values() if not member.is_new)
         before, group.leaving = {**settled, **(group.leaving or {})}, None
@@ -226,13 +201,8 @@ def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> Non
         GenerationAbandoned(
             group.group_id,
             generation=group.generation,
-            cause=cause.text,
-            cause_kind=cause.kind,
-            member=cause.member_id,
-            instance_id=cause.instance_id,
-            client_id=cause.client_id,
-            client_host=cause.client_host,
             members=len(group.members),
+            **cause.fields(),
         )
     )
 
@@ -240,7 +210,7 @@ def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> Non
 def _abandon_assignment(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     for member in group.members.values():
         member.assignment = b""
-        if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):
+        if answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now_ms)
 
 
@@ -274,7 +244,7 @@ def _become_empty(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     group.protocol_name = None
     group.subscribed_topics = group.compute_subscribed_topics()
     move(group, GroupTrigger.COMPLETE_EMPTY, now_ms)
-    shard.append(group.group_id, (group.to_record(),), AfterEmpty(group.group_id))
+    shard.append(group.group_id, (group.to_record(),))
     _note_end(shard, group, now_ms)
 
 
@@ -289,12 +259,7 @@ def _note_end(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
         RebalanceCompleted(
             group.group_id,
             generation=group.generation,
-            cause=trace.cause(),
-            cause_kind=trace.kind,
-            member=first.member_id,
-            instance_id=first.instance_id,
-            client_id=first.client_id,
-            client_host=first.client_host,
+            **first.fields() | {"cause": trace.cause()},
             leader=group.leader_id or "",
             members=len(group.members),
             members_before=trace.members_before,
@@ -337,6 +302,6 @@ def unload(shard: GroupShard, now_ms: int) -> None:
             continue
         for member in group.members.values():
             answer_join_error(shard, group, member, error, member.member_id)
-            answer_sync(shard, member, SyncReply(error))
+            answer_sync(shard, member, SyncGroupResponse(0, error))
         move(group, GroupTrigger.UNLOAD, now_ms)
         del shard.state.groups[group_id]

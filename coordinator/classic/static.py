@@ -9,14 +9,17 @@ is running. Changed means that another protocol would be chosen or that it subsc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from ...protocol import ErrorCode, subscribed_topics
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import Cause, CauseKind, MemberReplaced, append_refused, quoted
+from ..events import Cause, CauseKind, MemberReplaced, quoted
 from ..groups import CONSUMER, GroupShard
-from ..replies import JoinReply, SyncReply, protocol_told
+from ..replies import protocol_told
 from .group import SESSION, ClassicGroup, Member, Protocols, live
 from .members import (
     about,
@@ -46,8 +49,8 @@ class _Former:
 
 
 @dataclass(slots=True)
-class AfterReplace:
-    """Waits for the record that names the new id. ``former_leader`` is the leader's id before."""
+class _Replacement:
+    """A replacement whose record is being written. ``former_leader`` is the leader's id before."""
 
     group_id: str
     generation: int
@@ -56,48 +59,45 @@ class AfterReplace:
     former: _Former
     former_leader: str
 
-    def done(self, shard: GroupShard, now_ms: int) -> None:
+    def settled(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
         group = live(shard, self.group_id)
-        member = self._waiting_member(group)
-        if group is None or member is None or group.state is not GroupState.STABLE:
+        member = None if group is None else group.members.get(self.member_id)
+        if (
+            group is None
+            or member is None
+            or member.parked_join is not self.request
+            or group.state is not GroupState.STABLE
+            or group.generation != self.generation
+        ):
             # a rebalance began meanwhile: the request is parked in its round
             return
-        answer_join(shard, group, member, self._reply(group, member))
+        if error:
+            answer_join_error(shard, group, member, append_error(error))
+            self._undo(shard, group, member)
+        else:
+            answer_join(shard, group, member, self._reply(group, member))
         restart_session(shard, group, member, now_ms)
 
-    def failed(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        group = live(shard, self.group_id)
-        member = self._waiting_member(group)
-        if group is None or member is None or group.state is not GroupState.STABLE:
-            return
-        answer_join_error(shard, group, member, append_error(error))
+    def _undo(self, shard: GroupShard, group: ClassicGroup, member: Member) -> None:
         _rename(shard, group, member, self.former.member_id)
         group.set_protocols(member, self.former.protocols)
         member.client_id, member.client_host = self.former.client_id, self.former.client_host
         member.session_timeout_ms = self.former.session_timeout_ms
         member.rebalance_timeout_ms = self.former.rebalance_timeout_ms
-        restart_session(shard, group, member, now_ms)
 
-    def _waiting_member(self, group: ClassicGroup | None) -> Member | None:
-        if group is None or group.generation != self.generation:
-            return None
-        member = group.members.get(self.member_id)
-        return member if member is not None and member.parked_join is self.request else None
-
-    def _reply(self, group: ClassicGroup, member: Member) -> JoinReply:
-        reply = JoinReply(
-            0,
-            member.member_id,
-            group.generation,
-            group.protocol_type,
-            protocol_told(self.request.version, group.protocol_name),
-            self.former_leader,
+    def _reply(self, group: ClassicGroup, member: Member) -> JoinGroupResponse:
+        reply = JoinGroupResponse(
+            generation_id=group.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=protocol_told(self.request.version, group.protocol_name),
+            leader=self.former_leader,
+            member_id=member.member_id,
         )
         if self.request.version >= _SKIP_ASSIGNMENT_VERSION:
-            reply.leader = group.leader_id or ""
-            reply.skip_assignment = reply.leader == member.member_id
-            reply.members = member_list(group) if reply.skip_assignment else []
+            leads = group.leader_id == member.member_id
+            members = member_list(group) if leads else ()
+            leader = group.leader_id or ""
+            reply = reply._replace(leader=leader, skip_assignment=leads, members=members)
         return reply
 
 
@@ -117,7 +117,7 @@ def replace_static_member(
     former_leader = group.leader_id or ""
     topics_before = _interest(group, member)
     answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)
-    answer_sync(shard, member, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
+    answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.FENCED_INSTANCE_ID))
     _rename(shard, group, member, member_id)
     update_member(group, member, request)
     member.client_id = request.context.client_id
@@ -141,8 +141,8 @@ def replace_static_member(
         return
     changed = group.choose_protocol() != group.protocol_name or _interest(group, member) != topics_before
     if group.state is GroupState.STABLE and not changed:
-        after = AfterReplace(group.group_id, group.generation, member_id, request, former, former_leader)
-        shard.append(group.group_id, (group.to_record(),), after)
+        made = _Replacement(group.group_id, group.generation, member_id, request, former, former_leader)
+        shard.append(group.group_id, (group.to_record(),), partial(made.settled, shard))
     else:
         prepare(shard, group, _cause(member, former, changed=changed), now_ms)
 

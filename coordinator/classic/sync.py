@@ -6,16 +6,14 @@ v3 instance id (KIP-345), v5 protocol type and name both ways (KIP-559).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ...protocol import ErrorCode
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
-from ..events import append_refused
 from ..groups import GroupShard
-from ..replies import SyncReply
 from .group import SYNC, ClassicGroup, Member, find, live
 from .members import fence, park_sync, restart_session
 from .rebalance import empty_assignment_for, fail_assignment, set_assignment
@@ -44,7 +42,7 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     if group.state is GroupState.STABLE:
         # it counts its session from this answer on
         restart_session(shard, group, member, now_ms)
-        reply = SyncReply(0, group.protocol_type, group.protocol_name, member.assignment)
+        reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
         shard.reply(request, reply)
         return
     park_sync(shard, member, request)
@@ -52,34 +50,9 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
         _store(shard, group, body.assignments)
 
 
-def refusal(_request: Request, error: int) -> SyncReply:
+def refusal(_request: Request, error: int) -> SyncGroupResponse:
     """A SyncGroup answer that is an error and nothing else."""
-    return SyncReply(error)
-
-
-@dataclass(slots=True)
-class AfterSync:
-    """Waits for the record of a generation; the first that is durable is the one handed out."""
-
-    group_id: str
-    generation: int
-    assignments: dict[str, bytes]
-
-    def done(self, shard: GroupShard, now_ms: int) -> None:
-        group = self._still_completing(shard)
-        if group is not None:
-            set_assignment(shard, group, self.assignments, now_ms)
-
-    def failed(self, shard: GroupShard, error: ErrorCode, now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        group = self._still_completing(shard)
-        if group is not None:
-            fail_assignment(shard, group, append_error(error), now_ms)
-
-    def _still_completing(self, shard: GroupShard) -> ClassicGroup | None:
-        group = live(shard, self.group_id)
-        completing = group is not None and group.state is GroupState.COMPLETING_REBALANCE
-        return group if completing and group is not None and group.generation == self.generation else None
+    return SyncGroupResponse(0, error)
 
 
 def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:
@@ -119,6 +92,17 @@ def _store(shard: GroupShard, group: ClassicGroup, assignments: Iterable[Any]) -
     given = {entry.member_id: bytes(entry.assignment or b"") for entry in assignments}
     empty = empty_assignment_for(group)
     chosen = {member_id: given.get(member_id) or empty for member_id in group.members}
-    group.staged_generation = group.generation
-    after = AfterSync(group.group_id, group.generation, chosen)
-    shard.append(group.group_id, (group.to_record(chosen),), after)
+    group_id, generation = group.group_id, group.generation
+    group.staged_generation = generation
+
+    def settled(error: ErrorCode, now_ms: int) -> None:
+        group = live(shard, group_id)
+        completing = group is not None and group.state is GroupState.COMPLETING_REBALANCE
+        if group is None or not completing or group.generation != generation:
+            return
+        if error:
+            fail_assignment(shard, group, append_error(error), now_ms)
+        else:
+            set_assignment(shard, group, chosen, now_ms)
+
+    shard.append(group_id, (group.to_record(chosen),), settled)

@@ -6,10 +6,11 @@ the shard was told that they are appended, so whoever carries effects out needs 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from ...protocol import RequestContext
+from ...protocol import ErrorCode, RequestContext
 from .events import CoordinatorEvent
 
 #: Producer id and epoch of records that belong to no transaction.
@@ -34,12 +35,12 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Append:
     """Write these records as one, then tell the shard ``appended`` or ``append_failed`` with the ticket.
 
     With a producer the records are part of that producer's transaction. A ``marker`` ends it instead: then
-    there are no records.
+    there are no records. The other fields are the shard's own: see :meth:`.shard.Shard.append`.
     """
 
     ticket: int
@@ -47,6 +48,9 @@ class Append:
     producer_id: int = NO_PRODUCER
     producer_epoch: int = NO_PRODUCER
     marker: Marker | None = None
+    key: str | None = None
+    then: Callable[[ErrorCode, int], None] | None = None
+    answers: tuple[tuple[Request, Any], ...] = ()
 
 
 @dataclass(slots=True)

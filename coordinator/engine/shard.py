@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from ...protocol import ErrorCode
 from .effects import NO_PRODUCER, Append, Effect, Marker, Reply, Request
@@ -93,7 +93,8 @@ class CoordinatorTopic(Generic[S]):
 
     ``key_of`` finds the key in the body of a request. ``encode`` gives keys and values with their size in
     bytes, and raises ValueError or struct.error for what has no room in a record; ``decode`` raises
-    KohortError for what cannot be read. ``count`` says how much there is, in groups or what else is
+    KohortError for what cannot be read. ``append_refused`` makes the event of a write of a key that the log
+    did not take. ``count`` says how much there is, in groups or what else is
     coordinated. ``load`` gives the records of a plain batch that are to be decoded one by one; others
     it takes in by a quicker way of its own.
     """
@@ -106,6 +107,7 @@ class CoordinatorTopic(Generic[S]):
         key_of: Callable[[Any], str],
         encode: Callable[[Sequence[Any]], tuple[list[tuple[bytes, bytes | None]], int]],
         decode: Callable[[bytes | None, bytes | None], Any],
+        append_refused: Callable[[str, ErrorCode], CoordinatorEvent],
         load: Callable[[S, Any], Iterable[LoadedRecord]],
         count: Callable[[S], int],
     ) -> None:
@@ -114,6 +116,7 @@ class CoordinatorTopic(Generic[S]):
         self.key_of = key_of
         self.encode = encode
         self.decode = decode
+        self.append_refused = append_refused
         self.load = load
         self.count = count
         self.apis = {key: api for kind in kinds for key, api in kind.apis.items()}
@@ -130,21 +133,6 @@ class CoordinatorTopic(Generic[S]):
         return unready_error(unready, LOADING if api is None else api.while_loading)
 
 
-class Waiting(Protocol[S]):
-    """The step that follows a write, done or refused."""
-
-    def done(self, shard: Shard[S], now_ms: int, /) -> None: ...
-    def failed(self, shard: Shard[S], error: ErrorCode, now_ms: int, /) -> None: ...
-
-
-@dataclass(slots=True, eq=False)
-class _Ticket(Generic[S]):
-    key: str | None
-    append: Append
-    waiting: Waiting[S]
-    held: list[tuple[Request, Any]] | None = None
-
-
 class Shard(Generic[S]):
     """See the module. ``apply`` is followed by one ``activate`` when all is loaded; ``unload`` ends it."""
 
@@ -155,14 +143,14 @@ class Shard(Generic[S]):
         self.last_ticket = 0
         self._apis, self._applies = topic.apis, topic.applies
         self._effects: list[Effect] = []
-        self._tickets: dict[int, _Ticket[S]] = {}
+        self._writes: dict[int, Append] = {}
         self._in_flight: dict[str, int] = {}
         self._blocked: set[str] = set()
         self._deferred: dict[str, list[Request]] = {}
         self._unloaded = False
 
     def __repr__(self) -> str:
-        return f"<Shard of {self.topic.name}: {len(self._tickets)} writes, {len(self.timers)} timers>"
+        return f"<Shard of {self.topic.name}: {len(self._writes)} writes, {len(self.timers)} timers>"
 
     # --- what goes in -------------------------------------------------------------------------------------
 
@@ -178,29 +166,33 @@ class Shard(Generic[S]):
 
     def appended(self, ticket: int, base_offset: int, now_ms: int) -> None:
         """The records of this ticket are in the log, the first of them at ``base_offset``."""
-        done = self._tickets.pop(ticket, None)
-        if done is None:
+        append = self._writes.pop(ticket, None)
+        if append is None:
             return
-        append = done.append
         if append.marker is None:
             self.apply(append.records, base_offset, append.producer_id)
         else:
             self.end_transaction(append.producer_id, committed=append.marker.committed)
-        done.waiting.done(self, now_ms)
-        if done.held is not None:
-            for request, body in done.held:
-                self.reply(request, body)
-        self._settle(done.key, now_ms)
+        if append.then is not None:
+            append.then(ErrorCode.NONE, now_ms)
+        for request, body in append.answers:
+            self.reply(request, body)
+        if append.key is not None:
+            self._settle(append.key, now_ms)
 
     def append_failed(self, ticket: int, error: ErrorCode, now_ms: int) -> None:
         """The log refused the records of this ticket with ``error``; nothing of them is kept."""
-        failed = self._tickets.pop(ticket, None)
-        if failed is None:
+        append = self._writes.pop(ticket, None)
+        if append is None:
             return
-        failed.waiting.failed(self, error, now_ms)
-        for request, _ in failed.held or ():
+        if append.key is not None:
+            self.tell(self.topic.append_refused(append.key, error))
+        if append.then is not None:
+            append.then(error, now_ms)
+        for request, _ in append.answers:
             self.reply(request, self.topic.refusal(request, append_error(error)))
-        self._settle(failed.key, now_ms)
+        if append.key is not None:
+            self._settle(append.key, now_ms)
 
     def advance(self, now_ms: int) -> None:
         """Fire every timer that is due."""
@@ -255,15 +247,12 @@ class Shard(Generic[S]):
     def unload(self, now_ms: int) -> None:
         """The shard goes elsewhere, or the broker stops: everyone who waits is sent to look for it."""
         self._unloaded = True
-        for ticket in list(self._tickets):
+        for ticket in list(self._writes):
             self.append_failed(ticket, ErrorCode.NOT_LEADER_OR_FOLLOWER, now_ms)
-        for request in self.deferred():
-            self.reply(request, self.topic.refusal(request, ErrorCode.NOT_COORDINATOR))
         for kind in self.topic.kinds:
             kind.unload(self, now_ms)
         self.timers.clear()
-        self._deferred.clear()
-        self._tickets.clear()
+        # nothing is written any more
         self._effects = [effect for effect in self._effects if not isinstance(effect, Append)]
 
     # --- for the handlers ---------------------------------------------------------------------------------
@@ -272,17 +261,21 @@ class Shard(Generic[S]):
         self,
         key: str | None,
         records: tuple[Any, ...],
-        waiting: Waiting[S],
+        then: Callable[[ErrorCode, int], None] | None = None,
+        answers: tuple[tuple[Request, Any], ...] = (),
+        *,
         producer_id: int = NO_PRODUCER,
         producer_epoch: int = NO_PRODUCER,
         marker: Marker | None = None,
     ) -> None:
-        """Hand out an Append; ``waiting`` goes on when the outcome is known. Nobody waits for a write of the
-        key None, such as that of a marker, which is about many.
+        """Hand out an Append. When its outcome is known ``then`` is called with the error, NONE for none, and
+        the time; after it each request of ``answers`` is answered: with the body beside it, or refused.
+
+        Nobody waits for a write of the key None, such as that of a marker, which is about many.
         """
         self.last_ticket += 1
-        append = Append(self.last_ticket, records, producer_id, producer_epoch, marker)
-        self._tickets[self.last_ticket] = _Ticket(key, append, waiting)
+        append = Append(self.last_ticket, records, producer_id, producer_epoch, marker, key, then, answers)
+        self._writes[self.last_ticket] = append
         if key is not None:
             self._in_flight[key] = self._in_flight.get(key, 0) + 1
         self._effects.append(append)
@@ -294,8 +287,8 @@ class Shard(Generic[S]):
     def reply_after(self, ticket: int, request: Request, body: Any) -> None:
         """Answer when all that was appended after ``ticket`` is durable: at once if nothing was."""
         if self.last_ticket > ticket:
-            last = self._tickets[self.last_ticket]
-            last.held = [*(last.held or ()), (request, body)]
+            last = self._writes[self.last_ticket]
+            last.answers = (*last.answers, (request, body))
         else:
             self.reply(request, body)
 
@@ -313,8 +306,8 @@ class Shard(Generic[S]):
 
     def records_in_flight(self) -> Iterator[Any]:
         """Every record that is being written."""
-        for ticket in self._tickets.values():
-            yield from ticket.append.records
+        for append in self._writes.values():
+            yield from append.records
 
     def block(self, key: str) -> None:
         """The key is being removed: its requests wait from here on."""
@@ -332,9 +325,7 @@ class Shard(Generic[S]):
         key = self.topic.key_of(request.body)
         return key in self._in_flight and (key in self._blocked or api.waits is _WRITES)
 
-    def _settle(self, key: str | None, now_ms: int) -> None:
-        if key is None:
-            return
+    def _settle(self, key: str, now_ms: int) -> None:
         left = self._in_flight[key] - 1
         if left:
             self._in_flight[key] = left

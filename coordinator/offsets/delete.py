@@ -7,11 +7,15 @@ from typing import Any
 
 from ...offsets_topic import OffsetDeleted
 from ...protocol import ErrorCode, TopicPartition
+from ...protocol.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from ..engine.effects import Request
-from ..engine.readiness import append_error
-from ..events import OffsetsRemoved, append_refused
+from ..events import OffsetsRemoved
 from ..groups import CONSUMER, GroupShard, TopicDirectory
-from ..replies import NO_TOPIC_ID, OffsetDeleteReply, PartitionError, TopicErrors
+from ..replies import bad_first
 
 
 @dataclass(slots=True)
@@ -19,21 +23,21 @@ class OffsetDeleteRequest:
     """An OffsetDelete as the core takes it; each partition comes with its error, 0 for none."""
 
     group_id: str
-    topics: list[tuple[str, list[PartitionError]]]
+    topics: list[tuple[str, list[OffsetDeleteResponsePartition]]]
 
 
 def resolve_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteRequest:
     """Read an OffsetDelete body, and mark the partitions that do not exist."""
     missing = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    topics = []
+    topics: list[tuple[str, list[OffsetDeleteResponsePartition]]] = []
     for topic in body.topics:
         count = directory.partition_count_of(topic.name) or 0
         numbers = [partition.partition_index for partition in topic.partitions]
         if numbers:
-            outcomes = [PartitionError(n, 0 if 0 <= n < count else missing) for n in numbers]
+            outcomes = [OffsetDeleteResponsePartition(n, 0 if 0 <= n < count else missing) for n in numbers]
             topics.append((topic.name, outcomes))
     if any(outcome.error_code for _, outcomes in topics for outcome in outcomes):
-        topics = _bad_first(topics)
+        topics = list(bad_first(topics, lambda outcome: bool(outcome.error_code)))
     return OffsetDeleteRequest(body.group_id, topics)
 
 
@@ -57,34 +61,20 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
                 partitions[index] = outcome._replace(error_code=int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
             elif TopicPartition(name, outcome.partition_index) in known:
                 records[OffsetDeleted(delete.group_id, name, outcome.partition_index)] = None
-    if records:
-        shard.append(
-            delete.group_id, tuple(records), AfterOffsetDelete(delete.group_id, request, len(records))
-        )
-    else:
+    if not records:
         shard.reply(request, _delete_reply(delete))
+        return
+
+    def settled(error: ErrorCode, _now_ms: int) -> None:
+        if not error:
+            shard.tell(OffsetsRemoved(delete.group_id, cause="deleted by request", count=len(records)))
+
+    shard.append(delete.group_id, tuple(records), settled, ((request, _delete_reply(delete)),))
 
 
-def refusal(_request: Request, error: int) -> OffsetDeleteReply:
+def refusal(_request: Request, error: int) -> OffsetDeleteResponse:
     """An OffsetDelete answer that is an error for the whole request."""
-    return OffsetDeleteReply(error)
-
-
-@dataclass(slots=True)
-class AfterOffsetDelete:
-    """Waits for the tombstones of an OffsetDelete, then answers it."""
-
-    group_id: str
-    request: Request
-    count: int
-
-    def done(self, shard: GroupShard, _now_ms: int) -> None:
-        shard.tell(OffsetsRemoved(self.group_id, cause="deleted by request", count=self.count))
-        shard.reply(self.request, _delete_reply(self.request.body))
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        shard.reply(self.request, refusal(self.request, append_error(error)))
+    return OffsetDeleteResponse(error)
 
 
 def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
@@ -98,18 +88,5 @@ def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _bad_first(topics: list[tuple[str, list[PartitionError]]]) -> list[tuple[str, list[PartitionError]]]:
-    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
-    merged: dict[str, list[PartitionError]] = {}
-    for wanted in (True, False):
-        for name, outcomes in topics:
-            found = [outcome for outcome in outcomes if bool(outcome.error_code) is wanted]
-            if found:
-                merged.setdefault(name, []).extend(found)
-    return list(merged.items())
-
-
-def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteReply:
-    return OffsetDeleteReply(
-        0, [TopicErrors(name, NO_TOPIC_ID, partitions) for name, partitions in delete.topics]
-    )
+def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(topics=[OffsetDeleteResponseTopic(*topic) for topic in delete.topics])

@@ -7,14 +7,13 @@ group, by its type and state, allows to count from.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from ...offsets_topic import NONE, OffsetCommitted, OffsetDeleted, Record
 from ...protocol import ApiKey, ErrorCode, TopicPartition
 from ..durable import OffsetEntry
 from ..engine.timers import TimerKey
-from ..events import GroupRemoved, OffsetsRemoved, append_refused
+from ..events import GroupRemoved, OffsetsRemoved
 from ..groups import Group, GroupShard, forget
 from .commit import refuse_topics
 
@@ -61,51 +60,24 @@ def remove_topics(shard: GroupShard, names: Collection[str]) -> None:
         if type(record) is OffsetCommitted and record.topic in names:
             doomed.setdefault(record.group, {})[TopicPartition(record.topic, record.partition)] = None
     for group_id, partitions in doomed.items():
-        records = tuple(OffsetDeleted(group_id, *key) for key in partitions)
-        shard.append(group_id, records, AfterTopicDeletion(group_id, tuple(partitions)))
+        _remove(shard, group_id, tuple(partitions))
 
 
-@dataclass(slots=True)
-class AfterTopicDeletion:
-    """Waits for the tombstones of a deleted topic's offsets; if they are not written, the next pass of the
-    retention tries again, unless a new topic of that name has got an offset meanwhile.
+def _remove(shard: GroupShard, group_id: str, partitions: tuple[TopicPartition, ...]) -> None:
+    """Write tombstones of deleted topics' offsets. If they cannot be written, the next pass of the retention
+    tries again, unless a new topic of that name has got an offset meanwhile.
     """
 
-    group_id: str
-    partitions: tuple[TopicPartition, ...]
-
-    def done(self, shard: GroupShard, _now_ms: int) -> None:
-        count = len(self.partitions)
-        shard.tell(OffsetsRemoved(self.group_id, cause="their topic was deleted", count=count))
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        offsets = shard.state.durable.offsets.get(self.group_id, {})
-        for partition in self.partitions:
+    def settled(error: ErrorCode, _now_ms: int) -> None:
+        if not error:
+            shard.tell(OffsetsRemoved(group_id, cause="their topic was deleted", count=len(partitions)))
+            return
+        offsets = shard.state.durable.offsets.get(group_id, {})
+        for partition in partitions:
             if partition in offsets:
-                shard.state.orphans[self.group_id, partition] = offsets[partition]
+                shard.state.orphans[group_id, partition] = offsets[partition]
 
-
-@dataclass(slots=True)
-class AfterExpiry:
-    """Waits for tombstones nobody asked for; a failed write is made up for by the next pass."""
-
-    group_id: str
-    count: int
-    reason: str
-    with_group: bool = False
-
-    def done(self, shard: GroupShard, _now_ms: int) -> None:
-        if self.count:
-            shard.tell(OffsetsRemoved(self.group_id, cause=self.reason, count=self.count))
-        if self.with_group:
-            shard.unblock(self.group_id)
-            forget(shard, self.group_id)
-            shard.tell(GroupRemoved(self.group_id, cause=self.reason))
-
-    def failed(self, shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
-        shard.tell(append_refused(self.group_id, error))
-        shard.unblock(self.group_id)
+    shard.append(group_id, tuple(OffsetDeleted(group_id, *key) for key in partitions), settled)
 
 
 def group_tombstones(shard: GroupShard, group: Group) -> tuple[Record, ...]:
@@ -129,10 +101,25 @@ def _expire(shard: GroupShard, group: Group, now_ms: int) -> None:
         reason = "its offsets expired" if expired else "it has no members and no offsets"
         records = group_tombstones(shard, group)
         shard.block(group_id)
-        shard.append(group_id, records, AfterExpiry(group_id, len(expired), reason, with_group=True))
     elif expired:
+        reason = "they expired"
         records = tuple(OffsetDeleted(group_id, *key) for key in expired)
-        shard.append(group_id, records, AfterExpiry(group_id, len(expired), "they expired"))
+    else:
+        return
+
+    def settled(error: ErrorCode, _now_ms: int) -> None:
+        if removable:
+            shard.unblock(group_id)
+        if error:
+            # the next pass makes up for it
+            return
+        if expired:
+            shard.tell(OffsetsRemoved(group_id, cause=reason, count=len(expired)))
+        if removable:
+            forget(shard, group_id)
+            shard.tell(GroupRemoved(group_id, cause=reason))
+
+    shard.append(group_id, records, settled)
 
 
 def _is_expired(

@@ -41,18 +41,21 @@ class World:
         self.random = random
         unique = uuid.uuid4().hex[:8]
         self.topic, self.group = f"rights-{unique}", f"rights-{unique}"
+        # a user of its own: other tests give rights to alice
+        self.user = f"alice-{unique}"
+        broker.create_user(self.user)
         self.rules = {
             "read": (TOPIC, self.topic, READ),
             "write": (TOPIC, self.topic, WRITE),
             "group": (GROUP, self.group, READ),
         }
         self.rights: set[str] = set()
+        self.told: list[str] = []
         self.admins = [Wire(broker.plain, timeout_s=30) for _ in range(2)]
         self.hers = [Wire(broker.sasl, timeout_s=30) for _ in range(5)]
         for wire in self.hers:
-            assert log_in_scram(wire, "alice").error_code == 0
+            self.log_in(wire)
         self.offsets = {NONE}
-        self.told: list[str] = []
         self.make_topic()
         self.until(self.has_coordinator)
 
@@ -61,6 +64,10 @@ class World:
         if self.admins[0].call(ApiKey.FIND_COORDINATOR, 3, key=self.group, key_type=0).error_code:
             return False
         return not self.admins[0].call(ApiKey.DESCRIBE_GROUPS, 0, groups=[self.group]).groups[0].error_code
+
+    def log_in(self, wire: Wire) -> None:
+        # an Apache Kafka may not have heard of the user yet
+        self.until(lambda: log_in_scram(wire, self.user).error_code == 0)
 
     def close(self) -> None:
         for wire in (*self.admins, *self.hers):
@@ -90,7 +97,7 @@ class World:
                 resource_type_filter=kind,
                 resource_name_filter=name,
                 pattern_type_filter=LITERAL,
-                principal_filter="User:alice",
+                principal_filter=f"User:{self.user}",
                 host_filter="*",
                 operation=operation,
                 permission_type=ALLOW,
@@ -104,7 +111,7 @@ class World:
             resource_type=kind,
             resource_name=name,
             resource_pattern_type=LITERAL,
-            principal="User:alice",
+            principal=f"User:{self.user}",
             host="*",
             operation=operation,
             permission_type=ALLOW,

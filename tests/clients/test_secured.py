@@ -183,31 +183,30 @@ def client(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-def orders(secured: Secured, topic: Callable[[str], str]) -> str:
+def orders(secured: Secured, topic: Callable[[str], str]) -> Iterator[str]:
     """A topic that alice may use with any group, and nobody else."""
-    name = topic("orders")
-    admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": secured.plain})
-    admin.create_topics([confluent_kafka.admin.NewTopic(name, 1, 1)])[name].result(20)
-    rules = [
-        _allowed(confluent_kafka.admin.ResourceType.TOPIC, name),
-        _allowed(confluent_kafka.admin.ResourceType.GROUP, "*"),
-    ]
-    for done in admin.create_acls(rules).values():
-        done.result(20)
-    return name
-
-
-def _allowed(kind: Any, name: str) -> Any:
     forms = confluent_kafka.admin
-    return forms.AclBinding(
-        kind,
-        name,
-        forms.ResourcePatternType.LITERAL,
-        "User:alice",
-        "*",
-        forms.AclOperation.ALL,
-        forms.AclPermissionType.ALLOW,
-    )
+    name = topic("orders")
+    admin = forms.AdminClient({"bootstrap.servers": secured.plain})
+    admin.create_topics([forms.NewTopic(name, 1, 1)])[name].result(20)
+    rules = [
+        (
+            kind,
+            what,
+            forms.ResourcePatternType.LITERAL,
+            "User:alice",
+            "*",
+            forms.AclOperation.ALL,
+            forms.AclPermissionType.ALLOW,
+        )
+        for kind, what in ((forms.ResourceType.TOPIC, name), (forms.ResourceType.GROUP, "*"))
+    ]
+    for done in admin.create_acls([forms.AclBinding(*rule) for rule in rules]).values():
+        done.result(20)
+    yield name
+    # other tests have this broker too, and a rule about every group is about theirs
+    for done in admin.delete_acls([forms.AclBindingFilter(*rule) for rule in rules]).values():
+        done.result(20)
 
 
 def test_who_is_allowed_sends_reads_and_commits(

@@ -77,27 +77,23 @@ def found_by(bug: Bug, seeds: range = range(MOST_SEEDS), *, checked: bool = True
     return None
 
 
-_REPLY_FIRST = """from kohort.coordinator.offsets.expiry import AfterExpiry
-        shard.append(commit.group_id, tuple(records), AfterExpiry(commit.group_id, 0, ""))
-        shard.reply(request, commit_reply(commit))"""
-
 BUGS = (
     Bug(
         "a commit is acknowledged before it is written",
         "coordinator.offsets.commit:handle_commit",
-        "shard.append(commit.group_id, tuple(records), AfterCommit(commit.group_id, request))",
-        _REPLY_FIRST,
+        "shard.append(commit.group_id, tuple(records), None, ((request, commit_reply(commit)),))",
+        "shard.append(commit.group_id, tuple(records)); shard.reply(request, commit_reply(commit))",
     ),
     Bug(
         "a commit is acknowledged though the log refused it",
-        "coordinator.offsets.commit:AfterCommit.failed",
-        "refusal(self.request, append_error(error))",
-        "commit_reply(self.request.body)",
+        "coordinator.engine.shard:Shard.append_failed",
+        "self.reply(request, self.topic.refusal(request, append_error(error)))",
+        "self.reply(request, _)",
     ),
     Bug(
         "a commit that the log refused is never answered",
-        "coordinator.offsets.commit:AfterCommit.failed",
-        "shard.reply(self.request, refusal(self.request, append_error(error)))",
+        "coordinator.engine.shard:Shard.append_failed",
+        "self.reply(request, self.topic.refusal(request, append_error(error)))",
         "pass",
     ),
     Bug(
@@ -157,10 +153,8 @@ BUGS = (
     Bug(
         "shares are handed out before they are written",
         "coordinator.classic.sync:_store",
-        "shard.append(group.group_id,",
-        "from kohort.coordinator.classic.rebalance import set_assignment\n"
-        "    set_assignment(shard, group, chosen, group.state_timestamp_ms)\n"
-        "    shard.append(group.group_id,",
+        "shard.append(group_id,",
+        "set_assignment(shard, group, chosen, group.state_timestamp_ms)\n    shard.append(group_id,",
     ),
     Bug(
         "a commit of an older generation is taken",
@@ -213,13 +207,13 @@ BUGS = (
     Bug(
         "a parked sync is forgotten when its member goes",
         "coordinator.classic.members:remove_member",
-        "answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))",
+        "answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.UNKNOWN_MEMBER_ID))",
         "pass",
     ),
     Bug(
         "a parked sync is forgotten when a rebalance begins",
         "coordinator.classic.rebalance:_abandon_assignment",
-        "if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):",
+        "if answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)):",
         "if member.parked_sync is not None:\n            member.parked_sync = None",
     ),
     Bug(

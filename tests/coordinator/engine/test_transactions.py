@@ -26,10 +26,7 @@ class Outcome:
 
     told: list[ErrorCode] = field(default_factory=list)
 
-    def done(self, _shard: GroupShard, _now_ms: int) -> None:
-        self.told.append(ErrorCode.NONE)
-
-    def failed(self, _shard: GroupShard, error: ErrorCode, _now_ms: int) -> None:
+    def __call__(self, error: ErrorCode, _now_ms: int) -> None:
         self.told.append(error)
 
 
@@ -49,8 +46,8 @@ def test_offsets_of_a_transaction_are_pending_until_its_marker_is_in_the_log(
     shard, outcome = group_shard(GroupSettings(), str), Outcome()
     shard.activate(START_MS)
     shard.append("g", offset(1), outcome)
-    shard.append("g", offset(5), outcome, 7, 2)
-    shard.append(None, (), outcome, 7, 2, Marker(commits, 3))
+    shard.append("g", offset(5), outcome, producer_id=7, producer_epoch=2)
+    shard.append(None, (), outcome, producer_id=7, producer_epoch=2, marker=Marker(commits, 3))
     appends = [effect for effect in shard.take_effects() if isinstance(effect, Append)]
     assert [(one.producer_id, one.producer_epoch, one.marker) for one in appends] == [
         (-1, -1, None),
@@ -68,7 +65,7 @@ def test_offsets_of_a_transaction_are_pending_until_its_marker_is_in_the_log(
 def test_a_marker_that_is_not_written_ends_nothing() -> None:
     shard, outcome = group_shard(GroupSettings(), str), Outcome()
     shard.apply(offset(5), 0, 7)
-    shard.append(None, (), outcome, 7, 0, Marker(True, 0))
+    shard.append(None, (), outcome, producer_id=7, producer_epoch=0, marker=Marker(True, 0))
     (append,) = shard.take_effects()
     assert isinstance(append, Append)
     shard.append_failed(append.ticket, ErrorCode.NOT_ENOUGH_REPLICAS, START_MS)
@@ -87,10 +84,10 @@ async def test_each_producer_has_batches_of_its_own_in_the_order_of_writes_and_t
         for group in "gh":
             shard.append(group, offset(1, group), outcome)
         for group in "gh":
-            shard.append(group, offset(5, group), outcome, 7, 2)
-        shard.append("g", offset(6), outcome, 8, 0)
-        shard.append(None, (), outcome, 7, 2, Marker(True, 4))
-        shard.append(None, (), outcome, 8, 0, Marker(False, 4))
+            shard.append(group, offset(5, group), outcome, producer_id=7, producer_epoch=2)
+        shard.append("g", offset(6), outcome, producer_id=8, producer_epoch=0)
+        shard.append(None, (), outcome, producer_id=7, producer_epoch=2, marker=Marker(True, 4))
+        shard.append(None, (), outcome, producer_id=8, producer_epoch=0, marker=Marker(False, 4))
         shard.append("i", offset(9, "i"), outcome)
 
     c.steer("g", write)
@@ -127,7 +124,7 @@ async def test_a_producer_that_the_log_refuses_costs_others_nothing() -> None:
     c = coordinator(Fences(partition_count=1))
     await c.start()
     fenced = Outcome()
-    c.steer("g", lambda shard, _now_ms: shard.append("g", offset(5), fenced, 7, 0))
+    c.steer("g", lambda shard, _now_ms: shard.append("g", offset(5), fenced, producer_id=7, producer_epoch=0))
     assert await commit(c, "h", 3) == [0]
     assert fenced.told == [ErrorCode.INVALID_PRODUCER_EPOCH]
     await c.stop()
