@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class TimeFigures(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TimeFigures:
     """Durations: totals since the start; mean, maximum and quantiles of the last windows, in
     ms.
     """
@@ -15,7 +17,7 @@ class TimeFigures(NamedTuple):
     total_s: float = 0.0
     mean_ms: float = 0.0
     max_ms: float = 0.0
-    quantiles_ms: Mapping[float, float] = {}
+    quantiles_ms: Mapping[float, float] = field(default_factory=dict)
 
 
 class ApiFigures(NamedTuple):
