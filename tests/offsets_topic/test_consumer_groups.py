@@ -1,4 +1,7 @@
-"""Records of consumer groups: golden bytes of Apache Kafka 4.3.1, and bytes that are not what they claim."""
+"""Records of consumer groups: golden bytes of Apache Kafka 4.3.1, and bytes that are not what they claim.
+
+Covers: offsets_topic/_reader.py.
+"""
 
 from __future__ import annotations
 
