@@ -83,6 +83,8 @@ class Parts:
             partition_count_of=topics.count_of,
             topic_of_id=topics.name_of,
             id_of_topic=topics.id_of,
+            topic_names=topics.names,
+            topics_version=lambda: topics.image,
             clock_ms=clock_ms,
             on_event=EventLog(metrics.groups.see),
             fsync=settings.kohort_offsets_ack_flush,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kohort.broker")
 
-_COMMIT = ApiKey.OFFSET_COMMIT
+_COMMIT, _MEMBERSHIP = ApiKey.OFFSET_COMMIT, ApiKey.CONSUMER_GROUP_HEARTBEAT
 _CORRELATION_ID = struct.Struct(">i").unpack_from
 
 
@@ -103,6 +103,7 @@ class Router:
             # written out: a call costs more than the look, and this is asked for every heartbeat
             if (
                 codec.api.key is _COMMIT
+                or codec.api.key is _MEMBERSHIP
                 or readable is None
                 or readable[0] is not gate.authorizer.remembered
                 or not readable[1].get(body.group_id)

@@ -9,11 +9,12 @@ from ..offsets_topic import decode, encode_all
 from ..protocol import ApiKey
 from .admin import delete_refusal, handle_delete, handle_list, list_refusal
 from .classic import CLASSIC
-from .classic.group import wake
+from .classic.group import wake as wake_classic
 from .consumer import CONSUMER
+from .consumer.group import wake as wake_consumer
 from .engine.shard import Api, CoordinatorTopic, Kind, Shard, Waits
 from .events import append_refused
-from .groups import Groups, GroupShard
+from .groups import NO_TOPICS, Group, Groups, GroupShard, TopicDirectory
 from .offsets import OFFSETS
 from .settings import GroupSettings
 
@@ -37,9 +38,19 @@ OFFSETS_TOPIC: Final[CoordinatorTopic[Groups]] = CoordinatorTopic(
 )
 
 
-def new_groups(settings: GroupSettings, new_id: Callable[[], str]) -> Groups:
+def new_groups(
+    settings: GroupSettings, new_id: Callable[[], str], topics: TopicDirectory = NO_TOPICS
+) -> Groups:
     """State of a shard before its log is read. ``new_id`` gives a fresh unique text for each member id."""
-    return Groups(settings, new_id, wake)
+    return Groups(settings, new_id, _wake, topics)
+
+
+def _wake(groups: Groups, group_id: str) -> Group:
+    """A group as it comes out of the log."""
+    records = groups.durable.consumer_groups.get(group_id)
+    if records is None:
+        return wake_classic(group_id, groups.durable.stored.get(group_id))
+    return wake_consumer(group_id, records, groups.topics)
 
 
 def group_shard(settings: GroupSettings, new_id: Callable[[], str]) -> GroupShard:

@@ -3,12 +3,39 @@
 from typing import Final
 
 from ...offsets_topic import ConsumerGroupRecord
-from ..engine.shard import Kind
-from ..groups import Groups
+from ...protocol import ApiKey
+from ..engine.shard import Api, Kind, Waits
+from ..groups import Groups, GroupShard
+from . import describe, heartbeat, regex
+from .group import REGEX, REVOCATION, SESSION, live, start_sessions
+
+
+def _activate(shard: GroupShard, now_ms: int) -> None:
+    """Called when the shard is loaded: members' sessions run anew."""
+    for group_id in list(shard.state.durable.consumer_groups):
+        start_sessions(shard, group_id, now_ms)
+
+
+def _unload(shard: GroupShard, _now_ms: int) -> None:
+    for group_id in list(shard.state.groups):
+        if live(shard, group_id) is not None:
+            del shard.state.groups[group_id]
+
 
 #: What consumer groups bring to a shard.
 CONSUMER: Final[Kind[Groups]] = Kind(
+    apis={
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(heartbeat.handle_heartbeat, heartbeat.refusal),
+        ApiKey.CONSUMER_GROUP_DESCRIBE: Api(describe.handle_describe, describe.refusal, Waits.REMOVAL),
+    },
     applies={
         ConsumerGroupRecord: lambda groups, run, _at, _producer_id: groups.durable.store_consumer_groups(run),
     },
+    timers={
+        SESSION: heartbeat.on_session_timer,
+        REVOCATION: heartbeat.on_revocation_timer,
+        REGEX: regex.on_regex_timer,
+    },
+    activate=_activate,
+    unload=_unload,
 )
