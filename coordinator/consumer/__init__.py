@@ -6,7 +6,7 @@ from ...offsets_topic import ConsumerGroupRecord
 from ...protocol import ApiKey
 from ..engine.shard import Api, Kind, Waits
 from ..groups import Groups, GroupShard
-from . import describe, heartbeat, regex
+from . import classic_members, describe, heartbeat, regex
 from .group import REGEX, REVOCATION, SESSION, live, start_sessions
 
 
@@ -21,6 +21,14 @@ def _unload(shard: GroupShard, _now_ms: int) -> None:
         if live(shard, group_id) is not None:
             del shard.state.groups[group_id]
 
+
+#: What groups do with requests of the classic protocol.
+CLASSIC_APIS: Final = {
+    ApiKey.JOIN_GROUP: classic_members.handle_join,
+    ApiKey.SYNC_GROUP: classic_members.handle_sync,
+    ApiKey.HEARTBEAT: classic_members.handle_heartbeat,
+    ApiKey.LEAVE_GROUP: classic_members.handle_leave,
+}
 
 #: What consumer groups bring to a shard.
 CONSUMER: Final[Kind[Groups]] = Kind(

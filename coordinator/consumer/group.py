@@ -27,7 +27,13 @@ from ...offsets_topic import (
     TargetAssignment,
     TargetEpoch,
 )
-from ...protocol import ErrorCode, TopicPartition, encode_assignment
+from ...protocol import (
+    ErrorCode,
+    MalformedMessageError,
+    TopicPartition,
+    decode_subscription,
+    encode_assignment,
+)
 from ...statemachine import ConsumerGroupState, consumer_group_state
 from ..durable import ConsumerGroupRecords
 from ..engine.timers import Timers
@@ -412,6 +418,40 @@ def metadata_hash(topics: Mapping[str, Topic]) -> int:
     return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big", signed=True)
 
 
+def protocol_of(group: ConsumerGroup, member: Member) -> str:
+    """The first protocol of a classic member that all classic members have."""
+    classic = member.metadata.classic
+    names = [] if classic is None else [name for name, _ in classic.protocols]
+    return next((name for name in names if common_protocol([name], group, None)), "")
+
+
+def assignment_bytes(group: ConsumerGroup, member: Member, protocol: str) -> bytes:
+    """What a classic member has, as it reads it."""
+    classic = member.metadata.classic
+    data = b"" if classic is None else dict(classic.protocols).get(protocol, b"")
+    try:
+        version = decode_subscription(data).version
+    except MalformedMessageError:
+        version = 0
+    partitions = [
+        TopicPartition(name, number)
+        for topic_id, numbers in member.current.assigned.items()
+        if (name := group.topics.topic_of_id(topic_id)) is not None
+        for number in numbers
+    ]
+    return encode_assignment(partitions, version=version)
+
+
+def common_protocol(names: Sequence[str], group: ConsumerGroup, but: Member | None) -> bool:
+    """Return whether one of these protocols is one of all classic members ``but`` one."""
+    others = [
+        {name for name, _ in member.metadata.classic.protocols}
+        for member in group.members.values()
+        if member.metadata.classic is not None and member is not but
+    ]
+    return any(all(name in each for each in others) for name in names)
+
+
 @dataclass(slots=True, eq=False)
 class Changes:
     """Records of one step on a group, in Kafka's order. ``commit`` hands them out as one write."""
@@ -489,7 +529,7 @@ class Changes:
 
         def settled(error: ErrorCode, now_ms: int) -> None:
             if error or shard.state.groups.get(group.group_id) is not group:
-                _start_over(shard, group.group_id, now_ms)
+                start_over(shard, group.group_id, now_ms)
 
         shard.append(group.group_id, tuple(self.records), settled)
         return ticket
@@ -528,7 +568,7 @@ class Changes:
         )
 
 
-def _start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
+def start_over(shard: GroupShard, group_id: str, now_ms: int) -> None:
     """Make the live group anew from what is in the log."""
     group = shard.state.groups.pop(group_id, None)
     if group is not None:

@@ -28,10 +28,20 @@ from ...protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 from ...statemachine import AssignmentState
+from ..classic.group import ClassicGroup
 from ..engine.effects import Request
 from ..engine.timers import TimerKey
-from ..events import Cause, CauseKind, JoinRefused, MemberFenced, MemberJoined, MemberReplaced, quoted
-from ..groups import GroupShard, forget
+from ..events import (
+    Cause,
+    CauseKind,
+    JoinRefused,
+    MemberFenced,
+    MemberGone,
+    MemberJoined,
+    MemberReplaced,
+    quoted,
+)
+from ..groups import Group, GroupShard
 from .group import (
     AWAY,
     LEAVING,
@@ -46,6 +56,7 @@ from .group import (
     session_timeout_ms,
     start_revocation,
 )
+from .migration import downgrade, leave_classic, turns_back, upgraded
 from .reconciliation import NEW_MEMBER, Owned, reconcile
 from .regex import check_regex, maybe_resolve
 from .target import TargetMember, compute_target, server_assignor
@@ -107,6 +118,11 @@ def on_revocation_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:
 
 def remove(shard: GroupShard, group: ConsumerGroup, members: list[Member], cause: Cause, now_ms: int) -> int:
     """Members go. Gives the ticket after which an answer may go."""
+    if turns_back(shard, group, members):
+        for member in members:
+            gone = member.cause(cause.kind, cause.text)
+            shard.tell(MemberGone(group.group_id, generation=group.epoch, **gone.fields()))
+        return downgrade(shard, group, members, cause, now_ms)
     changes = Changes(shard, group, now_ms)
     changes.remove(members, cause)
     return changes.commit()
@@ -153,9 +169,9 @@ def _leave(shard: GroupShard, request: Request, now_ms: int) -> tuple[int, Consu
     body = request.body
     group = _existing(shard, body.group_id, "Group")
     if body.instance_id is None:
-        member = _known(group, body.member_id)
+        member = known_member(group, body.member_id)
     else:
-        member = _known_static(group, body.instance_id, body.member_id)
+        member = known_static_member(group, body.instance_id, body.member_id)
     answer = ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=body.member_epoch)
     if body.member_epoch == AWAY:
         changes = Changes(shard, group, now_ms)
@@ -175,20 +191,19 @@ def _heartbeat(
 ) -> tuple[int, ConsumerGroupHeartbeatResponse]:
     body = request.body
     owned = _owned(body)
-    group, old_type = _group_for(shard, body)
-    _check_size(shard, group, body.member_id)
+    changes, old = _group_for(shard, body, now_ms)
+    group = changes.group
+    check_size(shard, group, body.member_id)
     known = _sender(group, body, owned)
     if body.subscribed_topic_regex:
         check_regex(body.subscribed_topic_regex)
     # from here on nothing is refused
-    changes = Changes(shard, group, now_ms)
-    if old_type is not None:
-        forget(shard, group.group_id)
-        changes.records.append(GroupDeleted(group.group_id))
-    member_id = body.member_id or _chosen_id(shard)
+    if isinstance(old, ClassicGroup):
+        leave_classic(shard, old, group, now_ms)
+    member_id = body.member_id or chosen_id(shard)
     cause, changed = _subscribe(changes, known, member_id, request)
     member = group.members[member_id]
-    subscribed = _topic_ids(group, member) if changed else None
+    subscribed = topic_ids(group, member) if changed else None
     refresh_epoch(changes, cause)
     refresh_target(changes)
     before = member.current
@@ -255,16 +270,17 @@ def advance(changes: Changes, member: Member, owned: Owned, subscribed: set[UUID
         shard.timers.cancel((REVOCATION, group.group_id, member.member_id))
 
 
-def _group_for(shard: GroupShard, body: Any) -> tuple[ConsumerGroup, Any]:
-    """The group of a request, and one of another type that it replaces."""
+def _group_for(shard: GroupShard, body: Any, now_ms: int) -> tuple[Changes, Group | None]:
+    """The group of a request, and the one of another type that it replaces."""
     found = shard.state.find(body.group_id)
-    if isinstance(found, ConsumerGroup):
-        return found, None
-    if body.member_epoch != _JOINING:
-        return _existing(shard, body.group_id, "Consumer group"), None
-    if found is None or found.is_empty:
-        return ConsumerGroup(body.group_id, shard.state.topics), found
-    raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {body.group_id} is not a consumer group.")
+    if isinstance(found, ConsumerGroup) or body.member_epoch != _JOINING:
+        return Changes(shard, _existing(shard, body.group_id, "Consumer group"), now_ms), None
+    if isinstance(found, ClassicGroup) and not found.is_empty:
+        return upgraded(shard, found, now_ms), found
+    changes = Changes(shard, ConsumerGroup(body.group_id, shard.state.topics), now_ms)
+    if found is not None:
+        changes.records.append(GroupDeleted(body.group_id))
+    return changes, found
 
 
 def _existing(shard: GroupShard, group_id: str, noun: str) -> ConsumerGroup:
@@ -277,7 +293,8 @@ def _existing(shard: GroupShard, group_id: str, noun: str) -> ConsumerGroup:
     return group
 
 
-def _check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
+def check_size(shard: GroupShard, group: ConsumerGroup, member_id: str) -> None:
+    """Raises KafkaError if there is no room for a new member."""
     most = shard.state.settings.group_consumer_max_size
     if len(group.members) >= most and member_id not in group.members:
         raise KafkaError(
@@ -292,7 +309,7 @@ def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
     if body.instance_id is None:
         if joins and body.member_id not in group.members:
             return None
-        member = _known(group, body.member_id)
+        member = known_member(group, body.member_id)
     elif joins:
         owner = group.members.get(group.static_members.get(body.instance_id, ""))
         if owner is None:
@@ -305,12 +322,13 @@ def _sender(group: ConsumerGroup, body: Any, owned: Owned) -> Member | None:
             )
         return owner
     else:
-        member = _known_static(group, body.instance_id, body.member_id)
+        member = known_static_member(group, body.instance_id, body.member_id)
     _check_epoch(member, body.member_epoch, owned)
     return member
 
 
-def _known(group: ConsumerGroup, member_id: str) -> Member:
+def known_member(group: ConsumerGroup, member_id: str) -> Member:
+    """The member of this id. Raises KafkaError."""
     member = group.members.get(member_id)
     if member is None:
         text = f"Member {member_id} is not a member of group {group.group_id}."
@@ -318,7 +336,8 @@ def _known(group: ConsumerGroup, member_id: str) -> Member:
     return member
 
 
-def _known_static(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
+def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
+    """The member of this id and instance id. Raises KafkaError."""
     owner = group.members.get(group.static_members.get(instance_id, ""))
     if owner is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -359,11 +378,11 @@ def _subscribe(
     """Take in what a member says of itself. Gives the cause of a new epoch, None for none, and whether the
     member reads other topics; a regular expression that is not resolved yet is no cause.
     """
-    shard, group, body, context = changes.shard, changes.group, request.body, request.context
+    group, body, context = changes.group, request.body, request.context
     if known is not None and (
         known.member_id != member_id or (body.member_epoch == _JOINING and known.current.epoch == AWAY)
     ):
-        _replace(changes, known, member_id)
+        replace_member(changes, known, member_id)
         known = group.members[member_id]
     old = MemberMetadata(None, None, "", "", (), "", -1) if known is None else known.metadata
     names, regex = body.subscribed_topic_names, body.subscribed_topic_regex
@@ -380,22 +399,27 @@ def _subscribe(
     if known is None or metadata != old:
         changes.set_member(member_id, metadata)
     member = group.members[member_id]
-    if known is None:
-        joined = member.cause(CauseKind.JOIN, f"{member.name} joined")
-        fields = {name: value for name, value in joined.fields().items() if name != "cause_kind"}
-        shard.tell(MemberJoined(group.group_id, generation=group.epoch, **fields))
+    cause = joined_cause(changes, member, is_new=known is None)
     if metadata.regex != old.regex:
         changes.drop_unused_regex(old.regex)
     changed = metadata.topics != old.topics or metadata.regex != old.regex
     if metadata.topics == old.topics and (metadata.regex == old.regex or metadata.regex not in group.regexes):
         return None, changed
-    if known is None:
-        return joined, changed
-    text = f"{member.name} changed its subscription"
-    return member.cause(CauseKind.CHANGED_SUBSCRIPTION, text), changed
+    return cause, changed
 
 
-def _replace(changes: Changes, old: Member, member_id: str) -> None:
+def joined_cause(changes: Changes, member: Member, *, is_new: bool) -> Cause:
+    """The cause that a member joined, which is told, or that it changed its subscription."""
+    if not is_new:
+        text = f"{member.name} changed its subscription"
+        return member.cause(CauseKind.CHANGED_SUBSCRIPTION, text)
+    cause = member.cause(CauseKind.JOIN, f"{member.name} joined")
+    fields = {name: value for name, value in cause.fields().items() if name != "cause_kind"}
+    changes.shard.tell(MemberJoined(changes.group.group_id, generation=changes.group.epoch, **fields))
+    return cause
+
+
+def replace_member(changes: Changes, old: Member, member_id: str, epoch: int = 0) -> None:
     """A static member comes back under this id: it has what the old one had, and is to have the same."""
     group = changes.group
     target, current, metadata = group.targets.get(old.member_id, {}), old.current, old.metadata
@@ -403,7 +427,7 @@ def _replace(changes: Changes, old: Member, member_id: str) -> None:
     changes.set_member(member_id, metadata)
     changes.put(GroupRecordType.TARGET, member_id, TargetAssignment(target))
     member = group.members[member_id]
-    changes.set_current(member, CurrentAssignment(0, 0, NEW_MEMBER.state, current.assigned, {}))
+    changes.set_current(member, CurrentAssignment(epoch, epoch, NEW_MEMBER.state, current.assigned, {}))
     changes.shard.tell(
         MemberReplaced(
             group.group_id,
@@ -418,7 +442,8 @@ def _replace(changes: Changes, old: Member, member_id: str) -> None:
     )
 
 
-def _topic_ids(group: ConsumerGroup, member: Member) -> set[UUID]:
+def topic_ids(group: ConsumerGroup, member: Member) -> set[UUID]:
+    """The topics that a member reads and that exist."""
     ids = (group.topics.id_of_topic(name) for name in group.topics_of(member))
     return {topic_id for topic_id in ids if topic_id is not None}
 
@@ -451,7 +476,7 @@ def _told(current: CurrentAssignment) -> Assignment:
     )
 
 
-def _chosen_id(shard: GroupShard) -> str:
+def chosen_id(shard: GroupShard) -> str:
     """A member id of the coordinator's, as long as Kafka's."""
     digest = hashlib.blake2b(shard.state.new_id().encode(), digest_size=16).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""Requests about consumer groups (KIP-848), drawn by chance, are answered as by the cluster of ``--bootstrap``.
+"""Drawn requests about consumer groups (KIP-848) are answered as by the cluster of ``--bootstrap``.
 
 Topic ids are told as names. Groups have no assignment interval, so that nothing depends on the clock.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey, Subscription, TopicPartition, encode_subscription
+from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, create_topic
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 
@@ -27,7 +27,7 @@ INTERVAL = "consumer.assignment.interval.ms"
 
 
 class Side:
-    """One broker: its topics, and what its members were told last. ``group`` is the group of this sequence."""
+    """One broker: its topics, and what its members were told last."""
 
     def __init__(self, bootstrap: str) -> None:
         self.wire = Wire(bootstrap, timeout_s=30)
@@ -56,7 +56,11 @@ class Side:
     def told(self, value: Any) -> Any:
         """An answer in words that both brokers have in common."""
         if hasattr(value, "_fields"):
-            if "partitions" in value._fields and "topic_id" in value._fields and "error_code" not in dir(value):
+            if (
+                "partitions" in value._fields
+                and "topic_id" in value._fields
+                and "error_code" not in dir(value)
+            ):
                 numbers = value.partitions
                 if not numbers or isinstance(numbers[0], int):
                     return self.by_id.get(value.topic_id, "?"), tuple(sorted(numbers))
@@ -84,7 +88,11 @@ def sides(
     given: str | None = request.config.getoption("--bootstrap")
     if given is None:
         pytest.skip("compares kohort with the cluster of --bootstrap")
-    ours = BrokerProcess(tmp_path_factory.mktemp("compared"), data=None, settings={**QUICK_SETTINGS, "group.consumer.assignment.interval.ms": "0"})
+    ours = BrokerProcess(
+        tmp_path_factory.mktemp("compared"),
+        data=None,
+        settings={**QUICK_SETTINGS, "group.consumer.assignment.interval.ms": "0"},
+    )
     ours.start()
     both = Side(given), Side(ours.bootstrap)
     try:
@@ -118,7 +126,9 @@ def heartbeat(side: Side, drawn: dict[str, Any]) -> Any:
     epoch = drawn["epoch"]
     if isinstance(epoch, str):
         known = side.epochs.get(drawn["member"], 0)
-        epoch = {"known": known, "next": known + 1, "last": side.before.get(drawn["member"], known - 1)}[epoch]
+        epoch = {"known": known, "next": known + 1, "last": side.before.get(drawn["member"], known - 1)}[
+            epoch
+        ]
     owned = drawn["owned"]
     if isinstance(owned, str):
         last = {"has": side.has, "had": side.had}[owned].get(drawn["member"], [])
@@ -141,7 +151,9 @@ def heartbeat(side: Side, drawn: dict[str, Any]) -> Any:
         side.epochs[drawn["member"]] = answer.member_epoch
         if answer.assignment is not None:
             side.had[drawn["member"]] = side.has.get(drawn["member"], [])
-            side.has[drawn["member"]] = [(t.topic_id, t.partitions) for t in answer.assignment.topic_partitions]
+            side.has[drawn["member"]] = [
+                (t.topic_id, t.partitions) for t in answer.assignment.topic_partitions
+            ]
     return answer
 
 
@@ -176,7 +188,7 @@ def draw_heartbeat(rng: Random, assignor: str) -> dict[str, Any]:
         if rng.random() < 0.1:
             drawn["rack"] = "r"
     else:
-        wrong = (
+        wrong: tuple[dict[str, Any], ...] = (
             {"rack": ""},
             {"instance": ""},
             {"instance": " "},
@@ -252,9 +264,7 @@ def carry_out(side: Side, step: tuple[Any, ...]) -> Any:
         answer = call(ApiKey.LIST_GROUPS, 5, states_filter=[], types_filter=types)
         return [each for each in answer.groups if each.group_id == group]
     if kind == "classic":
-        return call(
-            ApiKey.DESCRIBE_GROUPS, drawn[1], groups=[group], include_authorized_operations=False
-        )
+        return call(ApiKey.DESCRIBE_GROUPS, drawn[1], groups=[group], include_authorized_operations=False)
     if kind == "offset delete":
         topics = [{"name": side.names[drawn[0]], "partitions": [{"partition_index": 1}]}]
         return call(ApiKey.OFFSET_DELETE, 0, group_id=group, topics=topics)
