@@ -76,10 +76,8 @@ def handle_join(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
         try:
             _join(shard, group, request, now_ms)
         except KafkaError as refused:
-            member_id = (
-                refused.message or "" if refused.code is ErrorCode.MEMBER_ID_REQUIRED else body.member_id
-            )
-            shard.reply(request, join_failed(request.version, refused.code, member_id))
+            member_id = refused.message if refused.code is ErrorCode.MEMBER_ID_REQUIRED else None
+            shard.reply(request, join_failed(request.version, refused.code, member_id or ""))
 
 
 def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int) -> None:
@@ -87,10 +85,10 @@ def handle_sync(shard: GroupShard, group: ConsumerGroup, request: Request, now_m
     body = request.body
     try:
         member = _sender(group, body)
-        name = protocol_of(group, member)
+        name = protocol_of(member)
         if body.protocol_type not in (None, CONSUMER) or body.protocol_name not in (None, name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if _must_rejoin(group, member) and member.current.state != _UNREVOKED:
+        if member.current.epoch < group.target_epoch and member.current.state != _UNREVOKED:
             _ask_to_rejoin(shard, group, member, now_ms)
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
     except KafkaError as error:
@@ -170,6 +168,8 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     subscription = _subscription(protocols)
     if instance_id is not None:
         owner = group.members.get(group.static_members.get(instance_id, ""))
+        if body.member_id and owner is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if owner is not None and body.member_id not in ("", owner.member_id):
             raise KafkaError(ErrorCode.FENCED_INSTANCE_ID)
         known = owner
@@ -206,7 +206,7 @@ def _join(shard: GroupShard, group: ConsumerGroup, request: Request, now_ms: int
     answer = JoinGroupResponse(
         generation_id=member.current.epoch,
         protocol_type=CONSUMER,
-        protocol_name=protocol_of(group, member),
+        protocol_name=protocol_of(member),
         leader="",
         member_id=member_id,
     )

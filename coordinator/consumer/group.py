@@ -418,11 +418,10 @@ def metadata_hash(topics: Mapping[str, Topic]) -> int:
     return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest(), "big", signed=True)
 
 
-def protocol_of(group: ConsumerGroup, member: Member) -> str:
-    """The first protocol of a classic member that all classic members have."""
+def protocol_of(member: Member) -> str:
+    """The protocol that a classic member is told: its own first."""
     classic = member.metadata.classic
-    names = [] if classic is None else [name for name, _ in classic.protocols]
-    return next((name for name in names if common_protocol([name], group, None)), "")
+    return "" if classic is None or not classic.protocols else classic.protocols[0][0]
 
 
 def assignment_bytes(group: ConsumerGroup, member: Member, protocol: str) -> bytes:

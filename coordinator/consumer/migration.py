@@ -31,7 +31,15 @@ from ..classic.members import restart_session as restart_classic_session
 from ..classic.rebalance import prepare
 from ..events import Cause
 from ..groups import CONSUMER, GroupShard, forget
-from .group import Changes, ConsumerGroup, Member, assignment_bytes, protocol_of, restart_session, start_over
+from .group import (
+    Changes,
+    ConsumerGroup,
+    Member,
+    assignment_bytes,
+    common_protocol,
+    restart_session,
+    start_over,
+)
 
 _TYPES = GroupRecordType
 _UPGRADES, _DOWNGRADES = ("bidirectional", "upgrade"), ("bidirectional", "downgrade")
@@ -120,7 +128,8 @@ def downgrade(
     group_id = group.group_id
     forget(shard, group_id)
     stay = [member for member in group.members.values() if member not in leaving]
-    protocol = protocol_of(group, stay[0])
+    names = [name for name, _ in (stay[0].metadata.classic or ClassicMetadata(0, ())).protocols]
+    protocol = next((name for name in names if common_protocol([name], group, None)), "")
     stored = GroupStored(
         group_id,
         CONSUMER,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kohort.protocol import ApiKey
+from kohort.protocol import ApiKey, Subscription, decode_assignment, encode_subscription
 from tests.broker.wire import Wire, create_topic
 from tests.broker_process import QUICK_SETTINGS, BrokerProcess
 
@@ -52,6 +52,10 @@ class Side:
         self.before: dict[str, int] = {}
         self.had: dict[str, Any] = {}
         self.has: dict[str, Any] = {}
+        # members that speak the classic protocol, by a name that both brokers have for them
+        self.classic: dict[str, str] = {}
+        self.generations: dict[str, int] = {}
+        self.owned: dict[str, Any] = {}
 
     def told(self, value: Any) -> Any:
         """An answer in words that both brokers have in common."""
@@ -271,7 +275,107 @@ def carry_out(side: Side, step: tuple[Any, ...]) -> Any:
     return call(ApiKey.DELETE_GROUPS, 2, groups_names=[group])
 
 
-@pytest.mark.parametrize("seed", range(40))
+def classic(side: Side, kind: str, drawn: dict[str, Any]) -> Any:
+    """A request of a member that speaks the classic protocol."""
+    name, call = drawn["member"], side.wire.call
+    member, generation = side.classic.get(name, ""), side.generations.get(name, -1) + drawn["off"]
+    instance = drawn["instance"]
+    if kind == "join":
+        owned = side.owned.get(name, []) if drawn["cooperative"] else []
+        topics = tuple(side.names[topic] for topic in drawn["topics"])
+        metadata = encode_subscription(
+            Subscription(topics, owned=tuple(owned)), version=drawn["subscription"]
+        )
+        answer = call(
+            ApiKey.JOIN_GROUP,
+            drawn["version"],
+            group_id=side.group,
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=60_000,
+            member_id=member,
+            group_instance_id=instance,
+            protocol_type=drawn["type"],
+            protocols=[(protocol, metadata) for protocol in drawn["protocols"]],
+            reason=None,
+        )
+        if answer.error_code in (0, 79):
+            side.classic[name] = answer.member_id
+        if answer.error_code == 0:
+            side.generations[name] = answer.generation_id
+        return answer
+    if kind == "sync":
+        answer = call(
+            ApiKey.SYNC_GROUP,
+            5,
+            group_id=side.group,
+            generation_id=generation,
+            member_id=member,
+            group_instance_id=instance,
+            protocol_type=drawn["type"],
+            protocol_name=drawn["protocols"][0],
+            assignments=[],
+        )
+        if answer.error_code == 0:
+            side.owned[name] = decode_assignment(bytes(answer.assignment)).partitions
+            told = [(side.by_name[topic], number) for topic, number in side.owned[name]]
+            return answer._replace(assignment=sorted(told))
+        return answer
+    if kind == "leave":
+        leaving = [{"member_id": member, "group_instance_id": instance, "reason": None}]
+        answer = call(ApiKey.LEAVE_GROUP, 5, group_id=side.group, members=leaving)
+        return [each.error_code for each in answer.members]
+    return call(
+        ApiKey.HEARTBEAT,
+        4,
+        group_id=side.group,
+        generation_id=generation,
+        member_id=member,
+        group_instance_id=instance,
+    )
+
+
+def draw_classic(rng: Random) -> tuple[str, dict[str, Any]]:
+    name = rng.choice(("c0", "c1", "c2"))
+    kind = rng.choices(("join", "sync", "heartbeat", "leave"), (5, 4, 4, 0.5))[0]
+    return kind, {
+        "member": name,
+        # the order of member ids that a broker chooses would decide what range gives to whom
+        "instance": f"i{name}",
+        "off": rng.choices((0, -1, 1), (10, 1, 1))[0],
+        "type": rng.choices(("consumer", "other"), (20, 1))[0],
+        "protocols": rng.choice((["range"], ["range"], ["range", "sticky"], ["sticky", "range"])),
+        "topics": rng.choice(("a", "a", "ab", "b")),
+        "cooperative": name != "c1",
+        "subscription": rng.choice((1, 2, 3)),
+        "version": rng.choice((5, 7, 9)),
+    }
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_members_of_both_protocols_are_answered_alike(sides: tuple[Side, Side], seed: int) -> None:
+    """As long as there is a consumer: m0 never leaves."""
+    rng, told = Random(seed), list[str]()
+    begin(sides)
+    first = draw_heartbeat(rng, "range") | {"member": "m0", "version": 1, "instance": None, "rack": None}
+    first |= {"epoch": JOIN, "rebalance": 60_000, "names": ["a"], "owned": [], "assignor": "range"}
+    for side in sides:
+        assert heartbeat(side, first).error_code == 0
+    for number in range(STEPS):
+        if rng.random() < 0.5:
+            kind, drawn = draw_classic(rng)
+            step: tuple[Any, ...] = (kind, drawn)
+            answers = [classic(side, kind, drawn) for side in sides]
+        else:
+            step = draw_step(rng, "range")
+            if step[0] == "heartbeat" and step[1]["member"] == "m0" and step[1]["epoch"] == LEAVE:
+                continue
+            answers = [carry_out(side, step) for side in sides]
+        theirs, ours = (side.told(answer) for side, answer in zip(sides, answers, strict=True))
+        told.append(f"{number} {step}: {ours}")
+        assert ours == theirs, "\n".join([*told[-12:], f"theirs: {theirs}"])
+
+
+@pytest.mark.parametrize("seed", range(100))
 def test_what_is_drawn_is_answered_alike(sides: tuple[Side, Side], seed: int) -> None:
     rng, told = Random(seed), list[str]()
     begin(sides)

@@ -238,7 +238,9 @@ async def test_every_version_of_every_api_has_an_answer_that_can_be_written(
     c = coordinator(log)
     await c.start()
     topics = [SimpleNamespace(name="t", partition_indexes=[0], topic_id=DIRECTORY.id_of_topic("t"))]
-    fetching = SimpleNamespace(group_id="g", topics=topics, require_stable=False)
+    fetching = SimpleNamespace(
+        group_id="g", topics=topics, require_stable=False, member_id=None, member_epoch=-1
+    )
     fetching.groups = [
         SimpleNamespace(group_id="g", topics=topics),
         SimpleNamespace(group_id="s", topics=None),
