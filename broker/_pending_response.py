@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..protocol import MessageCodec
 from ._stopwatch import clock
-from .apis._api import replaced
+from .apis._api import ServedApi, replaced
 from .metrics import ApiMeter
 from .quotas import Gauge, Throttle, told_ms
 
@@ -24,27 +24,37 @@ class Caller(Protocol):
         """Take nothing more for so long."""
 
 
+class Route(NamedTuple):
+    """Where requests of one API and version go, and how they are read, counted and answered."""
+
+    codec: MessageCodec
+    meter: ApiMeter
+    api: ServedApi
+
+
 class PendingResponse:
     """Response to a request that is answered without a task. They leave in the order of their requests."""
 
-    __slots__ = ("_codec", "_connection", "_correlation_id", "_meter", "parks", "response")
+    __slots__ = ("_connection", "_correlation_id", "_route", "response")
 
-    def __init__(self, connection: Caller, codec: MessageCodec, correlation_id: int, meter: ApiMeter) -> None:
+    def __init__(self, connection: Caller, route: Route, correlation_id: int) -> None:
         self._connection = connection
-        self._codec = codec
+        self._route = route
         self._correlation_id = correlation_id
-        self._meter = meter
         self.response: bytes | bytearray | None = None
-        #: Whether the answer may have to wait for other members; nothing overtakes it then.
-        self.parks = False
+
+    @property
+    def parks(self) -> bool:
+        """Whether the answer may have to wait for other members; nothing overtakes it then."""
+        return self._route.api.parks
 
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""
         assert self.response is None, "a request is answered once"
-        meter = self._meter
+        codec, meter, _ = self._route
         if not meter.flat or body.error_code:
             meter.see(body)
-        self.response = self._codec.response_frame(self._correlation_id, body)
+        self.response = codec.response_frame(self._correlation_id, body)
         self._connection.answered()
 
 
@@ -56,13 +66,12 @@ class TimedResponse(PendingResponse):
     def __init__(
         self,
         connection: Caller,
-        codec: MessageCodec,
+        route: Route,
         correlation_id: int,
-        meter: ApiMeter,
         begun_s: float,
         queue_s: float,
     ) -> None:
-        super().__init__(connection, codec, correlation_id, meter)
+        super().__init__(connection, route, correlation_id)
         self._begun_s = begun_s
         self._queue_s = queue_s
         self._submitted_s: float | None = None
@@ -77,7 +86,7 @@ class TimedResponse(PendingResponse):
         super().set(body)
         now = clock()
         worked_until = now if self._submitted_s is None else self._submitted_s
-        self._meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
+        self._route.meter.took(self._queue_s, worked_until - self._begun_s, now - worked_until)
 
 
 class MeteredResponse(PendingResponse):
@@ -88,13 +97,12 @@ class MeteredResponse(PendingResponse):
     def __init__(
         self,
         connection: Caller,
-        codec: MessageCodec,
+        route: Route,
         correlation_id: int,
-        meter: ApiMeter,
         throttle: Throttle,
         gauge: Gauge,
     ) -> None:
-        super().__init__(connection, codec, correlation_id, meter)
+        super().__init__(connection, route, correlation_id)
         self._throttle = throttle
         self._gauge = gauge
 
@@ -105,6 +113,6 @@ class MeteredResponse(PendingResponse):
             delay_s = self._throttle.told_s(self._gauge, delay_s)
             if delay_ms := told_ms(delay_s):
                 body = replaced(body, throttle_time_ms=delay_ms)
-                self._meter.throttle.record(delay_s)
+                self._route.meter.throttle.record(delay_s)
                 self._connection.mute(delay_ms / 1000)
         super().set(body)
