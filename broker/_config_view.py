@@ -14,8 +14,8 @@ from ._live_settings import (
     STATIC_BROKER_SOURCE,
     LiveSettings,
 )
-from ._settings import BrokerSettings, topic_defaults
-from ._topic_config import TopicConfig
+from ._settings import BrokerSettings
+from ._topic_config import TopicConfig, topic_defaults
 from .security._listeners import PREFIX
 
 if TYPE_CHECKING:

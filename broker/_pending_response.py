@@ -14,6 +14,9 @@ from .quotas import Gauge, Throttle, told_ms
 class Caller(Protocol):
     """The connection that a request came by."""
 
+    #: Whether the next request of a limited client is charged with the time since the one that was.
+    unmetered: bool
+
     def answered(self) -> None:
         """A response is there: send what is now due."""
 
