@@ -108,12 +108,11 @@ class Router:
         call: PendingResponse
         if connection.unmetered and (gauge := self._gauge_of(peer, context)) is not None:
             connection.unmetered = False
-            call = MeteredResponse(connection, codec, correlation_id, meter, node.throttle, gauge)
+            call = MeteredResponse(connection, codec, correlation_id, meter, api.parks, node.throttle, gauge)
         elif timed:
-            call = TimedResponse(connection, codec, correlation_id, meter, begun_s, peer.queue_s)
+            call = TimedResponse(connection, codec, correlation_id, meter, api.parks, begun_s, peer.queue_s)
         else:
-            call = PendingResponse(connection, codec, correlation_id, meter)
-        call.parks = api.parks
+            call = PendingResponse(connection, codec, correlation_id, meter, api.parks)
         calls.append(call)
         try:
             node.coordinator.submit(codec.api.key, codec.version, body, context, call)

@@ -62,7 +62,7 @@ class Server:
         self.connections_made = 0
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slow: SlowReaders[Connection] = SlowReaders(settings)
+        self._slow = SlowReaders(settings)
         self._sweeper: asyncio.TimerHandle | None = None
         listeners = listeners_of(settings, host, port)
         self.quotas = ConnectionQuotas(settings, listeners, self.now)
