@@ -38,7 +38,7 @@ class PendingResponse:
     _meter: ApiMeter
     #: Whether the answer may have to wait for other members; nothing overtakes it then.
     parks: bool
-    response: bytearray | None = field(default=None, init=False)
+    response: bytes | bytearray | None = field(default=None, init=False)
 
     def set(self, body: Any) -> None:
         """The answer, from the coordinator: at once, or when what it promises is written."""

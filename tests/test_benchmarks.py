@@ -243,6 +243,7 @@ LOG_TINY = {
     "--loaded": "5000",
     "--gib": "0.01",
     "--lookups": "20",
+    "--topics": "3",
 }
 
 

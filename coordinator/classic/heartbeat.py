@@ -8,12 +8,12 @@ Promises nothing about data, so it waits for no write. Heartbeats are good while
 from __future__ import annotations
 
 from ...protocol import ErrorCode
+from ...protocol.messages.heartbeat import HeartbeatResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.timers import TimerKey
 from ..events import CauseKind, quoted
 from ..groups import GroupShard
-from ..replies import HeartbeatReply
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, find, live
 from .members import about, fence, name_of, note_unused, remove_member
@@ -22,12 +22,12 @@ from .rebalance import maybe_complete_join, rebalance_or_complete
 
 def handle_heartbeat(shard: GroupShard, request: Request, now_ms: int) -> None:
     """Checks in Kafka's order; a valid one restarts the session."""
-    shard.reply(request, HeartbeatReply(_heartbeat(shard, request, now_ms)))
+    shard.reply(request, HeartbeatResponse(0, _heartbeat(shard, request, now_ms)))
 
 
-def refusal(_request: Request, error: int) -> HeartbeatReply:
+def refusal(_request: Request, error: int) -> HeartbeatResponse:
     """A Heartbeat answer that is an error and nothing else."""
-    return HeartbeatReply(error)
+    return HeartbeatResponse(0, error)
 
 
 def on_session_timer(shard: GroupShard, key: TimerKey, now_ms: int) -> None:

@@ -17,11 +17,16 @@ from typing import Any, Final, NamedTuple
 
 from ...offsets_topic import NONE, OffsetCommitted
 from ...protocol import ErrorCode
-from ...protocol.messages.offset_commit import OffsetCommitRequestPartition
+from ...protocol.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from ..engine.effects import Request
 from ..events import CommitRefused
 from ..groups import Group, GroupShard, TopicDirectory, why_refused
-from ..replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
+from ..replies import NO_TOPIC_ID, bad_first
 
 _GROUP_NOT_FOUND_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
@@ -135,24 +140,23 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.reply(request, commit_reply(commit))
 
 
-def commit_reply(commit: CommitRequest) -> CommitReply:
+def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
     """The outcome of every partition as it is marked."""
-    return CommitReply(
-        [
-            TopicErrors(
-                topic.name,
-                topic.topic_id,
-                [
-                    _new(PartitionError, (partition.partition_index, error))
-                    for partition, error in zip(topic.partitions, topic.errors, strict=True)
-                ],
-            )
-            for topic in commit.topics
-        ]
-    )
+    topics = [
+        OffsetCommitResponseTopic(
+            topic.name,
+            topic.topic_id,
+            [
+                _new(OffsetCommitResponsePartition, (partition.partition_index, error))
+                for partition, error in zip(topic.partitions, topic.errors, strict=True)
+            ],
+        )
+        for topic in commit.topics
+    ]
+    return OffsetCommitResponse(0, topics)
 
 
-def refusal(request: Request, error: int) -> CommitReply:
+def refusal(request: Request, error: int) -> OffsetCommitResponse:
     """The answer when the whole commit is refused: the error on each partition that had none."""
     for topic in request.body.topics:
         topic.errors[:] = [marked or int(error) for marked in topic.errors]
@@ -160,17 +164,13 @@ def refusal(request: Request, error: int) -> CommitReply:
 
 
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
-    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
-    merged: dict[tuple[str, uuid.UUID], list[tuple[OffsetCommitRequestPartition, int]]] = {}
-    for wanted in (True, False):
-        for topic in topics:
-            pairs = zip(topic.partitions, topic.errors, strict=True)
-            found = [pair for pair in pairs if bool(pair[1]) is wanted]
-            if found:
-                merged.setdefault((topic.name, topic.topic_id), []).extend(found)
+    pairs = [
+        ((topic.name, topic.topic_id), [*zip(topic.partitions, topic.errors, strict=True)])
+        for topic in topics
+    ]
     return [
-        CommitTopic(name, topic_id, [partition for partition, _ in pairs], [error for _, error in pairs])
-        for (name, topic_id), pairs in merged.items()
+        CommitTopic(name, topic_id, [partition for partition, _ in found], [error for _, error in found])
+        for (name, topic_id), found in bad_first(pairs, lambda pair: bool(pair[1]))
     ]
 
 
