@@ -1,8 +1,19 @@
-"""The two life cycles as data: the group on the broker's side, the member on the client's.
+"""The life cycles as data: both types of groups on the broker's side, the classic member on the client's.
 
 What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
 """
 
+from ._consumer_group import (
+    ASSIGNMENT_MOVES,
+    CONSUMER_GROUP_MOVES,
+    AssignmentMove,
+    AssignmentState,
+    ConsumerGroupMove,
+    ConsumerGroupState,
+    assignment_diagram,
+    consumer_group_diagram,
+    consumer_group_state,
+)
 from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
 from ._machine import IllegalTransitionError, LifeCycle, Transition
 from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
@@ -11,9 +22,15 @@ fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
 fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
 
 __all__ = [
+    "ASSIGNMENT_MOVES",
+    "CONSUMER_GROUP_MOVES",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
+    "AssignmentMove",
+    "AssignmentState",
+    "ConsumerGroupMove",
+    "ConsumerGroupState",
     "GroupState",
     "GroupTrigger",
     "IllegalTransitionError",
@@ -21,6 +38,9 @@ __all__ = [
     "MemberState",
     "MemberTrigger",
     "Transition",
+    "assignment_diagram",
+    "consumer_group_diagram",
+    "consumer_group_state",
     "fire",
     "fire_member",
     "group_diagram",
