@@ -1,4 +1,4 @@
-"""The two life cycles as data: the group on the broker's side, the member on the client's.
+"""Life cycles as data: group and transactional id on the broker's side, the member on the client's.
 
 What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
 """
@@ -25,11 +25,22 @@ from ._member import (
     legal_member_triggers,
     member_diagram,
 )
+from ._transaction import (
+    TRANSACTION_DURABLE_STATES,
+    TRANSACTION_TRANSITIONS,
+    TransactionState,
+    TransactionTransition,
+    TransactionTrigger,
+    next_transaction_state,
+    transaction_diagram,
+)
 
 __all__ = [
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
+    "TRANSACTION_DURABLE_STATES",
+    "TRANSACTION_TRANSITIONS",
     "GroupState",
     "GroupTransition",
     "GroupTrigger",
@@ -39,10 +50,15 @@ __all__ = [
     "MemberState",
     "MemberTransition",
     "MemberTrigger",
+    "TransactionState",
+    "TransactionTransition",
+    "TransactionTrigger",
     "fire",
     "fire_member",
     "group_diagram",
     "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
+    "next_transaction_state",
+    "transaction_diagram",
 ]

@@ -33,8 +33,8 @@ class Move(Protocol):
     def target(self) -> Enum: ...
 
 
-def mover(kind: str, states: type[Enum], moves: Sequence[Move]) -> Callable[[Any, Enum], None]:
-    """A function that moves a model, anything with a writable ``state``, by a trigger.
+def follower(kind: str, states: type[Enum], moves: Sequence[Move]) -> Callable[[Any, Enum], Any]:
+    """A function that gives the state to which a trigger leads from a state.
 
     It raises IllegalTransitionError, naming ``kind``, state and trigger, for a move that is not in the table.
     Raises ValueError for a table with a state that is none of ``states``.
@@ -56,13 +56,23 @@ def mover(kind: str, states: type[Enum], moves: Sequence[Move]) -> Callable[[Any
         for transition in machine.get_transitions(move.trigger.value, move.source)
     }
 
-    def fire(model: Any, trigger: Enum) -> None:
-        target = targets.get((model.state, trigger))
+    def follow(state: Any, trigger: Enum) -> Any:
+        target = targets.get((state, trigger))
         if target is None:
-            legal = ", ".join(move.trigger.value for move in moves if move.source is model.state) or "nothing"
+            legal = ", ".join(move.trigger.value for move in moves if move.source is state) or "nothing"
             raise IllegalTransitionError(
-                f"a {kind} in state {model.state.value} cannot {trigger.value}: legal there: {legal}"
+                f"a {kind} in state {state.value} cannot {trigger.value}: legal there: {legal}"
             )
-        model.state = target
+        return target
+
+    return follow
+
+
+def mover(kind: str, states: type[Enum], moves: Sequence[Move]) -> Callable[[Any, Enum], None]:
+    """A function that moves a model, anything with a writable ``state``, by a trigger. See ``follower``."""
+    follow = follower(kind, states, moves)
+
+    def fire(model: Any, trigger: Enum) -> None:
+        model.state = follow(model.state, trigger)
 
     return fire
