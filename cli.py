@@ -125,7 +125,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         description="Look at the Spark job of a group. Works on any broker of Kafka's protocol.",
     )
     if "spark" in words:
-        from .spark import commands as spark_commands
+        from .admin import spark_commands
 
         spark_commands.add_arguments(spark)
     top = commands.add_parser(
@@ -277,7 +277,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _spark(options: argparse.Namespace) -> int:
-    from .spark.commands import run
+    from .admin.spark_commands import run
 
     return run(options)
 

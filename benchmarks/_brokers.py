@@ -26,6 +26,9 @@ SCRIPT = ROOT / "scripts" / "apache-kafka"
 START_TIMEOUT_S = 90.0
 _API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
+#: With byte code that is kept after a first start, as an installed package has it.
+ENVIRONMENT: Mapping[str, str] = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+
 #: What both brokers are told, so that neither waits or refuses where the other does not.
 SETTINGS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
@@ -59,6 +62,8 @@ class Running:
 class Contender:
     name: str
     start: Callable[[], AbstractContextManager[Running]]
+    #: A process of the benchmark's own: started anew, looked at, filled.
+    own: bool = True
 
 
 def cache_folder() -> Path:
@@ -144,7 +149,7 @@ def kohort(more: Mapping[str, str] = MappingProxyType({}), *, tls: bool = False)
         command += ["--set", f"{key}={value}"]
     begin = time.monotonic()
     with (folder / "stderr").open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env=ENVIRONMENT)
     try:
         first_answer(port, lambda: process.poll() is not None)
         took_s = time.monotonic() - begin
@@ -197,11 +202,11 @@ KOHORT_TLS = Contender(KOHORT.name, partial(kohort, tls=True))
 APACHE_KAFKA_TLS = Contender(APACHE_KAFKA.name, partial(apache_kafka, tls=True))
 
 
-def given(bootstrap: str) -> Contender:
+def given(bootstrap: str, name: str = "") -> Contender:
     """A broker that somebody else started and will stop."""
 
     @contextmanager
     def running() -> Iterator[Running]:
         yield Running(bootstrap)
 
-    return Contender(bootstrap, running)
+    return Contender(name or bootstrap, running, own=False)

@@ -58,6 +58,16 @@ def kohort_settings(job: Job) -> dict[str, Any]:
     return {"bootstrap": job["bootstrap"], "group": _group(job), "auto_offset_reset": "earliest"}
 
 
+def enqueue(producer: Any, *record: Any, **fields: Any) -> None:
+    """Hand a record to a confluent-kafka producer, when it has room: a broker may take its time."""
+    while True:
+        try:
+            producer.produce(*record, **fields)
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
 def produce(
     bootstrap: str, topic: str, records: int, codec: str, partitions: int, keys: int = 0, times: int = 1
 ) -> None:
@@ -76,7 +86,7 @@ def produce(
     for number in range(records):
         value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6 + b"%04d" % (number % 10_000)
         key = b"key-%d" % (number % keys) if keys else None
-        producer.produce(topic, value * times, key, partition=number % partitions)
+        enqueue(producer, topic, value * times, key, partition=number % partitions)
         if number * times % 10_000 == 0:
             producer.flush() if times > 1 else producer.poll(0)
     if left := producer.flush(60):

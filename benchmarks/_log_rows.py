@@ -28,6 +28,8 @@ from ._rows import PARTITIONS, TOPIC, Figures, Metric, Part, fill
 RECORD_BYTES = 100
 #: Bytes of a produce request.
 REQUEST_BYTES = 1 << 20
+#: Of each of many topics.
+FEW_PARTITIONS = 5
 #: Groups that are asked for after a restart: they lie in every partition of ``__consumer_offsets``.
 ASKED = 400
 RESTART_TIMEOUT_S = 90.0
@@ -49,6 +51,8 @@ class Effort:
     #: Size of the log that is looked into, in GiB, and how often.
     gib: float = 10.0
     lookups: int = 4_000
+    #: Topics of 5 partitions each.
+    topics: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,72 @@ def _is_running(pid: int) -> bool:
         return False
 
 
+def many_topics(where: Contender | str, effort: Effort) -> Figures:
+    """Topics made by one request, a record to each of their partitions, and all of them described after a
+    restart.
+    """
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    assert isinstance(where, Contender)
+    names = [f"many-{number:05d}" for number in range(effort.topics)]
+    with where.start() as running:
+        before_mib = running.resident_mib()
+        servers = {"bootstrap.servers": running.bootstrap}
+        begin = time.perf_counter()
+        wanted = [NewTopic(name, FEW_PARTITIONS, 1) for name in names]
+        admin = AdminClient(servers)
+        # its own limit is a minute
+        made = admin.create_topics(wanted, operation_timeout=300, request_timeout=300)
+        for done in made.values():
+            done.result(330)
+        create_s = time.perf_counter() - begin
+        refused: list[Any] = []
+        producer = Producer(
+            {
+                **servers,
+                "acks": "all",
+                "on_delivery": lambda error, _: refused.append(error) if error else None,
+            }
+        )
+        begin = time.perf_counter()
+        for name in names:
+            for partition in range(FEW_PARTITIONS):
+                producer.produce(name, b"first", partition=partition)
+        left = producer.flush(300)
+        produce_s = time.perf_counter() - begin
+        if left or refused:
+            raise RuntimeError(f"{left} first records are unsent and {len(refused)} refused: {refused[:1]}")
+        grown_mib = running.resident_mib() - before_mib
+        del admin, producer  # nobody else is connected while it starts
+        with restarted(running) as (again, _):
+            began = time.perf_counter()
+            _until_led(again.bootstrap, names)
+            restart_s = again.start_s + time.perf_counter() - began
+    return {"create": create_s, "first": produce_s, "restart": restart_s, "memory": grown_mib}
+
+
+def _until_led(bootstrap: str, names: list[str]) -> None:
+    """Until every partition has a leader that says where its log ends: after the only record."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import AdminClient, OffsetSpec
+
+    asked = {
+        TopicPartition(name, partition): OffsetSpec.latest()
+        for name in names
+        for partition in range(FEW_PARTITIONS)
+    }
+    admin, give_up = AdminClient({"bootstrap.servers": bootstrap}), time.monotonic() + RESTART_TIMEOUT_S
+    while asked and time.monotonic() < give_up:
+        for partition, answer in admin.list_offsets(asked, request_timeout=60).items():
+            with suppress(KafkaException):
+                if (offset := answer.result(60).offset) != 1:
+                    raise WrongAnswerError(f"{partition} ends at {offset}, not after its only record")
+                del asked[partition]
+    if asked:
+        raise WrongAnswerError(f"{len(asked)} partitions had no leader after {RESTART_TIMEOUT_S:g} s")
+
+
 def apart(what: str, *arguments: float) -> Figures:
     """Run a part of ``_log_alone`` in a process of its own, so that nothing else is in its memory."""
     command = [sys.executable, "-m", "benchmarks._log_alone", what, *map(str, arguments)]
@@ -246,6 +316,17 @@ PARTS = (
             ),
         ),
         restart,
+        restarts=True,
+    ),
+    LogPart(
+        "many_topics",
+        (
+            Metric("create", "1,000 topics of 5 partitions made by one request", "s", 1.0, digits=2),
+            Metric("first", "a first record to each of those partitions", "s", 0.4, digits=2),
+            Metric("restart", "restart until ListOffsets is answered for each", "s", 0.05, digits=2),
+            Metric("memory", "what the broker grew by until then", "MiB", 0.1),
+        ),
+        many_topics,
         restarts=True,
     ),
     LogPart(

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,11 +40,15 @@ def generator(limit: Ceiling) -> str:
     )
 
 
-def table(measured: Measured, parts: Iterable[Part], subject: str, peer: str | None) -> str:
-    """Aligned Markdown. Without a peer there are neither ratios nor goals."""
-    head = ["work", "unit", *([peer] if peer else []), subject]
-    rows = [[*head, "ratio", "goal", ""] if peer else head]
-    rows += (_line(measured, part.name, metric, subject, peer) for part in parts for metric in part.metrics)
+def table(measured: Measured, parts: Iterable[Part], subject: str, peers: Sequence[str]) -> str:
+    """Aligned Markdown. Goals are about the first peer; of the others there are figures and ratios. Without
+    peers there are neither.
+    """
+    head = ["work", "unit", *peers, subject]
+    if peers:
+        head += ["ratio", "goal", "", *(f"ratio to {peer}" for peer in peers[1:])]
+    rows = [head]
+    rows += (_line(measured, part.name, metric, subject, peers) for part in parts for metric in part.metrics)
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     rows.insert(1, ["-" * width for width in widths])
     for row in rows[2:]:
@@ -55,23 +59,22 @@ def table(measured: Measured, parts: Iterable[Part], subject: str, peer: str | N
     )
 
 
-def _line(measured: Measured, part: str, metric: Metric, subject: str, peer: str | None) -> list[str]:
-    ours = [figures[metric.key] for figures in measured[subject][part]]
-    cells = [metric.title, metric.unit]
-    if peer is None:
-        return [*cells, _number(ours, metric.digits)]
-    theirs = [figures[metric.key] for figures in measured[peer][part]]
-    if not theirs:  # nothing of it is measured on the other
-        return [*cells, "-", _number(ours, metric.digits), "", *_verdict(metric, statistics.median(ours))]
-    shared = ratio(measured, part, metric, subject, peer)
-    judged = statistics.median(ours) if metric.own else shared
-    return [
-        *cells,
-        _number(theirs, metric.digits),
-        _number(ours, metric.digits),
-        "" if metric.own else f"{shared:.2f}",
-        *_verdict(metric, judged),
-    ]
+def _line(measured: Measured, part: str, metric: Metric, subject: str, peers: Sequence[str]) -> list[str]:
+    def cell(who: str) -> str:
+        values = [figures[metric.key] for figures in measured[who][part]]
+        return f"{statistics.median(values):,.{metric.digits}f}" if values else "-"
+
+    ratios = {
+        peer: ratio(measured, part, metric, subject, peer)
+        for peer in peers
+        if measured[peer][part] and not metric.own
+    }
+    cells = [metric.title, metric.unit, *map(cell, peers), cell(subject)]
+    if not peers:
+        return cells
+    ours = statistics.median(figures[metric.key] for figures in measured[subject][part])
+    shown = [f"{ratios[peer]:.2f}" if peer in ratios else "" for peer in peers]
+    return [*cells, shown[0], *_verdict(metric, ratios.get(peers[0], ours)), *shown[1:]]
 
 
 def ratio(measured: Measured, part: str, metric: Metric, subject: str, peer: str) -> float:
@@ -84,10 +87,6 @@ def _verdict(metric: Metric, judged: float) -> tuple[str, str]:
     sign = "≥" if metric.more_is_better else "≤"
     goal = f"{metric.goal:,.0f}" if metric.goal >= 1_000 else f"{metric.goal:g}"
     return f"{sign} {goal}", "met" if metric.met(judged) else "missed"
-
-
-def _number(values: list[float], digits: int) -> str:
-    return f"{statistics.median(values):,.{digits}f}"
 
 
 def update_page(text: str, benchmark: str) -> None:

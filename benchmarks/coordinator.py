@@ -3,9 +3,9 @@
 ``python -m benchmarks.coordinator [--compare | --bootstrap HOST:PORT] [--only ROW,...] [--rounds 3]``
 
 Alone it starts a kohort and measures it; ``--compare`` starts an Apache Kafka too and measures both in turn.
-``--bootstrap`` measures a broker that runs already and leaves out what needs one of its own. ``--tls`` runs
-each row over TLS too, and asks that the ratio be the same; ``--guards`` compares a kohort with one that has
-hundreds of access rules and quotas.
+``--bootstrap`` measures a broker that runs already and leaves out what needs one of its own. ``--beside``
+measures one more that runs already, in the same turns. ``--tls`` runs each row over TLS too, and asks that
+the ratio be the same; ``--guards`` compares a kohort with one that has hundreds of access rules and quotas.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Run:
 
     def __init__(self, contenders: list[Contender], wanted: list[str], options: argparse.Namespace) -> None:
         self.contenders = contenders
+        self._own = [contender for contender in contenders if contender.own]
         self.parts: list[Part] = [part for part in (FRESH, *ROWS, IDLE) if part.name in wanted]
         self.rounds: int = options.rounds
         self.warm_s: float = options.warm
@@ -76,7 +77,7 @@ class Run:
     def __call__(self) -> None:
         if FRESH in self.parts:
             for number in range(self.rounds):
-                for contender in self._turns(self.contenders, number):
+                for contender in self._turns(self._own, number):
                     self._keep(contender.name, FRESH, number, fresh(contender, self.effort))
         rows = [part for part in self.parts if isinstance(part, Row)]
         if not rows:
@@ -96,7 +97,7 @@ class Run:
             addresses |= {name + TLS: each.tls for name, each in running.items() if each.tls}
             self._load([row for row in rows if row is not IDLE], addresses, numbers)
             if IDLE in rows:
-                for contender in self.contenders:
+                for contender in self._own:
                     self._measure(contender.name, IDLE, 0, addresses)
 
     def _load(self, rows: list[Row], addresses: dict[str, str], numbers: list[int]) -> None:
@@ -132,21 +133,19 @@ class Run:
         say(f"round {number + 1}  {part.name:18} {face:18} {shown}")
 
     def tables(self) -> list[str]:
-        """Each pair of faces beside each other; the last of them is kohort's."""
-        if len(self.contenders) == 1:
-            return [_table.table(self.measured, self.parts, face, None) for face in self.faces]
-        pairs = [self.faces[at : at + 2] for at in range(0, len(self.faces), 2)]
+        """The contenders beside each other, the last of them kohort; then the same with TLS."""
         parts = self.parts
         if self.contenders[-1] is GUARDED:
             parts = [replace(part, metrics=tuple(map(_guarded_goal, part.metrics))) for part in parts]
         tables = []
-        for peer, subject in pairs:
-            tables.append(_table.table(self.measured, parts, subject, peer))
-            # what is asked of the next pair
-            parts = [
-                replace(part, metrics=tuple(self._same_goal(part, metric) for metric in part.metrics))
-                for part in parts
-            ]
+        for at in range(0, len(self.faces), len(self.contenders)):
+            *peers, subject = self.faces[at : at + len(self.contenders)]
+            if at and peers:  # the next are asked for what the first have
+                parts = [
+                    replace(part, metrics=tuple(self._same_goal(part, metric) for metric in part.metrics))
+                    for part in parts
+                ]
+            tables.append(_table.table(self.measured, parts, subject, peers))
         return tables
 
     def _same_goal(self, part: Part, metric: Metric) -> Metric:
@@ -170,6 +169,13 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     command.which.add_argument(
         "--guards", action="store_true", help="with a kohort that has rules and quotas"
     )
+    command.add_argument(
+        "--beside",
+        metavar="NAME=HOST:PORT",
+        action="append",
+        default=[],
+        help="with one more broker, which runs already; may be given again",
+    )
     command.add_argument("--tls", action="store_true", help="each row over TLS too; needs openssl")
     command.add_argument(
         "--warm", type=float, default=8.0, metavar="S", help="at most, each row (default: 8)"
@@ -178,16 +184,21 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     options = command.parse(argv, without=OWN)
     if options.tls and (options.bootstrap or options.guards):
         command.error("--tls is for brokers that this starts: leave --bootstrap and --guards out")
+    if options.beside and (options.tls or options.guards):
+        command.error("--beside goes with neither --tls nor --guards")
+    if unnamed := [each for each in options.beside if not all(each.partition("="))]:
+        command.error(f"--beside takes NAME=HOST:PORT, not {unnamed[0]}")
     return options
 
 
 def contenders(options: argparse.Namespace) -> list[Contender]:
-    if options.bootstrap:
-        return [given(options.bootstrap)]
     if options.guards:
         return [KOHORT, GUARDED]
     kafka, ours = (APACHE_KAFKA_TLS, KOHORT_TLS) if options.tls else (APACHE_KAFKA, KOHORT)
-    return [kafka, ours] if options.compare else [ours]
+    if options.bootstrap:
+        ours = given(options.bootstrap)
+    beside = [given(address, name) for name, _, address in (each.partition("=") for each in options.beside)]
+    return [*([kafka] if options.compare else []), *beside, ours]
 
 
 def main() -> int:

@@ -85,8 +85,8 @@ def main() -> int:
     begun = Begun()
     run()
     facts = _table.environment(run.versions) | begun.facts()
-    peer = run.contenders[0].name if options.compare else None
-    publish(_table.table(run.measured, run.parts, KOHORT.name, peer), run.measured, facts, options, "log")
+    peers = [contender.name for contender in run.contenders[:-1]]
+    publish(_table.table(run.measured, run.parts, KOHORT.name, peers), run.measured, facts, options, "log")
     return 0
 
 

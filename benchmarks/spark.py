@@ -25,6 +25,7 @@ from kohort.consumer import Cluster
 
 from . import _table
 from ._brokers import APACHE_KAFKA, KOHORT, ROOT, given
+from ._clients import enqueue
 from ._command import Begun, Command, effort_of, publish, say
 from ._rows import Figures
 from ._spark_rows import BUILT_IN, CODECS, CONTRAST, OURS, PARTITIONS, PER_BATCH, ROWS, Effort
@@ -53,12 +54,7 @@ def produce(bootstrap: str, topic: str, records: int, codec: str) -> None:
     for number in range(records):
         value = b"%016x" % (number * 0x9E3779B97F4A7C15 % 2**64) * 6 + b"%04d" % (number % 10_000)
         partition = number // PER_BATCH % PARTITIONS
-        while True:
-            try:
-                producer.produce(topic, value, key=b"%08d" % (number % 1_000), partition=partition)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        enqueue(producer, topic, value, key=b"%08d" % (number % 1_000), partition=partition)
         if number % 1_000 == 0:
             producer.poll(0)
     if left := producer.flush(120):
@@ -154,7 +150,7 @@ def main() -> int:
     measured, versions = run(options)
     spark = {"Spark": _spark_version(), **contrast(measured)}
     facts = _table.environment(versions) | spark | begun.facts()
-    table = _table.table(measured, options.rows, OURS, BUILT_IN if options.compare else None)
+    table = _table.table(measured, options.rows, OURS, [BUILT_IN] if options.compare else [])
     publish(table, measured, facts, options, "spark")
     return 0
 

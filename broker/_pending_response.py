@@ -34,7 +34,7 @@ class PendingResponse:
         self._codec = codec
         self._correlation_id = correlation_id
         self._meter = meter
-        self.response: bytearray | None = None
+        self.response: bytes | bytearray | None = None
         #: Whether the answer may have to wait for other members; nothing overtakes it then.
         self.parks = False
 

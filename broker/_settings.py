@@ -4,8 +4,6 @@ A :class:`BrokerSettings` is also the coordinator's :class:`~kohort.coordinator.
 one table in docs/broker.md, one place where ``--set`` looks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal

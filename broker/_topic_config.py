@@ -4,8 +4,6 @@ All names that Apache Kafka 4.3 knows are here, so that tools find what they loo
 not do (tiered storage, recompression) can be set only to the value that means "off".
 """
 
-from __future__ import annotations
-
 import operator
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, ClassVar, Literal

@@ -1,5 +1,6 @@
 """A client of a Kafka cluster on asyncio: connections, metadata, requests, a small producer."""
 
+from ..protocol.messages.fetch import AbortedTransaction
 from .cluster import Cluster
 from .errors import (
     AuthenticationError,
@@ -9,8 +10,7 @@ from .errors import (
     ConfigError,
     ConsumerClosedError,
 )
-from .fetch import FetchFrom, FetchSession
-from .fetch_answers import AbortedTransaction, FetchedPartition
+from .fetch import FetchedPartition, FetchFrom, FetchSession
 from .metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from .offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
 from .pool import Channel

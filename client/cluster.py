@@ -1,29 +1,22 @@
 """A Kafka cluster as its client sees it: metadata, connections, coordinators, retries.
 
 Consumers, Spark and tools send every request through :class:`Cluster`. It implements what each request needs;
-the requests themselves are in ``offsets`` (offsets), ``fetch`` (records) and ``requests`` (coordinators,
-topics).
+the requests themselves are functions in ``offsets``, ``fetch`` and ``requests``, many of them its methods.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 from ..protocol import MAX_FRAME_BYTES, ApiKey, ErrorCode, KafkaError, TopicPartition
 from ..protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from . import fetch as fetch_requests
-from . import offsets as offset_requests
-from . import requests
+from . import fetch, offsets, requests
 from .connection import Connection
 from .errors import AuthenticationError, BrokerConnectionError, ConsumerClosedError
-from .fetch import FetchFrom, FetchSession
-from .fetch_answers import FetchedPartition
 from .metadata import Address, ClusterMetadata, Node, TopicMetadata, parse_bootstrap
-from .offsets import CommittedOffset, EpochEnd, Errors, OffsetAndTimestamp
 from .pool import SURROUNDINGS, Channel, ConnectionPool
 from .sasl import Sasl
 from .waiting import Backoff
@@ -171,15 +164,12 @@ class Cluster:
         response. Makes one attempt, or one at each known broker where the node is None: see ``retrying``.
         """
         assert api_key == body.API_KEY, "the body is of another API"
-        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         if node_id is not None:
-            connection = await self._connection(self._address(node_id), channel)
-            return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
+            return await self._ask(self._address(node_id), body, channel, timeout_ms, max_version)
         failures: list[BrokerConnectionError] = []
         for address in self._candidates():
             try:
-                connection = await self._connection(address, channel)
-                return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
+                return await self._ask(address, body, channel, timeout_ms, max_version)
             except BrokerConnectionError as error:
                 failures.append(error)
         tried = "; ".join(map(str, failures))
@@ -196,13 +186,18 @@ class Cluster:
     ) -> Any:
         """Send one request to the group's coordinator, which is looked up first if it is unknown."""
         node = await self.coordinator(group)
-        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
         try:
-            connection = await self._connection(node.address, channel)
-            return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
+            return await self._ask(node.address, body, channel, timeout_ms, max_version)
         except BrokerConnectionError:
             self.forget_coordinator(group)
             raise
+
+    async def _ask(
+        self, address: Address, body: Any, channel: Channel, timeout_ms: float | None, max_version: int | None
+    ) -> Any:
+        connection = await self._connection(address, channel)
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        return await connection.request(body, timeout_ms=timeout_ms, max_version=max_version)
 
     async def retrying(self, call: Callable[[], Awaitable[T]], *, timeout_ms: float | None = None) -> T:
         """Run ``call``, and again with back-off after connection failures and retriable KafkaErrors.
@@ -218,7 +213,9 @@ class Cluster:
                 return await call()
             except (BrokerConnectionError, KafkaError) as error:
                 self.last_failure = error
-                if isinstance(error, KafkaError) and not _worth_retrying(error.code):
+                if isinstance(error, KafkaError) and not (
+                    error.code.retriable or error.code is ErrorCode.BROKER_NOT_AVAILABLE
+                ):
                     raise
                 delay = self._backoff.delay_ms(attempt) / 1000
                 if self._closed or loop.time() + delay > deadline:
@@ -251,11 +248,9 @@ class Cluster:
         except AuthenticationError as error:
             self.refused(error)
             raise
-        try:
-            self._require_open()
-        except ConsumerClosedError:
+        if self._closed:
             connection.close()
-            raise
+            self._require_open()
         return connection
 
     def _require_open(self) -> None:
@@ -284,10 +279,7 @@ class Cluster:
         self._coordinators.pop(group, None)
 
     async def at_coordinator(self, group: str, call: Callable[[], Awaitable[T]]) -> T:
-        """As ``retrying``.
-
-        Forgets the coordinator after each error that says it has moved or is not ready.
-        """
+        """As ``retrying``, but forgets the coordinator after errors that say it has moved or is not ready."""
 
         async def attempt() -> T:
             try:
@@ -301,98 +293,10 @@ class Cluster:
 
     # offsets, records, topics
 
-    async def committed(
-        self,
-        group: str,
-        partitions: Iterable[TopicPartition] | None = None,
-        *,
-        require_stable: bool = True,
-        errors: Errors | None = None,
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """The group's committed offsets, of these partitions or all; partitions without one are left out.
-
-        With ``errors``, the error of a partition goes there instead of being raised.
-        """
-        return await offset_requests.committed(self, group, partitions, require_stable, errors)
-
-    async def commit(
-        self,
-        group: str,
-        offsets: Mapping[TopicPartition, int | CommittedOffset],
-        generation: int = -1,
-        member_id: str = "",
-        instance_id: str | None = None,
-    ) -> None:
-        """Commit offsets; without a member id the group must be empty.
-
-        Raises the first partition's KafkaError.
-        """
-        await offset_requests.commit(self, group, offsets, generation, member_id, instance_id)
-
-    async def list_offsets(
-        self,
-        at: Mapping[TopicPartition, int],
-        *,
-        read_committed: bool = False,
-        errors: Errors | None = None,
-    ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Offsets by partition: earliest (-2), latest (-1), or the first one at or after a time in ms.
-
-        A time after the last record gives offset -1. With ``read_committed`` the latest offset is the last
-        stable one. With ``errors`` each leader is asked once, and the error of a partition goes there.
-        """
-        return await offset_requests.list_offsets(self, at, read_committed, errors)
-
-    async def epoch_ends(
-        self, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
-    ) -> dict[TopicPartition, EpochEnd]:
-        """End offsets of leader epochs (KIP-320); one before the position shows that the log was truncated.
-
-        ``errors`` as for ``list_offsets``.
-        """
-        return await offset_requests.epoch_ends(self, epochs, errors)
-
-    async def fetch(
-        self,
-        start: Mapping[TopicPartition, int | FetchFrom],
-        *,
-        node_id: int | None = None,
-        max_bytes: int = 52_428_800,
-        partition_max_bytes: int = 1_048_576,
-        min_bytes: int = 1,
-        max_wait_ms: int = 500,
-        read_committed: bool = False,
-        rack: str = "",
-        session: FetchSession | None = None,
-    ) -> dict[TopicPartition, FetchedPartition]:
-        """Fetch record batches from these offsets, in one request to each leader (or one to ``node_id``).
-
-        Partitions that are not in the response are left out; partition errors are in the result, not raised.
-        Makes one attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that
-        node, the result has only the partitions with news.
-        """
-        limits = fetch_requests.FetchLimits(max_bytes, partition_max_bytes, min_bytes, max_wait_ms)
-        return await fetch_requests.fetch(self, start, node_id, limits, read_committed, rack, session)
-
-    async def create_topics(
-        self,
-        topics: Mapping[str, int],
-        *,
-        replication_factor: int = -1,
-        configs: Mapping[str, str] | None = None,
-        if_not_exists: bool = True,
-    ) -> dict[str, uuid.UUID | None]:
-        """Create topics with these numbers of partitions (-1: the broker's default); returns their ids.
-
-        Returns when every partition has a leader. Raises KafkaError 36 for a topic that exists, unless
-        ``if_not_exists``.
-        """
-        return await requests.create_topics(self, topics, replication_factor, configs or {}, if_not_exists)
-
-    async def delete_topics(self, names: Iterable[str]) -> None:
-        """Delete topics; a topic that does not exist is no error."""
-        await requests.delete_topics(self, names)
-
-
-def _worth_retrying(code: ErrorCode) -> bool:
-    return code.retriable or code is ErrorCode.BROKER_NOT_AVAILABLE
+    committed = offsets.committed
+    commit = offsets.commit
+    list_offsets = offsets.list_offsets
+    epoch_ends = offsets.epoch_ends
+    fetch = fetch.fetch
+    create_topics = requests.create_topics
+    delete_topics = requests.delete_topics

@@ -10,15 +10,22 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, TopicPartition
-from ..protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
-from .fetch_answers import FetchedPartition, fetched_rows
+from ..protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
 from .pool import Channel
-from .requests import Requests, leader_or_raise
+from .requests import Requests, leader_or_raise, numbers_by_topic
 
 #: From v13 topics go by id (KIP-516); v17 and v18 add only what followers need.
 _LAST_BY_NAME, _LAST_BY_ID = 12, 16
@@ -55,11 +62,32 @@ STALE_METADATA = frozenset(
 )
 
 
-class FetchLimits(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FetchedPartition:
+    """A partition's part of a Fetch response.
+
+    ``records`` are record batches, the first of which may begin before the offset asked for and the last of
+    which may be cut short. Offsets are -1 where the broker did not say; ``aborted`` is set for
+    read_committed. ``diverging_offset`` is where the log was cut behind what was read (KIP-595), else -1.
+    """
+
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: bytes | memoryview
+    aborted: tuple[AbortedTransaction, ...] = ()
+    diverging_offset: int = -1
+    preferred_replica: int = -1
+
+
+class _Options(NamedTuple):
     max_bytes: int
     partition_max_bytes: int
     min_bytes: int
     max_wait_ms: int
+    read_committed: bool
+    rack: str
 
 
 class FetchFrom(NamedTuple):
@@ -131,23 +159,33 @@ class FetchSession:
 async def fetch(
     cluster: Requests,
     start: Mapping[TopicPartition, int | FetchFrom],
-    node_id: int | None,
-    limits: FetchLimits,
-    read_committed: bool,
-    rack: str,
-    session: FetchSession | None,
+    *,
+    node_id: int | None = None,
+    max_bytes: int = 52_428_800,
+    partition_max_bytes: int = 1_048_576,
+    min_bytes: int = 1,
+    max_wait_ms: int = 500,
+    read_committed: bool = False,
+    rack: str = "",
+    session: FetchSession | None = None,
 ) -> dict[TopicPartition, FetchedPartition]:
-    """See Cluster.fetch."""
+    """Fetch record batches from these offsets, in one request to each leader (or one to ``node_id``).
+
+    Partitions that are not in the response are left out; partition errors are in the result, not raised.
+    Makes one attempt: BrokerConnectionError when a leader cannot be reached. With a ``session`` of that node,
+    the result has only the partitions with news.
+    """
+    options = _Options(max_bytes, partition_max_bytes, min_bytes, max_wait_ms, read_committed, rack)
     at = {p: where if isinstance(where, FetchFrom) else FetchFrom(where) for p, where in start.items()}
     if node_id is not None:
-        return await _fetch_from(cluster, node_id, at, limits, read_committed, rack, session)
+        return await _fetch_from(cluster, node_id, at, options, session)
     if any(cluster.leader(partition) is None for partition in at):
         await cluster.metadata({partition.topic for partition in at})
     by_node: dict[int, dict[TopicPartition, FetchFrom]] = defaultdict(dict)
     for partition, where in at.items():
         by_node[leader_or_raise(cluster, partition)][partition] = where
     answers = await asyncio.gather(
-        *(_fetch_from(cluster, node, part, limits, read_committed, rack) for node, part in by_node.items())
+        *(_fetch_from(cluster, node, part, options) for node, part in by_node.items())
     )
     return {partition: row for answer in answers for partition, row in answer.items()}
 
@@ -156,9 +194,7 @@ async def _fetch_from(
     cluster: Requests,
     node: int,
     at: Mapping[TopicPartition, FetchFrom],
-    limits: FetchLimits,
-    read_committed: bool,
-    rack: str,
+    options: _Options,
     session: FetchSession | None = None,
 ) -> dict[TopicPartition, FetchedPartition]:
     names = {partition.topic for partition in at}
@@ -169,9 +205,9 @@ async def _fetch_from(
         response: FetchResponse = await cluster.request(
             node,
             ApiKey.FETCH,
-            _request(plan, ids, limits, read_committed, rack),
+            _request(plan, ids, options),
             channel=Channel.DATA,
-            timeout_ms=cluster.request_timeout_ms + limits.max_wait_ms,
+            timeout_ms=cluster.request_timeout_ms + options.max_wait_ms,
             max_version=_LAST_BY_ID if by_id else _LAST_BY_NAME,
         )
     except BaseException:
@@ -193,13 +229,7 @@ async def _fetch_from(
     }
 
 
-def _request(
-    plan: Plan,
-    ids: Mapping[str, Any],
-    limits: FetchLimits,
-    read_committed: bool,
-    rack: str,
-) -> FetchRequest:
+def _request(plan: Plan, ids: Mapping[str, uuid.UUID], options: _Options) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = defaultdict(list)
     for partition, where in plan.named.items():
         topics[partition.topic].append(
@@ -209,28 +239,42 @@ def _request(
                 fetch_offset=where.offset,
                 last_fetched_epoch=where.last_fetched_epoch,
                 log_start_offset=-1,
-                partition_max_bytes=limits.partition_max_bytes,
+                partition_max_bytes=options.partition_max_bytes,
             )
         )
     return FetchRequest(
         replica_id=-1,
-        max_wait_ms=limits.max_wait_ms,
-        min_bytes=limits.min_bytes,
-        max_bytes=limits.max_bytes,
-        isolation_level=1 if read_committed else 0,
+        max_wait_ms=options.max_wait_ms,
+        min_bytes=options.min_bytes,
+        max_bytes=options.max_bytes,
+        isolation_level=1 if options.read_committed else 0,
         session_id=plan.session_id,
         session_epoch=plan.epoch,
         topics=[FetchTopic(topic=t, topic_id=ids.get(t), partitions=rows) for t, rows in topics.items()],
         forgotten_topics_data=[
             ForgottenTopic(topic=t, topic_id=ids.get(t), partitions=numbers)
-            for t, numbers in _numbers(plan.forgotten).items()
+            for t, numbers in numbers_by_topic(plan.forgotten).items()
         ],
-        rack_id=rack,
+        rack_id=options.rack,
     )
 
 
-def _numbers(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        numbers[topic].append(number)
-    return numbers
+def fetched_rows(response: FetchResponse) -> Iterator[tuple[str | uuid.UUID | None, int, FetchedPartition]]:
+    """Topic, partition and what there is of it; topics go by id from v13 on, else by name."""
+    for topic in response.responses:
+        for partition in topic.partitions:
+            yield topic.topic or topic.topic_id, partition.partition_index, _fetched(partition)
+
+
+def _fetched(partition: PartitionData) -> FetchedPartition:
+    diverging = partition.diverging_epoch
+    return FetchedPartition(
+        partition.error_code,
+        partition.high_watermark,
+        partition.last_stable_offset,
+        partition.log_start_offset,
+        partition.records or b"",
+        tuple(partition.aborted_transactions or ()),
+        -1 if diverging is None else diverging.end_offset,
+        partition.preferred_read_replica,
+    )

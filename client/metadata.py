@@ -83,10 +83,7 @@ class TopicMetadata:
 
 @dataclass(slots=True)
 class ClusterMetadata:
-    """One state of the cache.
-
-    ``errors`` has the error codes of topics that were requested and not returned.
-    """
+    """One state of the cache; ``errors`` has the error codes of topics that were requested in vain."""
 
     cluster_id: str | None = None
     controller_id: int = -1
@@ -96,15 +93,17 @@ class ClusterMetadata:
 
     def leader(self, partition: TopicPartition) -> int | None:
         """Node id of a partition's leader; None while unknown."""
-        topic = self.topics.get(partition.topic)
-        found = topic.partitions.get(partition.partition) if topic else None
+        found = self._partition(partition)
         return found.leader if found is not None and found.leader in self.nodes else None
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The last known leader epoch; -1 while unknown."""
-        topic = self.topics.get(partition.topic)
-        found = topic.partitions.get(partition.partition) if topic else None
+        found = self._partition(partition)
         return found.leader_epoch if found is not None else -1
+
+    def _partition(self, partition: TopicPartition) -> PartitionMetadata | None:
+        topic = self.topics.get(partition.topic)
+        return topic.partitions.get(partition.partition) if topic else None
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
         """The topic's id; None while unknown, and if topics have no ids."""

@@ -27,7 +27,7 @@ from ..protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from .requests import Requests, leader_or_raise, partition_name
+from .requests import Requests, leader_or_raise, numbers_by_topic, partition_name
 
 #: ListOffsets: the log's first offset, and its end.
 EARLIEST, LATEST = -2, -1
@@ -48,10 +48,7 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class OffsetAndTimestamp:
-    """Result of ListOffsets.
-
-    ``offset`` is -1 if no record is that late, ``timestamp_ms`` -1 for EARLIEST, LATEST.
-    """
+    """Result of ListOffsets; ``offset`` is -1 if no record is so late, ``timestamp_ms`` for both ends."""
 
     offset: int
     timestamp_ms: int
@@ -60,15 +57,14 @@ class OffsetAndTimestamp:
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Result of OffsetForLeaderEpoch: the largest epoch up to the requested one, and its end offset.
-
-    Or -1.
-    """
+    """Result of OffsetForLeaderEpoch: the largest epoch up to the one asked for, and where it ends; or -1."""
 
     leader_epoch: int
     offset: int
 
 
+#: Asks a node about some partitions; gives the rows of its response, by topic and number.
+Ask = Callable[[int, Mapping[TopicPartition, int]], Awaitable[Any]]
 #: Collects the errors of partitions, instead of raising them, so that the call returns the others.
 Errors = dict[TopicPartition, KohortError]
 
@@ -76,11 +72,15 @@ Errors = dict[TopicPartition, KohortError]
 async def committed(
     cluster: Requests,
     group: str,
-    partitions: Iterable[TopicPartition] | None,
-    require_stable: bool,
-    errors: Errors | None,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = True,
+    errors: Errors | None = None,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """See Cluster.committed."""
+    """The group's committed offsets, of these partitions or all; partitions without one are left out.
+
+    With ``errors``, the error of a partition goes there instead of being raised.
+    """
     body = _offset_fetch(group, None if partitions is None else set(partitions), require_stable)
 
     async def attempt() -> dict[TopicPartition, CommittedOffset]:
@@ -119,7 +119,7 @@ async def _committed_once(
 def _offset_fetch(group: str, partitions: set[TopicPartition] | None, require_stable: bool) -> Any:
     old = new = None
     if partitions is not None:
-        numbers = _numbers_by_topic(partitions)
+        numbers = numbers_by_topic(sorted(partitions))
         old = [OffsetFetchRequestTopic(name=t, partition_indexes=n) for t, n in numbers.items()]
         new = [OffsetFetchRequestTopics(name=t, partition_indexes=n) for t, n in numbers.items()]
     groups = [OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=new)]
@@ -130,11 +130,14 @@ async def commit(
     cluster: Requests,
     group: str,
     offsets: Mapping[TopicPartition, int | CommittedOffset],
-    generation: int,
-    member_id: str,
-    instance_id: str | None,
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
 ) -> None:
-    """See Cluster.commit."""
+    """Commit offsets; without a member id the group must be empty.
+
+    Raises the first partition's KafkaError.
+    """
 
     async def attempt() -> None:
         answers = await commit_once(cluster, group, offsets, generation, member_id, instance_id)
@@ -194,24 +197,54 @@ async def commit_once(
 
 
 async def list_offsets(
-    cluster: Requests, at: Mapping[TopicPartition, int], read_committed: bool, errors: Errors | None
+    cluster: Requests,
+    at: Mapping[TopicPartition, int],
+    *,
+    read_committed: bool = False,
+    errors: Errors | None = None,
 ) -> dict[TopicPartition, OffsetAndTimestamp]:
-    """See Cluster.list_offsets."""
+    """Offsets by partition: earliest (-2), latest (-1), or the first one at or after a time in ms.
 
-    async def ask(node: int, part: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
-        return await _list_offsets_of(cluster, node, part, read_committed)
+    A time after the last record gives offset -1. With ``read_committed`` the latest offset is the last stable
+    one. With ``errors`` each leader is asked once, and the error of a partition goes there.
+    """
+
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
+        topics = defaultdict(list)
+        for (topic, number), when in part.items():
+            topics[topic].append(ListOffsetsPartition(number, current_leader_epoch=-1, timestamp=when))
+        body = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=1 if read_committed else 0,
+            topics=[ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
+            timeout_ms=cluster.request_timeout_ms,
+        )
+        response = await cluster.request(node, ApiKey.LIST_OFFSETS, body)
+        return {(t.name, row.partition_index): row for t in response.topics for row in t.partitions}
 
     rows = await _ask_leaders(cluster, at, ask, "listing offsets of", errors)
     return {p: OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch) for p, row in rows.items()}
 
 
 async def epoch_ends(
-    cluster: Requests, epochs: Mapping[TopicPartition, int], errors: Errors | None
+    cluster: Requests, epochs: Mapping[TopicPartition, int], *, errors: Errors | None = None
 ) -> dict[TopicPartition, EpochEnd]:
-    """See Cluster.epoch_ends."""
+    """End offsets of leader epochs (KIP-320); one before the position shows that the log was truncated.
 
-    async def ask(node: int, part: Mapping[TopicPartition, int]) -> dict[TopicPartition, Any]:
-        return await _epoch_ends_of(cluster, node, part)
+    ``errors`` as for ``list_offsets``.
+    """
+
+    async def ask(node: int, part: Mapping[TopicPartition, int]) -> Any:
+        topics = defaultdict(list)
+        for partition, epoch in part.items():
+            current = cluster.known.leader_epoch(partition)
+            topics[partition.topic].append(OffsetForLeaderPartition(partition.partition, current, epoch))
+        body = OffsetForLeaderEpochRequest(
+            replica_id=-1,
+            topics=[OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
+        )
+        response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
+        return {(t.topic, row.partition): row for t in response.topics for row in t.partitions}
 
     rows = await _ask_leaders(cluster, epochs, ask, "asking where a leader epoch ends of", errors)
     return {partition: EpochEnd(row.leader_epoch, row.end_offset) for partition, row in rows.items()}
@@ -220,7 +253,7 @@ async def epoch_ends(
 async def _ask_leaders(
     cluster: Requests,
     wanted: Mapping[TopicPartition, int],
-    ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
+    ask: Ask,
     doing: str,
     errors: Errors | None,
 ) -> dict[TopicPartition, Any]:
@@ -250,7 +283,7 @@ async def _ask_leaders(
 async def _ask_once(
     cluster: Requests,
     wanted: Mapping[TopicPartition, int],
-    ask: Callable[[int, Mapping[TopicPartition, int]], Awaitable[dict[TopicPartition, Any]]],
+    ask: Ask,
     doing: str,
     found: dict[TopicPartition, Any],
 ) -> Errors:
@@ -282,56 +315,3 @@ async def _ask_once(
             else:
                 found[partition] = row
     return errors
-
-
-async def _epoch_ends_of(
-    cluster: Requests, node: int, epochs: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, Any]:
-    topics = defaultdict(list)
-    for partition, epoch in epochs.items():
-        topics[partition.topic].append(
-            OffsetForLeaderPartition(
-                partition=partition.partition,
-                current_leader_epoch=cluster.known.leader_epoch(partition),
-                leader_epoch=epoch,
-            )
-        )
-    body = OffsetForLeaderEpochRequest(
-        replica_id=-1,
-        topics=[OffsetForLeaderTopic(topic=t, partitions=rows) for t, rows in topics.items()],
-    )
-    response = await cluster.request(node, ApiKey.OFFSET_FOR_LEADER_EPOCH, body)
-    return {
-        TopicPartition(topic.topic, row.partition): row
-        for topic in response.topics
-        for row in topic.partitions
-    }
-
-
-async def _list_offsets_of(
-    cluster: Requests, node: int, at: Mapping[TopicPartition, int], read_committed: bool
-) -> dict[TopicPartition, Any]:
-    topics = defaultdict(list)
-    for partition, when in at.items():
-        topics[partition.topic].append(
-            ListOffsetsPartition(partition_index=partition.partition, current_leader_epoch=-1, timestamp=when)
-        )
-    body = ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=1 if read_committed else 0,
-        topics=[ListOffsetsTopic(name=t, partitions=rows) for t, rows in topics.items()],
-        timeout_ms=cluster.request_timeout_ms,
-    )
-    response = await cluster.request(node, ApiKey.LIST_OFFSETS, body)
-    return {
-        TopicPartition(topic.name, row.partition_index): row
-        for topic in response.topics
-        for row in topic.partitions
-    }
-
-
-def _numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    numbers: dict[str, list[int]] = defaultdict(list)
-    for partition in sorted(partitions):
-        numbers[partition.topic].append(partition.partition)
-    return numbers

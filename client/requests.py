@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -64,6 +65,14 @@ def partition_name(partition: TopicPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of the partitions of each topic, in the order given."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        numbers[topic].append(number)
+    return numbers
+
+
 def leader_or_raise(cluster: Requests, partition: TopicPartition) -> int:
     """Node id of the leader; KafkaError with what the broker said of the topic when there is none."""
     leader = cluster.leader(partition)
@@ -99,18 +108,23 @@ async def find_coordinator(cluster: Requests, key: str, key_type: int = GROUP) -
 async def create_topics(
     cluster: Requests,
     topics: Mapping[str, int],
-    replication_factor: int,
-    configs: Mapping[str, str],
-    if_not_exists: bool,
+    *,
+    replication_factor: int = -1,
+    configs: Mapping[str, str] | None = None,
+    if_not_exists: bool = True,
 ) -> dict[str, uuid.UUID | None]:
-    """See Cluster.create_topics."""
+    """Create topics with these numbers of partitions (-1: the broker's default); returns their ids.
+
+    Returns when every partition has a leader. Raises KafkaError 36 for a topic that exists, unless
+    ``if_not_exists``.
+    """
     rows = [
         CreatableTopic(
             name=name,
             num_partitions=count,
             replication_factor=replication_factor,
             assignments=[],
-            configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
+            configs=[CreatableTopicConfig(name=k, value=v) for k, v in (configs or {}).items()],
         )
         for name, count in topics.items()
     ]
@@ -130,7 +144,7 @@ async def create_topics(
 
 
 async def delete_topics(cluster: Requests, names: Iterable[str]) -> None:
-    """See Cluster.delete_topics."""
+    """Delete topics; a topic that does not exist is no error."""
     wanted = sorted(set(names))
     body = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name, topic_id=uuid.UUID(int=0)) for name in wanted],

@@ -14,12 +14,12 @@ from ..client.errors import (
     ConfigError,
     ConsumerClosedError,
 )
-from ..client.fetch import FetchFrom, FetchSession
-from ..client.fetch_answers import AbortedTransaction, FetchedPartition
+from ..client.fetch import FetchedPartition, FetchFrom, FetchSession
 from ..client.metadata import ClusterMetadata, Node, PartitionMetadata, TopicMetadata
 from ..client.offsets import EARLIEST, LATEST, CommittedOffset, EpochEnd, OffsetAndTimestamp
 from ..client.pool import Channel
 from ..client.sasl import Sasl
+from ..protocol.messages.fetch import AbortedTransaction
 from .errors import (
     CommitFailedError,
     ConsumerError,
@@ -48,27 +48,17 @@ if TYPE_CHECKING:
         SqlAlchemySink,
     )
 
-_LAZY = {
+_MODULES = {
     "AsyncGroupConsumer": "consumer",
     "ConsumerConfig": "config",
-    "ConsumerService": "service",
     "ConsumerStatus": "consumer",
-    "DbApiSink": "service",
-    "DeadLetterError": "service",
     "GroupConsumer": "blocking",
-    "HandlerCancelledError": "service",
-    "HandlerFailedError": "service",
-    "InvalidRecordError": "service",
-    "Retry": "service",
-    "SignatureError": "service",
-    "Sink": "service",
-    "SqlAlchemySink": "service",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    if name in __all__:
+        return getattr(importlib.import_module(f".{_MODULES.get(name, 'service')}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

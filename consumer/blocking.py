@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import os
 import re
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from ..client.errors import ConsumerClosedError
-from ..client.offsets import CommittedOffset
 from ..protocol import TopicPartition
 from .closing import CLOSE_TIMEOUT_MS
 from .consumer import ROWS_PER_BATCH, AsyncGroupConsumer, ConsumerStatus
@@ -27,14 +27,32 @@ from .record import Record, Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
+P = ParamSpec("P")
 T = TypeVar("T")
-
 
 #: Delay at most until records marked done are taken in by the consumer's thread.
 DONE_AFTER_S = 0.005
 
 #: Time for calls of other threads to end when the consumer has been closed.
 _LAST_WORDS_S = 0.1
+
+
+@overload
+def _on_the_loop(
+    method: Callable[Concatenate[AsyncGroupConsumer, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[GroupConsumer, P], T]: ...
+@overload
+def _on_the_loop(
+    method: Callable[Concatenate[AsyncGroupConsumer, P], T],
+) -> Callable[Concatenate[GroupConsumer, P], T]: ...
+def _on_the_loop(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The blocking form of a method: it runs on the consumer's loop, and the caller waits for it."""
+
+    @functools.wraps(method)
+    def call(self: GroupConsumer, *arguments: Any, **named: Any) -> Any:
+        return self._run(method, self._consumer, *arguments, **named)
+
+    return call
 
 
 class GroupConsumer:
@@ -74,7 +92,9 @@ class GroupConsumer:
         self._scheduled = False
         #: Calls that threads wait for; none is answered after the end of the loop.
         self._asked: set[Future[Any]] = set()
-        self._ending = self._over = False
+        #: The task that ends the loop, and whether that has ended.
+        self._ending: asyncio.Task[None] | None = None
+        self._over = False
         self._process = os.getpid()
 
     def __repr__(self) -> str:
@@ -97,7 +117,7 @@ class GroupConsumer:
         )
         self._thread.start()
         try:
-            self._run(self._consumer.start())
+            self._run(self._consumer.start)
         except BaseException:
             self._stop_loop()
             raise
@@ -110,14 +130,14 @@ class GroupConsumer:
         thread = self._thread
         if thread is None or self._loop.is_closed() or os.getpid() != self._process:
             return  # in a forked child the consumer belongs to the parent
-        work = self._consumer.close_by(threading.get_ident(), drain_timeout_ms, timeout_ms, hurry=hurry)
+        caller = threading.get_ident()
         if in_callback() or threading.current_thread() is thread:
             # closing waits for the callback, which therefore cannot wait for closing
-            self._submit(work)
+            self._submit(self._consumer.close_by(caller, drain_timeout_ms, timeout_ms, hurry=hurry))
             return
         try:
             with suppress(ConsumerClosedError):  # another thread was first
-                self._run(work)
+                self._run(self._consumer.close_by, caller, drain_timeout_ms, timeout_ms, hurry=hurry)
         finally:
             self._stop_loop()
 
@@ -127,14 +147,16 @@ class GroupConsumer:
         Several threads, or a signal handler, may call this at once.
         """
         assert self._thread is not None, "started before it is stopped"
-        with suppress(ConsumerClosedError):
-            self._submit(self._end_loop())
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._end_soon)
         self._thread.join()
 
+    def _end_soon(self) -> None:
+        """On the loop: begin to end it, once."""
+        if self._ending is None:
+            self._ending = self._loop.create_task(self._end_loop())
+
     async def _end_loop(self) -> None:
-        if self._ending:
-            return
-        self._ending = True
         try:
             await self._consumer.close_by(None, 0, 0)
             # pending calls end by themselves now, except for a start that waits for its next attempt
@@ -168,7 +190,7 @@ class GroupConsumer:
         self._require_running()
         self._consumer.parts.watch.poller = threading.get_ident()
         with suppress(ConsumerClosedError):
-            while (run := self._run(self._consumer.next_run())) is not None:
+            while (run := self._run(self._consumer.next_run)) is not None:
                 yield run
 
     def batches(self, max_records: int | None = None) -> Iterator[list[Record]]:
@@ -182,12 +204,8 @@ class GroupConsumer:
         """As AsyncGroupConsumer.arrow_batches."""
         batches = self._consumer.arrow_batches(include_headers=include_headers, max_rows=max_rows)
         self._consumer.parts.watch.poller = threading.get_ident()
-        while (batch := self._run(_next_or_none(batches))) is not None:
+        while (batch := self._run(anext, batches, None)) is not None:
             yield batch
-
-    def done_batch(self, batch: pa.RecordBatch) -> None:
-        """As AsyncGroupConsumer.done_batch."""
-        self._run(_call(self._consumer.done_batch, batch))
 
     def _next_batch(self, max_records: int | None) -> list[Record]:
         try:
@@ -198,7 +216,8 @@ class GroupConsumer:
     def getmany(self, max_records: int | None = None, timeout_ms: float | None = 1_000) -> list[Record]:
         """As AsyncGroupConsumer.getmany."""
         self._consumer.parts.watch.poller = threading.get_ident()
-        return self._run(self._consumer.getmany(max_records, timeout_ms))
+        records: list[Record] = self._run(self._consumer.getmany, max_records, timeout_ms)
+        return records
 
     # done and committed
 
@@ -244,18 +263,9 @@ class GroupConsumer:
         self._scheduled = False
         self._consumer.done_marked()
 
-    def commit(
-        self,
-        offsets: Mapping[TopicPartition, int | CommittedOffset] | None = None,
-        *,
-        timeout_ms: float | None = None,
-    ) -> None:
-        """As AsyncGroupConsumer.commit."""
-        self._run(self._consumer.commit(offsets, timeout_ms=timeout_ms))
-
-    def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, CommittedOffset]:
-        """As AsyncGroupConsumer.committed."""
-        return self._run(self._consumer.committed(*partitions))
+    done_batch = _on_the_loop(AsyncGroupConsumer.done_batch)
+    commit = _on_the_loop(AsyncGroupConsumer.commit)
+    committed = _on_the_loop(AsyncGroupConsumer.committed)
 
     # state
 
@@ -277,46 +287,26 @@ class GroupConsumer:
     def position(self, partition: TopicPartition) -> int | None:
         return self._consumer.position(partition)
 
-    def lag(self) -> dict[TopicPartition, int]:
-        return self._run(_call(self._consumer.lag))
+    lag = _on_the_loop(AsyncGroupConsumer.lag)
 
     # where to read
 
-    def subscribe(self, *topics: str) -> None:
-        self._run(_call(self._consumer.subscribe, *topics))
+    subscribe = _on_the_loop(AsyncGroupConsumer.subscribe)
+    subscribe_pattern = _on_the_loop(AsyncGroupConsumer.subscribe_pattern)
+    assign = _on_the_loop(AsyncGroupConsumer.assign)
+    pause = _on_the_loop(AsyncGroupConsumer.pause)
+    resume = _on_the_loop(AsyncGroupConsumer.resume)
+    paused = _on_the_loop(AsyncGroupConsumer.paused)
+    seek = _on_the_loop(AsyncGroupConsumer.seek)
+    seek_to_beginning = _on_the_loop(AsyncGroupConsumer.seek_to_beginning)
+    seek_to_end = _on_the_loop(AsyncGroupConsumer.seek_to_end)
+    seek_to_time = _on_the_loop(AsyncGroupConsumer.seek_to_time)
+    rewind = _on_the_loop(AsyncGroupConsumer.rewind)
 
-    def subscribe_pattern(self, pattern: str | re.Pattern[str]) -> None:
-        self._run(_call(self._consumer.subscribe_pattern, pattern))
-
-    def assign(self, *partitions: TopicPartition) -> None:
-        self._run(_call(self._consumer.assign, *partitions))
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        self._run(_call(self._consumer.pause, *partitions))
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        self._run(_call(self._consumer.resume, *partitions))
-
-    def paused(self) -> frozenset[TopicPartition]:
-        return self._run(_call(self._consumer.paused))
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        self._run(_call(self._consumer.seek, partition, offset))
-
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        self._run(_call(self._consumer.seek_to_beginning, *partitions))
-
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        self._run(_call(self._consumer.seek_to_end, *partitions))
-
-    def seek_to_time(self, partition: TopicPartition, timestamp_ms: int) -> None:
-        self._run(_call(self._consumer.seek_to_time, partition, timestamp_ms))
-
-    def rewind(self, timestamp_ms: int) -> None:
-        self._run(_call(self._consumer.rewind, timestamp_ms))
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        future = self._submit(self._after_done(work), work)
+    def _run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call a function of the consumer on its loop, and wait for what it returns."""
+        work = self._called(function, *arguments, **named)
+        future = self._submit(work)
         self._asked.add(future)
         if self._over:
             # the loop may have ended without running it
@@ -324,6 +314,7 @@ class GroupConsumer:
         try:
             return future.result()
         except CancelledError:
+            work.close()  # if it never began
             raise ConsumerClosedError("this consumer has been closed") from None
         except BaseException:
             # after an interrupt the call must not take records that nobody gets
@@ -332,21 +323,21 @@ class GroupConsumer:
         finally:
             self._asked.discard(future)
 
-    def _submit(self, work: Coroutine[Any, Any, T], *within: Coroutine[Any, Any, Any]) -> Future[T]:
+    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine on the consumer's loop; ConsumerClosedError if there is none (any more)."""
         try:
             self._require_running()
             return asyncio.run_coroutine_threadsafe(work, self._loop)
         except (ConsumerClosedError, RuntimeError):
-            for unused in (work, *within):
-                unused.close()
+            work.close()
             self._require_running()
             raise
 
-    async def _after_done(self, work: Coroutine[Any, Any, T]) -> T:
-        """Take in what was marked done before the call."""
+    async def _called(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Take in what was marked done before the call, then call."""
         self._mark_done()
-        return await work
+        result = function(*arguments, **named)
+        return await result if inspect.isawaitable(result) else result
 
     def _require_running(self) -> None:
         if self._thread is None or self._loop.is_closed():
@@ -354,14 +345,6 @@ class GroupConsumer:
             raise ConsumerClosedError(f"this consumer {state}")
         if os.getpid() != self._process:
             raise ForkedError
-
-
-async def _next_or_none(batches: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
-    return await anext(batches, None)
-
-
-async def _call(function: Any, *arguments: Any) -> Any:
-    return function(*arguments)
 
 
 def _off_the_loop(callback: PartitionsCallback | None) -> PartitionsCallback | None:

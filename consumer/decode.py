@@ -17,7 +17,6 @@ from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from ..client.fetch_answers import AbortedTransaction
 from ..protocol import (
     BATCH_OVERHEAD,
     MAX_DECOMPRESSED_BYTES,
@@ -29,6 +28,7 @@ from ..protocol import (
     parse_batch_header,
     verify_batch,
 )
+from ..protocol.messages.fetch import AbortedTransaction
 from .record import Record, RecordBatch, Rows
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import singledispatch
+from logging import DEBUG, ERROR, INFO, WARNING
 
 from . import events
 from .errors import told
@@ -44,145 +44,80 @@ def _names(partitions: events.Partitions) -> str:
     return ", ".join(f"{p.topic}-{p.partition}" for p in sorted(partitions)) or "none"
 
 
-@singledispatch
 def line_of(event: Event) -> Line:
     """The level and the sentence of an event: warnings for what may need a person."""
-    return logging.DEBUG, str(event)
-
-
-@line_of.register
-def _(event: events.StateChanged) -> Line:
-    return logging.DEBUG, f"the member is {event.state.value}: {event.reason}"
-
-
-@line_of.register
-def _(event: events.RebalanceCompleted) -> Line:
-    return logging.INFO, (
-        f"generation {event.generation} after {event.duration_ms:.0f} ms, by {event.protocol}: "
-        f"{len(event.assignment)} partitions (new: {_names(event.assigned)}; "
-        f"given up: {_names(event.revoked)})"
-    )
-
-
-@line_of.register
-def _(event: events.RebalanceRetried) -> Line:
-    return logging.INFO, f"joining again in {event.delay_ms:.0f} ms: {event.reason}"
-
-
-@line_of.register
-def _(event: events.PartitionsRevoked) -> Line:
-    undone = sum(event.undone.values())
-    rest = f"; {undone} records were not done and will be delivered again" if undone else ""
-    return logging.INFO, f"gave up {_names(event.partitions)}{rest}"
-
-
-@line_of.register
-def _(event: events.PartitionsLost) -> Line:
-    return logging.WARNING, (
-        f"lost {_names(event.partitions)}, so records may be handled twice: {event.reason}"
-    )
-
-
-@line_of.register
-def _(event: events.OffsetReset) -> Line:
-    where = f"{_names((event.partition,))} starts at offset {event.offset}"
-    if event.asked is None:
-        return logging.INFO, f"{where}: {event.reason} (auto_offset_reset: {event.policy})"
-    return logging.WARNING, (
-        f"{where} instead of {event.asked}: {event.reason} (auto_offset_reset: {event.policy})"
-    )
-
-
-@line_of.register
-def _(event: events.LogTruncated) -> Line:
-    return logging.WARNING, (
-        f"the log of {_names((event.partition,))} was cut before offset {event.asked}, by an unclean "
-        f"election: going on at offset {event.offset}"
-    )
-
-
-@line_of.register
-def _(event: events.CommitFailed) -> Line:
-    return logging.WARNING, (
-        f"a commit of {_names(event.partitions)} failed, and is repeated for what is still owned: "
-        f"{told(event.error)}"
-    )
-
-
-@line_of.register
-def _(event: events.CallbackFailed) -> Line:
-    return logging.WARNING, f"{event.callback} failed: {told(event.error)}"
-
-
-@line_of.register
-def _(event: events.AssignorFailed) -> Line:
-    return logging.WARNING, (
-        f"assignor {event.assignor} failed, {event.used} is used instead: {told(event.error)}"
-    )
-
-
-@line_of.register
-def _(event: events.AssignmentRefused) -> Line:
-    return logging.WARNING, f"the assignment cannot be used, joining again: {event.reason}"
-
-
-@line_of.register
-def _(event: events.PollIntervalExceeded) -> Line:
-    busy = f", busy with {event.busy_with}" if event.busy_with else ""
-    return logging.WARNING, (
-        f"no poll for {event.age_ms / 1000:.0f} s (max_poll_interval_ms){busy}: leaving the group, with "
-        f"{_names(event.partitions)}, until the next one"
-    )
-
-
-@line_of.register
-def _(event: events.SessionInDoubt) -> Line:
-    return logging.WARNING, (
-        f"no heartbeat has been answered for {event.silent_ms / 1000:.0f} s: nothing is delivered until "
-        "one is"
-    )
-
-
-@line_of.register
-def _(_: events.SessionResumed) -> Line:
-    return logging.INFO, "heartbeats are answered again: delivery goes on"
-
-
-@line_of.register
-def _(event: events.LoopBlocked) -> Line:
-    by = f" by {event.by}" if event.by else ""
-    return logging.WARNING, (
-        f"the event loop was blocked{by} for {event.late_ms / 1000:.1f} s, in which no heartbeat could be "
-        "sent: have a thread do what takes long (a service does, for handlers that are plain functions)"
-    )
-
-
-@line_of.register
-def _(event: events.BrokerUnavailable) -> Line:
-    return logging.WARNING, f"{event.doing} failed and is tried again: {told(event.error)}"
-
-
-@line_of.register
-def _(event: events.TopicMissing) -> Line:
-    return logging.WARNING, (
-        f"topic {event.topic} cannot be read, and is looked for again: {told(event.error)}. Create it, "
-        "or give this client the right to describe and read it"
-    )
-
-
-@line_of.register
-def _(event: events.PartitionFailed) -> Line:
-    return logging.WARNING, f"{_names((event.partition,))} cannot be read: {told(event.error)}"
-
-
-@line_of.register
-def _(event: events.WindowFull) -> Line:
-    return logging.INFO, (
-        f"{event.undone} records of {_names((event.partition,))} are delivered and not done "
-        "(max_undone_records): its delivery pauses"
-    )
-
-
-@line_of.register
-def _(event: events.ConsumerFailed) -> Line:
-    return logging.ERROR, f"the consumer cannot go on: {told(event.error)}"
+    match event:
+        case events.StateChanged(state, reason):
+            return DEBUG, f"the member is {state.value}: {reason}"
+        case events.RebalanceCompleted():
+            return INFO, (
+                f"generation {event.generation} after {event.duration_ms:.0f} ms, by {event.protocol}: "
+                f"{len(event.assignment)} partitions (new: {_names(event.assigned)}; "
+                f"given up: {_names(event.revoked)})"
+            )
+        case events.RebalanceRetried(reason, delay_ms):
+            return INFO, f"joining again in {delay_ms:.0f} ms: {reason}"
+        case events.PartitionsRevoked(partitions, undone):
+            left = sum(undone.values())
+            rest = f"; {left} records were not done and will be delivered again" if left else ""
+            return INFO, f"gave up {_names(partitions)}{rest}"
+        case events.PartitionsLost(partitions, reason):
+            return WARNING, f"lost {_names(partitions)}, so records may be handled twice: {reason}"
+        case events.OffsetReset(partition, asked, reason, policy, offset):
+            where = f"{_names((partition,))} starts at offset {offset}"
+            if asked is None:
+                return INFO, f"{where}: {reason} (auto_offset_reset: {policy})"
+            return WARNING, f"{where} instead of {asked}: {reason} (auto_offset_reset: {policy})"
+        case events.LogTruncated(partition, asked, _, offset):
+            return WARNING, (
+                f"the log of {_names((partition,))} was cut before offset {asked}, by an unclean election: "
+                f"going on at offset {offset}"
+            )
+        case events.CommitFailed(partitions, error):
+            return WARNING, (
+                f"a commit of {_names(partitions)} failed, and is repeated for what is still owned: "
+                f"{told(error)}"
+            )
+        case events.CallbackFailed(callback, failure):
+            return WARNING, f"{callback} failed: {told(failure)}"
+        case events.AssignorFailed(assignor, error, used):
+            return WARNING, f"assignor {assignor} failed, {used} is used instead: {told(error)}"
+        case events.AssignmentRefused(reason):
+            return WARNING, f"the assignment cannot be used, joining again: {reason}"
+        case events.PollIntervalExceeded(age_ms, partitions, busy_with):
+            busy = f", busy with {busy_with}" if busy_with else ""
+            return WARNING, (
+                f"no poll for {age_ms / 1000:.0f} s (max_poll_interval_ms){busy}: leaving the group, with "
+                f"{_names(partitions)}, until the next one"
+            )
+        case events.SessionInDoubt(silent_ms):
+            return WARNING, (
+                f"no heartbeat has been answered for {silent_ms / 1000:.0f} s: nothing is delivered until "
+                "one is"
+            )
+        case events.SessionResumed():
+            return INFO, "heartbeats are answered again: delivery goes on"
+        case events.LoopBlocked(late_ms, by):
+            return WARNING, (
+                f"the event loop was blocked{by and f' by {by}'} for {late_ms / 1000:.1f} s, in which no "
+                "heartbeat could be sent: have a thread do what takes long (a service does, for handlers "
+                "that are plain functions)"
+            )
+        case events.BrokerUnavailable(doing, error):
+            return WARNING, f"{doing} failed and is tried again: {told(error)}"
+        case events.TopicMissing(topic, error):
+            return WARNING, (
+                f"topic {topic} cannot be read, and is looked for again: {told(error)}. Create it, or give "
+                "this client the right to describe and read it"
+            )
+        case events.PartitionFailed(partition, error):
+            return WARNING, f"{_names((partition,))} cannot be read: {told(error)}"
+        case events.WindowFull(partition, count):
+            return INFO, (
+                f"{count} records of {_names((partition,))} are delivered and not done (max_undone_records): "
+                "its delivery pauses"
+            )
+        case events.ConsumerFailed(error):
+            return ERROR, f"the consumer cannot go on: {told(error)}"
+        case _:
+            return DEBUG, str(event)

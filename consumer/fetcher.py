@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..client.errors import ConsumerClosedError
-from ..client.fetch import STALE_METADATA, FetchFrom, FetchSession
-from ..client.fetch_answers import FetchedPartition
+from ..client.fetch import STALE_METADATA, FetchedPartition, FetchFrom, FetchSession
 from ..client.requests import leader_or_raise
 from ..client.waiting import Signal
 from ..protocol import MAX_DECOMPRESSED_BYTES, ErrorCode, KafkaError, KohortError, TopicPartition

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..protocol import ErrorCode
+from ..protocol.messages.delete_groups import DeletableGroupResult
+from ..protocol.messages.list_groups import ListedGroup
 from .engine.effects import Request
 from .events import GroupRemoved
 from .groups import Group, GroupShard, forget
 from .offsets.expiry import group_tombstones
-from .replies import DeletedGroup, ListedGroup
 
 
 @dataclass(slots=True)
@@ -75,13 +76,13 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
             shard.tell(GroupRemoved(group_id, cause="deleted by request"))
 
     shard.block(group_id)
-    answer = (request, DeletedGroup(group_id, 0))
+    answer = (request, DeletableGroupResult(group_id, 0))
     shard.append(group_id, group_tombstones(shard, group), settled, (answer,))
 
 
-def delete_refusal(request: Request, error: int) -> DeletedGroup:
+def delete_refusal(request: Request, error: int) -> DeletableGroupResult:
     """The outcome for a group that cannot be deleted."""
-    return DeletedGroup(request.body.group_id, error)
+    return DeletableGroupResult(request.body.group_id, error)
 
 
 def list_refusal(_request: Request, _error: int) -> list[ListedGroup]:

@@ -13,6 +13,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..protocol import ApiKey, ErrorCode, KafkaError, KohortError, RequestContext
+from ..protocol.messages.delete_groups import DeleteGroupsResponse
+from ..protocol.messages.describe_groups import DescribeGroupsResponse
+from ..protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from ..statemachine import GroupState
 from .admin import list_request, split_delete
 from .classic.describe import split_describe
@@ -28,7 +31,6 @@ from .offsets.commit import resolve_commit
 from .offsets.delete import resolve_delete
 from .offsets.expiry import remove_topics
 from .offsets.fetch import join_fetches, split_fetch
-from .replies import GroupsReply
 from .settings import GroupSettings
 from .shards import OFFSETS_TOPIC, new_groups
 
@@ -47,11 +49,11 @@ FAN_OUT: Final[dict[int, FanOut]] = {
     ApiKey.OFFSET_FETCH: FanOut(split_fetch, join_fetches),
     ApiKey.DESCRIBE_GROUPS: FanOut(
         lambda _version, body, _directory: split_describe(body),
-        lambda _version, groups, _directory: GroupsReply(groups=groups),
+        lambda _version, groups, _directory: DescribeGroupsResponse(groups=groups),
     ),
     ApiKey.DELETE_GROUPS: FanOut(
         lambda _version, body, _directory: split_delete(body),
-        lambda _version, results, _directory: GroupsReply(results=results),
+        lambda _version, results, _directory: DeleteGroupsResponse(results=results),
     ),
 }
 #: Those of them that change nothing.
@@ -243,15 +245,15 @@ class GroupCoordinator:
         self._history.keep(event, groups.knows)
         self._listeners.tell(event)
 
-    def _list(self, version: int, body: Any, context: RequestContext) -> GroupsReply:
+    def _list(self, version: int, body: Any, context: RequestContext) -> ListGroupsResponse:
         if not self._shards.started:
-            return GroupsReply(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if any(runner.loading for runner in self._shards):
-            return GroupsReply(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        reply = GroupsReply()
+            return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        listed: list[ListedGroup] = []
         wanted = list_request(body)
         for runner in self._shards:
             call = Call()
             runner.step(Request(ApiKey.LIST_GROUPS, version, wanted, context, call))
-            reply.groups += call.body
-        return reply
+            listed += call.body
+        return ListGroupsResponse(groups=listed)

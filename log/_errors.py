@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..protocol import CorruptBatchError, ErrorCode, KafkaError, KohortError
 
@@ -41,3 +43,12 @@ def storage_error(path: str, error: OSError) -> KafkaError:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return NoDescriptorsError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}")
+
+
+@contextmanager
+def storage_errors(path: str) -> Iterator[None]:
+    """Turn an OSError into KafkaError KAFKA_STORAGE_ERROR."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import uuid
@@ -10,8 +9,8 @@ from collections.abc import Iterable
 
 from ..protocol import TopicPartition
 from ._checkpoints import (
+    LeaderEpochs,
     encode_uuid,
-    read_epochs,
     read_offsets,
     read_properties,
     read_topic_id,
@@ -19,12 +18,19 @@ from ._checkpoints import (
     write_properties,
 )
 from ._config import LogConfig
-from ._errors import DataFolderError, DataFolderInUseError, storage_error
+from ._errors import DataFolderError, DataFolderInUseError, storage_errors
 from ._files import OS_FILES, FileSystem, Lock, make_durable_dirs, write_whole
-from ._names import LEADER_EPOCHS, is_deleted_folder, parse_partition_folder, partition_folder
+from ._names import (
+    LEADER_EPOCHS,
+    SNAPSHOT,
+    deleted_folder,
+    is_deleted_folder,
+    offsets_of,
+    parse_partition_folder,
+    partition_folder,
+)
 from ._partition import PartitionLog
-from ._producers import read_snapshot, snapshot_offsets
-from ._tidy import doom_partition
+from ._producers import read_snapshot
 
 META_PROPERTIES = "meta.properties"
 LOCK_FILE = ".lock"
@@ -37,8 +43,7 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 #: Topic of Apache Kafka's own metadata log; its folder is left alone.
 _METADATA_TOPIC = "__cluster_metadata"
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
-_BROKER_EPOCH = -1
-_NO_EPOCH = -1
+_CLEAN_SHUTDOWN_TEXT = b'{"version":0,"brokerEpoch":-1}'
 
 
 class DataFolder:
@@ -163,11 +168,8 @@ class DataFolder:
         Raises DataFolderError, and KafkaError KAFKA_STORAGE_ERROR.
         """
         path = os.path.join(self.partition_path(topic, partition), LEADER_EPOCHS)
-        try:
-            epochs = read_epochs(self._fs, path)
-        except OSError as error:
-            raise storage_error(path, error) from error
-        return epochs[-1][0] if epochs else _NO_EPOCH
+        with storage_errors(path):
+            return LeaderEpochs(self._fs, path).latest
 
     def newest_producer_id(self, topic: str, partition: int) -> int:
         """The largest producer id in the newest snapshot of a partition that is not open, -1 without one.
@@ -175,7 +177,7 @@ class DataFolder:
         Raises DataFolderError, CorruptBatchError and OSError.
         """
         path = self.partition_path(topic, partition)
-        offsets = snapshot_offsets(self._fs.list(path))
+        offsets = offsets_of(self._fs.list(path), SNAPSHOT)
         producers = read_snapshot(self._fs, path, offsets[-1]) if offsets else ()
         return max((each.producer_id for each in producers), default=-1)
 
@@ -187,7 +189,11 @@ class DataFolder:
         it back. Raises OSError.
         """
         path = self.partition_path(topic, partition)
-        doomed = doom_partition(self._fs, path) if self._fs.exists(path) else None
+        doomed = None
+        if self._fs.exists(path):
+            name = deleted_folder(os.path.basename(path), uuid.uuid4().hex)
+            doomed = os.path.join(self.path, name)
+            self._fs.rename(path, doomed)
         self._forget([TopicPartition(topic, partition)])
         return doomed
 
@@ -223,18 +229,14 @@ class DataFolder:
         """
         for log in logs:
             self._log_starts[TopicPartition(log.topic, log.partition)] = log.log_start_offset
-        try:
+        with storage_errors(self.path):
             write_offsets(self._fs, os.path.join(self.path, LOG_STARTS), self._log_starts)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
 
     def _write_checkpoints(self) -> None:
-        try:
+        with storage_errors(self.path):
             self._forget_absent()
             for name, offsets in self._checkpoints():
                 write_offsets(self._fs, os.path.join(self.path, name), offsets)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
         self._stale.clear()
 
     def _forget_absent(self) -> None:
@@ -252,10 +254,8 @@ class DataFolder:
         """Unlock the folder. ``clean``: every log was closed without an error, checkpoints are written."""
         try:
             if clean:
-                text = json.dumps({"version": 0, "brokerEpoch": _BROKER_EPOCH}, separators=(",", ":"))
-                write_whole(self._fs, os.path.join(self.path, CLEAN_SHUTDOWN), text.encode())
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+                with storage_errors(self.path):
+                    write_whole(self._fs, os.path.join(self.path, CLEAN_SHUTDOWN), _CLEAN_SHUTDOWN_TEXT)
         finally:
             self._lock.release()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 LOG, INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
 
@@ -34,6 +35,12 @@ def offset_of(name: str) -> int | None:
     """The offset that a segment or snapshot file's name carries; None for any other file."""
     match = _OFFSET_NAME.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
+    """Offsets of the files that end with ``suffix``, rising."""
+    found = (offset_of(name) for name in names if name.endswith(suffix))
+    return sorted(offset for offset in found if offset is not None)
 
 
 def partition_folder(topic: str, partition: int) -> str:

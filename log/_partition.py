@@ -5,24 +5,31 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from ..protocol import BatchHeader, ErrorCode, KafkaError
-from ._checkpoints import UNDEFINED, claim_folder
+from ._checkpoints import claim_folder
 from ._config import LogConfig
-from ._errors import CorruptLogError, DataFolderError, NoDescriptorsError, UndoError, storage_error
+from ._errors import (
+    CorruptLogError,
+    DataFolderError,
+    NoDescriptorsError,
+    UndoError,
+    storage_error,
+    storage_errors,
+)
 from ._files import OS_FILES, FileRange, FileSystem
 from ._flush import Flush, Flushing
 from ._lookup import find_newest, find_timestamp
 from ._names import parse_partition_folder
 from ._producers import Producers, remove_snapshot, write_snapshot
 from ._records import Marker, markers_of
-from ._recovery import Opened, RecoveryReport, open_files
+from ._recovery import Opened, Opening, RecoveryReport
 from ._scan import Salvaged, salvage
 from ._segment import Segment
 from ._segments import EMPTY_RUN, Segments, expired_segments, quiet_roll_is_due, roll_is_due
 from ._steps import Result, Steps, at_once
-from ._tidy import remove_partition
 from ._validation import CheckedBatch, check_batch, check_own, stamp
 from .cleaner._cleaning import Cleaning
 from .cleaner._filter import LastBatch, Rules
@@ -141,28 +148,17 @@ class PartitionLog:
         folder = os.path.abspath(os.fspath(path))
         if parse_partition_folder(os.path.basename(folder)) is None:
             raise DataFolderError(f"{folder} is no partition: its name must be a topic, '-' and a number")
-        try:
+        with storage_errors(folder):
             known_id = claim_folder(fs, folder, topic_id)
-            opened = open_files(
-                fs,
-                folder,
-                config,
-                now_ms=now_ms,
-                clean=clean,
-                recovery_point=recovery_point,
-                log_start_offset=log_start_offset,
-                keep_damage=keep_damage,
-            )
+            opening = Opening(fs, folder, config, now_ms, log_start_offset, keep_damage)
+            opened = opening.run(None if clean else recovery_point)
             log = cls(folder, config, known_id, opened, fs)
             if opened.report.found:
                 opened.report.lost_offsets = max(recovery_point - log.log_end_offset, 0)
             if not clean:
                 log.recovery_point = min(recovery_point, log.log_end_offset)
-            log.log_start_offset = max(log.log_start_offset, log_start_offset)
+            log.log_start_offset = log.high_watermark = max(log.log_start_offset, log_start_offset)
             log._epochs.assign(0, log.log_start_offset)
-        except OSError as error:
-            raise storage_error(folder, error) from error
-        log.high_watermark = log.log_start_offset
         log.advance_high_watermark(high_watermark)
         return log
 
@@ -291,10 +287,8 @@ class PartitionLog:
         which ``read`` met damage.
         """
         self._require_online()
-        try:
+        with storage_errors(self.path):
             yield from salvage(self._segments.since(offset), offset)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
 
     def find_timestamp(self, timestamp_ms: int) -> Steps[tuple[int, int, int] | None]:
         """Steps to the offset, timestamp and leader epoch of the first record that is not older; None if all
@@ -315,22 +309,13 @@ class PartitionLog:
             self._require_online()
             raise storage_error(self.path, error) from error
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        """Return the result of ``find_timestamp``, without steps."""
-        return at_once(self.find_timestamp(timestamp_ms))
-
-    def max_timestamp(self) -> tuple[int, int] | None:
-        """Return the result of ``find_newest``, without steps."""
-        return at_once(self.find_newest())
-
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The newest leader epoch not after ``epoch`` and its end offset; (-1, -1) if that is not known."""
         return self._epochs.end_offset_for(epoch, self.log_end_offset)
 
     def epoch_for_offset(self, offset: int) -> int:
         """The leader epoch that wrote ``offset``; -1 if unknown."""
-        epoch = self._epochs.epoch_at(offset)
-        return epoch if epoch != UNDEFINED else -1
+        return self._epochs.epoch_at(offset)
 
     # -- append ----------------------------------------------------------------------------------------------
 
@@ -385,7 +370,8 @@ class PartitionLog:
         data, headers = stamp(records, headers, self.log_end_offset, epoch, stamp_ms, newest_ms)
         try:
             self._epochs.assign(epoch, self.log_end_offset)
-            self._roll_if_due(headers, now_ms)
+            if roll_is_due(self._segments.active, self.config, headers, now_ms):
+                self._roll(now_ms)
             self._write(data, headers, markers, now_ms)
         except OSError as error:
             self.offline = isinstance(error, UndoError)
@@ -414,18 +400,6 @@ class PartitionLog:
         for header, marker in zip(headers, markers, strict=True):
             self._producers.note(header, marker, now_ms)
 
-    def _roll_if_due(self, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        if roll_is_due(self._segments.active, self.config, headers, now_ms):
-            self._roll(now_ms)
-
-    def _roll_alone(self, now_ms: int) -> None:
-        """Begin a new segment without an append."""
-        try:
-            self._roll(now_ms)
-        except OSError as error:
-            self.offline = isinstance(error, UndoError)
-            raise storage_error(self.path, error) from error
-
     def _roll(self, now_ms: int) -> None:
         """Begin a new segment at the log's end. Until its file is there, the old one stays as it is."""
         self._segments.active.seal()
@@ -450,7 +424,8 @@ class PartitionLog:
                 f"records before {before_offset} cannot be deleted: high watermark is {self.high_watermark}",
             )
         self.log_start_offset = max(self.log_start_offset, before_offset)
-        self._remove_segments(self._segments.count_below(self.log_start_offset), now_ms)
+        with self._changing():
+            self._remove_segments(self._segments.count_below(self.log_start_offset), now_ms)
         return self.log_start_offset
 
     def apply_retention(self, now_ms: int) -> int:
@@ -461,9 +436,9 @@ class PartitionLog:
         and their snapshots with the segments that began there.
         """
         self._require_online()
-        try:
+        with self._changing():
             if quiet_roll_is_due(self._segments.active, self.config, now_ms):
-                self._roll_alone(now_ms)
+                self._roll(now_ms)
             count = expired_segments(
                 self._segments.all,
                 self.config,
@@ -472,30 +447,33 @@ class PartitionLog:
                 high_watermark=self.high_watermark,
                 now_ms=now_ms,
             )
-        except OSError as error:
-            raise storage_error(self.path, error) from error
-        if count == len(self._segments):
-            self._roll_alone(now_ms)
-        self._remove_segments(count, now_ms)
-        self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
-        try:
+            if count == len(self._segments):
+                self._roll(now_ms)
+            self._remove_segments(count, now_ms)
+            self._producers.expire(now_ms, self.config.producer_id_expiration_ms)
             self._segments.purge(now_ms)
             while self._segments.gone:
                 remove_snapshot(self._fs, self.path, self._segments.gone[-1])
                 self._segments.gone.pop()
-        except OSError as error:
-            raise storage_error(self.path, error) from error
         return count
 
     def _remove_segments(self, count: int, now_ms: int) -> None:
         try:
             self._segments.remove_first(count, now_ms + self.config.file_delete_delay_ms)
             self._epochs.cut_start(max(self.log_start_offset, self._segments.first.base_offset))
+        finally:
+            self.log_start_offset = max(self.log_start_offset, self._segments.first.base_offset)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Turn an OSError into KafkaError KAFKA_STORAGE_ERROR; the log is offline after one that left files
+        in an unknown state.
+        """
+        try:
+            yield
         except OSError as error:
             self.offline = isinstance(error, UndoError)
             raise storage_error(self.path, error) from error
-        finally:
-            self.log_start_offset = max(self.log_start_offset, self._segments.first.base_offset)
 
     # -- compaction ------------------------------------------------------------------------------------------
 
@@ -568,7 +546,8 @@ class PartitionLog:
             and dirty > self.config.min_cleanable_dirty_ratio * self.size_bytes
         )
         if due:
-            self._roll_alone(now_ms)
+            with self._changing():
+                self._roll(now_ms)
         return due
 
     def _first_dirty_offset(self) -> int:
@@ -631,13 +610,12 @@ class PartitionLog:
         then.
         """
         try:
-            if not self.offline:
-                self._segments.active.seal()
-                write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
-                self.flush()
-                self._segments.purge(None)
-        except OSError as error:
-            raise storage_error(self.path, error) from error
+            with storage_errors(self.path):
+                if not self.offline:
+                    self._segments.active.seal()
+                    write_snapshot(self._fs, self.path, self.log_end_offset, self._producers)
+                    self.flush()
+                    self._segments.purge(None)
         finally:
             self._segments.close()
             self.offline = True
@@ -646,11 +624,6 @@ class PartitionLog:
         """Give the files back as they are: they are going to be removed."""
         self.offline = True
         self._segments.close()
-
-    def delete(self) -> None:
-        """Remove the partition from the disk. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        self.abandon()
-        remove_partition(self._fs, self.path)
 
     def _require_online(self) -> None:
         if self.offline:

@@ -20,8 +20,8 @@ from ._checkpoints import UNDEFINED, LeaderEpochs
 from ._config import LogConfig
 from ._errors import CorruptLogError, DataFolderError
 from ._files import FileSystem
-from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offset_of
-from ._producers import Producers, read_snapshot, snapshot_offsets, stray_snapshots
+from ._names import LEADER_EPOCHS, LOG, SNAPSHOT, file_name, offsets_of
+from ._producers import Producers, read_snapshot, stray_snapshots
 from ._records import parse_marker
 from ._scan import Chain, Damage, damaged_range, verify_segment
 from ._segment import Segment
@@ -74,36 +74,36 @@ class Opened(NamedTuple):
     report: RecoveryReport
 
 
-class _Opening:
-    """The steps of one opening, in their order."""
+@dataclass(slots=True, eq=False)
+class Opening:
+    """The steps of one opening, in their order. With ``keep_damage``, damage that is no torn tail stays as it
+    is, and the log goes on behind it.
+    """
 
-    def __init__(
-        self,
-        fs: FileSystem,
-        folder: str,
-        config: LogConfig,
-        now_ms: int,
-        log_start_offset: int,
-        keep_damage: bool,
-    ) -> None:
-        self.fs = fs
-        self.folder = folder
-        self.config = config
-        self.now_ms = now_ms
-        self.log_start_offset = log_start_offset
-        self.keep_damage = keep_damage
-        self.report = RecoveryReport()
-        self.segments: list[Segment] = []
-        self.next_offset = 0
+    fs: FileSystem
+    folder: str
+    config: LogConfig
+    now_ms: int
+    log_start_offset: int
+    keep_damage: bool
+    report: RecoveryReport = field(default_factory=RecoveryReport)
+    segments: list[Segment] = field(default_factory=list)
+    next_offset: int = 0
+    epochs: LeaderEpochs = field(init=False)
+    #: Offsets are missing between batches, as compaction leaves it: the log was compacted once.
+    gaps: bool = False
+
+    def run(self, recovery_point: int | None) -> Opened:
+        """Read the partition, verified from ``recovery_point`` on (None: the last stop was clean), making its
+        first segment if it has none.
+
+        Raises OSError, and CorruptLogError for damage that is no torn tail.
+        """
         self.epochs = self._open_epochs()
-        # offsets are missing between batches, as compaction leaves it: the log was compacted once
-        self.gaps = False
-
-    def run(self, *, clean: bool, recovery_point: int) -> Opened:
         names = tidy(self.fs, self.folder, self.report.removed_files, self.report.swapped_segments)
         self._find_segments(names)
         bases = [segment.base_offset for segment in self.segments]
-        dirty = len(bases) if clean else max(bisect_right(bases, recovery_point) - 1, 0)
+        dirty = len(bases) if recovery_point is None else max(bisect_right(bases, recovery_point) - 1, 0)
         dirty = self._open_trusted(dirty)
         self._verify_from(dirty)
         if self.next_offset < self.log_start_offset:
@@ -130,14 +130,16 @@ class _Opening:
             return LeaderEpochs(self.fs, path, [])
 
     def _find_segments(self, names: Sequence[str]) -> None:
-        found = (offset_of(name) for name in names if name.endswith(LOG))
-        bases = sorted(offset for offset in found if offset is not None)
+        bases = offsets_of(names, LOG)
         self.report.found = bool(bases)
+        self.segments = [Segment(self.fs, self.folder, base, created_ms=self.now_ms) for base in bases]
         if not bases:
-            segment = Segment.create(self.fs, self.folder, self.log_start_offset, created_ms=self.now_ms)
-            self.segments = [segment]
-        else:
-            self.segments = [Segment(self.fs, self.folder, base, created_ms=self.now_ms) for base in bases]
+            self._add_segment()
+
+    def _add_segment(self) -> None:
+        """Begin a segment at the log start."""
+        created = Segment.create(self.fs, self.folder, self.log_start_offset, created_ms=self.now_ms)
+        self.segments.append(created)
 
     def _open_trusted(self, dirty: int) -> int:
         """Open the indexes of the segments that need no check; the number of the first that does."""
@@ -232,7 +234,7 @@ class _Opening:
         # an empty segment behind offsets that are not there was made for batches that are lost
         last = torn or (behind is None and not may_miss and self.next_offset < self.segments[-1].base_offset)
         if last:
-            self._drop_after(number)
+            self._remove_segments(self.segments[number + 1 :])  # there is nothing in them
         return last
 
     def _walk(self, number: int, chain: Chain, behind: Segment | None) -> bool:
@@ -286,34 +288,26 @@ class _Opening:
         segment.file.sync()
         self.report.cuts.append(cut)
 
-    def _drop_after(self, number: int) -> None:
-        """Remove the segments behind one: there is nothing in them."""
-        for segment in self.segments[number + 1 :]:
-            self._remove_segment(segment)
-        del self.segments[number + 1 :]
-
     def _start_over(self) -> int:
         """Begin at the log start, which lies behind what is left: no offset is given twice."""
-        self.segments.append(
-            Segment.create(self.fs, self.folder, self.log_start_offset, created_ms=self.now_ms)
-        )
-        for segment in self.segments[:-1]:
-            self._remove_segment(segment)
-        del self.segments[:-1]
+        self._add_segment()
+        self._remove_segments(self.segments[:-1])
         self.next_offset = self.log_start_offset
         return 0
 
-    def _remove_segment(self, segment: Segment) -> None:
-        for path in segment.mark_deleted():
-            self.fs.remove(path)
-            self.report.removed_files.append(path)
+    def _remove_segments(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            for path in segment.mark_deleted():
+                self.fs.remove(path)
+                self.report.removed_files.append(path)
+            self.segments.remove(segment)
 
     def _replay(self, names: Sequence[str], dirty: int) -> Producers:
         """Producers, epochs, and the transaction indexes of the segments from ``dirty`` on."""
         producers = Producers()
         limit = self.segments[dirty].base_offset if dirty < len(self.segments) else self.next_offset
         start = self._restore(producers, names, limit)
-        kept = [offset for offset in snapshot_offsets(names) if offset <= self.next_offset]
+        kept = [offset for offset in offsets_of(names, SNAPSHOT) if offset <= self.next_offset]
         for offset in stray_snapshots(kept, (segment.base_offset for segment in self.segments)):
             self._remove(file_name(offset, SNAPSHOT))
         self.epochs.cut_end(self.next_offset)
@@ -351,7 +345,7 @@ class _Opening:
         Snapshots behind the log's end are of batches that are gone: they go too.
         """
         start = self.segments[0].base_offset
-        for offset in reversed(snapshot_offsets(names)):
+        for offset in reversed(offsets_of(names, SNAPSHOT)):
             if offset > self.next_offset:
                 self._remove(file_name(offset, SNAPSHOT))
             elif offset <= limit:
@@ -376,23 +370,3 @@ def _why(damage: Damage, following: int | None, behind: Segment | None) -> str:
         return f"{damage.reason}, and whole batches follow from byte {following} on" + _ADVICE
     assert behind is not None
     return f"{damage.reason}, and {behind.file.path} follows" + _ADVICE
-
-
-def open_files(
-    fs: FileSystem,
-    folder: str,
-    config: LogConfig,
-    *,
-    now_ms: int,
-    clean: bool,
-    recovery_point: int,
-    log_start_offset: int,
-    keep_damage: bool = False,
-) -> Opened:
-    """Read the partition in ``folder``, making its first segment if it has none.
-
-    Raises OSError, and CorruptLogError for damage that is no torn tail; ``keep_damage``: that stays as it is,
-    and the log goes on behind it.
-    """
-    opening = _Opening(fs, folder, config, now_ms, log_start_offset, keep_damage)
-    return opening.run(clean=clean, recovery_point=recovery_point)

@@ -1,12 +1,9 @@
-"""Removal of a partition folder, and leftovers in one: removals and compactions that a stop interrupted."""
+"""Leftovers in a partition folder: removals and compactions that a stop interrupted."""
 
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Iterable
 
-from ._errors import storage_error
 from ._files import FileSystem
 from ._names import (
     CLEANED,
@@ -17,37 +14,13 @@ from ._names import (
     SWAP,
     TIME_INDEX,
     TXN_INDEX,
-    deleted_folder,
     file_name,
     offset_of,
+    offsets_of,
 )
 from ._segment import Segment
 
 _TEMPORARY = ".tmp"
-
-
-def remove_partition(fs: FileSystem, path: str) -> None:
-    """Remove a partition's folder; renamed first, so that a stop cannot bring it back.
-
-    Raises KafkaError KAFKA_STORAGE_ERROR.
-    """
-    try:
-        doomed = doom_partition(fs, path)
-        fs.sync_dir(os.path.dirname(path))
-        fs.remove_tree(doomed)
-    except OSError as error:
-        raise storage_error(path, error) from error
-
-
-def doom_partition(fs: FileSystem, path: str) -> str:
-    """Give a partition's folder a name of which the next open of the data folder removes it; the new path.
-
-    Durable once the data folder is synced. Raises OSError.
-    """
-    parent, name = os.path.split(path)
-    doomed = os.path.join(parent, deleted_folder(name, uuid.uuid4().hex))
-    fs.rename(path, doomed)
-    return doomed
 
 
 def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) -> list[str]:
@@ -58,8 +31,7 @@ def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) ->
     with was not complete (a ``.cleaned`` file before it). The paths are added to ``removed`` and ``swapped``.
     """
     names = fs.list(folder)
-    cleaned = [offset for name in names if name.endswith(CLEANED) and (offset := offset_of(name)) is not None]
-    unfinished = min(cleaned, default=None)
+    unfinished = next(iter(offsets_of(names, CLEANED)), None)
 
     def remove(name: str) -> None:
         path = os.path.join(folder, name)
@@ -81,8 +53,10 @@ def tidy(fs: FileSystem, folder: str, removed: list[str], swapped: list[str]) ->
         swapped.append(os.path.join(folder, file_name(base, LOG)))
     _finish_renames(fs, folder)
     names = fs.list(folder)
-    for name in _orphans(names):
-        remove(name)
+    bases = {*offsets_of(names, LOG)}
+    for name in names:
+        if name.endswith(SEGMENT_SUFFIXES[1:]) and offset_of(name) not in bases:
+            remove(name)
     return fs.list(folder)
 
 
@@ -97,7 +71,7 @@ def _finish_swap(fs: FileSystem, folder: str, base: int, removed: list[str]) -> 
     replacement.size = replacement.file.size()
     end = replacement.next_offset()
     replacement.close()
-    for offset in sorted(_bases(fs.list(folder))):
+    for offset in offsets_of(fs.list(folder), LOG):
         if base <= offset < max(end, base + 1):
             for suffix in reversed(SEGMENT_SUFFIXES):
                 path = os.path.join(folder, file_name(offset, suffix))
@@ -125,15 +99,3 @@ def _rename(fs: FileSystem, folder: str, name: str) -> None:
     path = os.path.join(folder, name)
     if fs.exists(path):
         fs.rename(path, path.removesuffix(SWAP))
-
-
-def _bases(names: Iterable[str]) -> set[int]:
-    found = (offset_of(name) for name in names if name.endswith(LOG))
-    return {offset for offset in found if offset is not None}
-
-
-def _orphans(names: Iterable[str]) -> list[str]:
-    names = list(names)
-    bases = _bases(names)
-    indexes = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG)
-    return [name for name in names if name.endswith(indexes) and offset_of(name) not in bases]

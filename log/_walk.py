@@ -14,12 +14,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from ..protocol import ErrorCode, KafkaError
+from ..protocol import ErrorCode, KafkaError, read_varint
 
 #: Bits of a varint's byte that others follow.
 _MORE: Final = 0x80
-#: Bits in front of the last byte of a varint of three.
-_MOST_SHIFT: Final = 7
+#: Bytes of the longest varint that is compared column by column.
+_SHORT_BYTES: Final = 3
 
 #: Offset deltas of one byte and of two end before these.
 _LOW, _BOTH = 1 << 6, 1 << 13
@@ -32,15 +32,15 @@ class Columns:
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data = data
-        _, behind = _number(data, at)
+        _, behind = _short_varint(data, at)
         #: Places, from the start of a record, of the bytes that are equal in all: lengths and the header
         #: count.
         self._alike = [*range(behind - at)]
         begin, at = at, behind + 1
-        _, behind = _number(data, at)
+        _, behind = _short_varint(data, at)
         self._time = range(at - begin, behind - begin)
         at = behind
-        delta, behind = _number(data, at)
+        delta, behind = _short_varint(data, at)
         self._delta = range(at - begin, behind - begin)
         #: Number of records that may follow before their offset deltas take one more byte, or the last one
         #: rises.
@@ -49,7 +49,7 @@ class Columns:
         )
         at = behind
         for _ in ("key", "value"):
-            size, behind = _number(data, at)
+            size, behind = _short_varint(data, at)
             self._alike += range(at - begin, behind - begin)
             at = behind + max(size, 0)
         self._alike.append(at - begin)
@@ -79,7 +79,7 @@ class Columns:
         """The times of those records."""
         span = stride * count
         columns = [self._data[at + place : at + place + span : stride] for place in self._time]
-        return {_number(bytes(number), 0)[0] for number in set(zip(*columns, strict=True))}
+        return {read_varint(bytes(number), 0)[0] for number in set(zip(*columns, strict=True))}
 
 
 @cache
@@ -110,17 +110,12 @@ def _deltas(first: int, count: int) -> list[bytes]:
     return columns
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _short_varint(data: bytes, at: int) -> tuple[int, int]:
     """A varint of up to three bytes, and the position behind it. Raises ValueError for a longer one."""
-    value = shift = 0
-    while data[at] >= _MORE:
-        if shift > _MOST_SHIFT:
-            raise ValueError("a number of many bytes")
-        value |= (data[at] & 0x7F) << shift
-        shift += 7
-        at += 1
-    value |= data[at] << shift
-    return (value >> 1) ^ -(value & 1), at + 1
+    number, behind = read_varint(data, at)
+    if behind - at > _SHORT_BYTES:
+        raise ValueError(f"a number of {behind - at} bytes")
+    return number, behind
 
 
 _INT_BYTES, _LONG_BYTES = 5, 10
@@ -218,7 +213,7 @@ class RecordWalk:
         while self.left > end:
             self._walk_short(self.left - end)
             if self.left > end:
-                time, delta, has_key = self._read_packed() if self._packed else self._read_plain()
+                time, delta, has_key = self._read()
                 self.newest = max(self.newest, time)
                 self.oldest = min(self.oldest, time)
                 self.keyless = self.keyless or not has_key
@@ -330,58 +325,39 @@ class RecordWalk:
 
     # -- as Apache Kafka reads -------------------------------------------------------------------------------
 
-    def _read_plain(self) -> tuple[int, int, bool]:
-        size = len(self._data)
-        length, begin = self._number(self._at, _INT_BYTES, outside=True)
-        if length > size - begin:
+    def _read(self) -> tuple[int, int, bool]:
+        """Time, offset delta, and whether there is a key. Lengths of records that were packed are not looked
+        at.
+        """
+        plain, size = not self._packed, len(self._data)
+        length, begin = self._number(self._at, outside=plain)
+        if plain and length > size - begin:
             raise _invalid(f"a record of {length} bytes where {size - begin} are left")
         time, at = self._number(begin + 1, _LONG_BYTES)
-        delta, at = self._number(at, _INT_BYTES)
-        key_size, at = self._number(at, _INT_BYTES)
-        at = self._skip(key_size, at)
-        value_size, at = self._number(at, _INT_BYTES)
-        at = self._skip(value_size, at)
-        headers, at = self._number(at, _INT_BYTES)
-        if not 0 <= headers <= size - at:
+        delta, at = self._number(at)
+        has_key, at = self._skip(at)
+        _, at = self._skip(at)
+        headers, at = self._number(at)
+        if headers < 0 or (plain and headers > size - at):
             raise _invalid(f"{headers} headers where {size - at} bytes are left")
-        at = self._skip_headers(headers, at)
-        if at != begin + length:
+        for _ in range(headers):
+            named, at = self._skip(at)
+            if not named:
+                raise _invalid("a header without a name")
+            _, at = self._skip(at)
+        if plain and at != begin + length:
             raise _invalid(f"a record of {length} bytes whose fields take {at - begin}")
         self._at = at
-        return time, delta, key_size >= 0
+        return time, delta, has_key
 
-    def _read_packed(self) -> tuple[int, int, bool]:
-        _, at = self._number(self._at, _INT_BYTES)
-        time, at = self._number(at + 1, _LONG_BYTES)
-        delta, at = self._number(at, _INT_BYTES)
-        key_size, at = self._number(at, _INT_BYTES)
-        at = self._skip(key_size, at)
-        value_size, at = self._number(at, _INT_BYTES)
-        at = self._skip(value_size, at)
-        headers, at = self._number(at, _INT_BYTES)
-        if headers < 0:
-            raise _invalid(f"{headers} headers")
-        self._at = self._skip_headers(headers, at)
-        return time, delta, key_size >= 0
-
-    def _skip_headers(self, count: int, at: int) -> int:
-        for _ in range(count):
-            size, at = self._number(at, _INT_BYTES)
-            if size < 0:
-                raise _invalid("a header without a name")
-            at = self._skip(size, at)
-            size, at = self._number(at, _INT_BYTES)
-            at = self._skip(size, at)
-        return at
-
-    def _skip(self, size: int, at: int) -> int:
-        if size <= 0:
-            return at
+    def _skip(self, at: int) -> tuple[bool, int]:
+        """Return whether bytes with their length in front are there, not null, and the position behind."""
+        size, at = self._number(at)
         if size > len(self._data) - at:
             raise RecordsEndError
-        return at + size
+        return size >= 0, at + max(size, 0)
 
-    def _number(self, at: int, most_bytes: int, *, outside: bool = False) -> tuple[int, int]:
+    def _number(self, at: int, most_bytes: int = _INT_BYTES, *, outside: bool = False) -> tuple[int, int]:
         """A varint and the position behind it. ``outside``: it is the length of a record that lies plain,
         which Apache Kafka reads before it looks for errors.
         """
@@ -395,7 +371,8 @@ class RecordWalk:
                 value &= (_INT if most_bytes == _INT_BYTES else _LONG) - 1
                 return (value >> 1) ^ -(value & 1), end
             shift += 7
-        raise _failed("a number is too long") if outside else _invalid("a number is too long")
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if outside else ErrorCode.INVALID_RECORD
+        raise UnreadableRecordError(code, _UNREADABLE + "a number is too long")
 
 
 def _behind_headers(data: bytes, at: int, count: int) -> int:
@@ -412,11 +389,8 @@ def _behind_headers(data: bytes, at: int, count: int) -> int:
     return at
 
 
+_UNREADABLE: Final = "the batch's records cannot be read: "
+
+
 def _invalid(reason: str) -> UnreadableRecordError:
-    return UnreadableRecordError(ErrorCode.INVALID_RECORD, f"the batch's records cannot be read: {reason}")
-
-
-def _failed(reason: str) -> UnreadableRecordError:
-    return UnreadableRecordError(
-        ErrorCode.UNKNOWN_SERVER_ERROR, f"the batch's records cannot be read: {reason}"
-    )
+    return UnreadableRecordError(ErrorCode.INVALID_RECORD, _UNREADABLE + reason)

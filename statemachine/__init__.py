@@ -1,64 +1,62 @@
-"""Life cycles as data: group and transactional id on the broker's side, the member on the client's.
+"""The life cycles as data: groups and transactional ids on the broker's side, the member on the client's.
 
 What each state of a group answers is in ``statemachine.answers``, for documentation and tests.
 """
 
-from ._group import (
-    GROUP_DURABLE_STATES,
-    GROUP_TRANSITIONS,
-    GroupState,
-    GroupTransition,
-    GroupTrigger,
-    HasGroupState,
-    fire,
-    group_diagram,
-    legal_triggers,
+from ._consumer_group import (
+    ASSIGNMENT_MOVES,
+    CONSUMER_GROUP_MOVES,
+    AssignmentMove,
+    AssignmentState,
+    ConsumerGroupMove,
+    ConsumerGroupState,
+    assignment_diagram,
+    consumer_group_diagram,
+    consumer_group_state,
 )
-from ._machine import IllegalTransitionError
-from ._member import (
-    MEMBER_TRANSITIONS,
-    HasMemberState,
-    MemberState,
-    MemberTransition,
-    MemberTrigger,
-    fire_member,
-    legal_member_triggers,
-    member_diagram,
-)
+from ._group import GROUP, GROUP_DURABLE_STATES, GROUP_TRANSITIONS, GroupState, GroupTrigger
+from ._machine import IllegalTransitionError, LifeCycle, Transition
+from ._member import MEMBER, MEMBER_TRANSITIONS, MemberState, MemberTrigger
 from ._transaction import (
+    TRANSACTION,
     TRANSACTION_DURABLE_STATES,
     TRANSACTION_TRANSITIONS,
     TransactionState,
-    TransactionTransition,
     TransactionTrigger,
-    next_transaction_state,
-    transaction_diagram,
 )
 
+fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
+fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
+
 __all__ = [
+    "ASSIGNMENT_MOVES",
+    "CONSUMER_GROUP_MOVES",
     "GROUP_DURABLE_STATES",
     "GROUP_TRANSITIONS",
     "MEMBER_TRANSITIONS",
+    "TRANSACTION",
     "TRANSACTION_DURABLE_STATES",
     "TRANSACTION_TRANSITIONS",
+    "AssignmentMove",
+    "AssignmentState",
+    "ConsumerGroupMove",
+    "ConsumerGroupState",
     "GroupState",
-    "GroupTransition",
     "GroupTrigger",
-    "HasGroupState",
-    "HasMemberState",
     "IllegalTransitionError",
+    "LifeCycle",
     "MemberState",
-    "MemberTransition",
     "MemberTrigger",
     "TransactionState",
-    "TransactionTransition",
     "TransactionTrigger",
+    "Transition",
+    "assignment_diagram",
+    "consumer_group_diagram",
+    "consumer_group_state",
     "fire",
     "fire_member",
     "group_diagram",
     "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
-    "next_transaction_state",
-    "transaction_diagram",
 ]

@@ -36,9 +36,9 @@ Source: KIP-62, KIP-134, KIP-345, KIP-394 and what Apache Kafka 4.3 answers.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final
 
-from ._machine import mover
+from ._machine import LifeCycle, Transition
 
 
 class GroupState(Enum):
@@ -76,87 +76,37 @@ class GroupTrigger(Enum):
     UNLOAD = "unload"
 
 
-class GroupTransition(NamedTuple):
-    """One legal move and when it happens."""
-
-    trigger: GroupTrigger
-    source: GroupState
-    target: GroupState
-    when: str
-
+_S, _T = GroupState, GroupTrigger
 
 #: Every legal move; what is not here raises.
-GROUP_TRANSITIONS: tuple[GroupTransition, ...] = (
-    GroupTransition(
-        GroupTrigger.PREPARE, GroupState.EMPTY, GroupState.PREPARING_REBALANCE, "the first member joins"
-    ),
-    GroupTransition(
-        GroupTrigger.PREPARE,
-        GroupState.COMPLETING_REBALANCE,
-        GroupState.PREPARING_REBALANCE,
+GROUP_TRANSITIONS: Final[tuple[Transition[GroupState, GroupTrigger], ...]] = (
+    Transition(_T.PREPARE, _S.EMPTY, _S.PREPARING_REBALANCE, "the first member joins"),
+    Transition(
+        _T.PREPARE,
+        _S.COMPLETING_REBALANCE,
+        _S.PREPARING_REBALANCE,
         "a member joins, changes, goes or does not sync; or the assignment could not be written",
     ),
-    GroupTransition(
-        GroupTrigger.PREPARE,
-        GroupState.STABLE,
-        GroupState.PREPARING_REBALANCE,
+    Transition(
+        _T.PREPARE,
+        _S.STABLE,
+        _S.PREPARING_REBALANCE,
         "a member joins, changes, goes; or the leader asks for it",
     ),
-    GroupTransition(
-        GroupTrigger.COMPLETE_JOIN,
-        GroupState.PREPARING_REBALANCE,
-        GroupState.COMPLETING_REBALANCE,
+    Transition(
+        _T.COMPLETE_JOIN,
+        _S.PREPARING_REBALANCE,
+        _S.COMPLETING_REBALANCE,
         "all members have joined, or the rebalance timeout is over",
     ),
-    GroupTransition(
-        GroupTrigger.COMPLETE_EMPTY,
-        GroupState.PREPARING_REBALANCE,
-        GroupState.EMPTY,
-        "nobody is left",
-    ),
-    GroupTransition(
-        GroupTrigger.ASSIGN,
-        GroupState.COMPLETING_REBALANCE,
-        GroupState.STABLE,
-        "the leader's assignment is durable",
-    ),
-    *(
-        GroupTransition(GroupTrigger.UNLOAD, state, GroupState.DEAD, "the shard moves away")
-        for state in GroupState
-    ),
+    Transition(_T.COMPLETE_EMPTY, _S.PREPARING_REBALANCE, _S.EMPTY, "nobody is left"),
+    Transition(_T.ASSIGN, _S.COMPLETING_REBALANCE, _S.STABLE, "the leader's assignment is durable"),
+    *(Transition(_T.UNLOAD, state, _S.DEAD, "the shard moves away") for state in GroupState),
 )
 
 #: States that a group can be read back in; the others live in memory only.
-GROUP_DURABLE_STATES = (GroupState.EMPTY, GroupState.STABLE)
+GROUP_DURABLE_STATES: Final = (GroupState.EMPTY, GroupState.STABLE)
 
-
-class HasGroupState(Protocol):
-    """Anything the machine can move: it only needs a writable ``state``."""
-
-    state: GroupState
-
-
-def fire(group: HasGroupState, trigger: GroupTrigger) -> None:
-    """Move ``group.state`` along the table. Raises IllegalTransitionError naming state and trigger."""
-    _FIRE(group, trigger)
-
-
-def legal_triggers(state: GroupState) -> tuple[GroupTrigger, ...]:
-    """The triggers of a state, in the order of the table."""
-    return tuple(row.trigger for row in GROUP_TRANSITIONS if row.source is state)
-
-
-def group_diagram() -> str:
-    """The table as a Mermaid state diagram, one line a move; a move from every state is drawn as a note."""
-    lines = ["stateDiagram-v2"]
-    lines += [f"    [*] --> {state.value}" for state in GROUP_DURABLE_STATES]
-    for row in GROUP_TRANSITIONS:
-        if row.trigger is not GroupTrigger.UNLOAD:
-            when = row.when.replace(";", ",")
-            lines.append(f"    {row.source.value} --> {row.target.value}: {row.trigger.value} ({when})")
-    lines.append(f"    note right of {GroupState.DEAD.value}: {GroupTrigger.UNLOAD.value}, from every state")
-    lines.append(f"    {GroupState.DEAD.value} --> [*]")
-    return "\n".join(lines) + "\n"
-
-
-_FIRE = mover("group", GroupState, GROUP_TRANSITIONS)
+GROUP: Final = LifeCycle(
+    "group", GROUP_TRANSITIONS, begins=GROUP_DURABLE_STATES, final=_S.DEAD, anywhere=_T.UNLOAD
+)

@@ -22,9 +22,9 @@ Source: KIP-62, KIP-345, KIP-394, KIP-429.
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final
 
-from ._machine import mover
+from ._machine import LifeCycle, Transition
 
 
 class MemberState(Enum):
@@ -55,79 +55,28 @@ class MemberTrigger(Enum):
     FAIL = "fail"
 
 
-class MemberTransition(NamedTuple):
-    """One legal move and when it happens."""
-
-    trigger: MemberTrigger
-    source: MemberState
-    target: MemberState
-    when: str
-
+_S, _T = MemberState, MemberTrigger
 
 #: Every legal move; what is not here raises.
-MEMBER_TRANSITIONS: tuple[MemberTransition, ...] = (
-    MemberTransition(
-        MemberTrigger.JOIN, MemberState.UNJOINED, MemberState.PREPARING, "it wants to take part"
+MEMBER_TRANSITIONS: Final[tuple[Transition[MemberState, MemberTrigger], ...]] = (
+    Transition(_T.JOIN, _S.UNJOINED, _S.PREPARING, "it wants to take part"),
+    Transition(_T.JOIN, _S.COMPLETING, _S.PREPARING, "SyncGroup was refused: a newer round has begun"),
+    Transition(
+        _T.JOIN, _S.STABLE, _S.PREPARING, "a heartbeat told of a new round, or this member asks for one"
     ),
-    MemberTransition(
-        MemberTrigger.JOIN,
-        MemberState.COMPLETING,
-        MemberState.PREPARING,
-        "SyncGroup was refused: a newer round has begun",
-    ),
-    MemberTransition(
-        MemberTrigger.JOIN,
-        MemberState.STABLE,
-        MemberState.PREPARING,
-        "a heartbeat told of a new round, or this member asks for one",
-    ),
-    MemberTransition(
-        MemberTrigger.JOINED, MemberState.PREPARING, MemberState.COMPLETING, "JoinGroup was answered"
-    ),
-    MemberTransition(
-        MemberTrigger.SYNCED, MemberState.COMPLETING, MemberState.STABLE, "SyncGroup was answered"
+    Transition(_T.JOINED, _S.PREPARING, _S.COMPLETING, "JoinGroup was answered"),
+    Transition(_T.SYNCED, _S.COMPLETING, _S.STABLE, "SyncGroup was answered"),
+    *(
+        Transition(_T.RESET, state, _S.UNJOINED, "it left, or the group went on without it")
+        for state in (_S.PREPARING, _S.COMPLETING, _S.STABLE)
     ),
     *(
-        MemberTransition(
-            MemberTrigger.RESET, state, MemberState.UNJOINED, "it left, or the group went on without it"
-        )
-        for state in (MemberState.PREPARING, MemberState.COMPLETING, MemberState.STABLE)
-    ),
-    *(
-        MemberTransition(MemberTrigger.FAIL, state, MemberState.FAILED, "it was fenced or refused for good")
+        Transition(_T.FAIL, state, _S.FAILED, "it was fenced or refused for good")
         for state in MemberState
-        if state is not MemberState.FAILED
+        if state is not _S.FAILED
     ),
 )
 
-
-class HasMemberState(Protocol):
-    """Anything the machine can move: it only needs a writable ``state``."""
-
-    state: MemberState
-
-
-def fire_member(member: HasMemberState, trigger: MemberTrigger) -> None:
-    """Move ``member.state`` along the table. Raises IllegalTransitionError naming state and trigger."""
-    _FIRE(member, trigger)
-
-
-def legal_member_triggers(state: MemberState) -> tuple[MemberTrigger, ...]:
-    """The triggers of a state, in the order of the table."""
-    return tuple(row.trigger for row in MEMBER_TRANSITIONS if row.source is state)
-
-
-def member_diagram() -> str:
-    """The table as a Mermaid state diagram; what leads to Failed from every state is drawn as a note."""
-    lines = ["stateDiagram-v2", f"    [*] --> {MemberState.UNJOINED.value}"]
-    for row in MEMBER_TRANSITIONS:
-        if row.trigger is not MemberTrigger.FAIL:
-            when = row.when.replace(";", ",").replace(":", ",")
-            lines.append(f"    {row.source.value} --> {row.target.value}: {row.trigger.value} ({when})")
-    lines.append(
-        f"    note right of {MemberState.FAILED.value}: {MemberTrigger.FAIL.value}, from every state"
-    )
-    return "\n".join(lines) + "\n"
-
-
-_FIRE = mover("member", MemberState, MEMBER_TRANSITIONS)
+MEMBER: Final = LifeCycle(
+    "member", MEMBER_TRANSITIONS, begins=(_S.UNJOINED,), final=_S.FAILED, anywhere=_T.FAIL
+)

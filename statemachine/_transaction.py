@@ -32,9 +32,9 @@ The moves are data (:data:`TRANSACTION_TRANSITIONS`). Source: KIP-98, KIP-360, K
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import TypeAlias
 
-from ._machine import follower
+from ._machine import LifeCycle, Transition
 
 
 class TransactionState(Enum):
@@ -73,45 +73,34 @@ class TransactionTrigger(Enum):
     EXPIRE = "expire"
 
 
-class TransactionTransition(NamedTuple):
-    """One legal move and when it happens."""
-
-    trigger: TransactionTrigger
-    source: TransactionState
-    target: TransactionState
-    when: str
-
+_Move: TypeAlias = Transition[TransactionState, TransactionTrigger]
 
 _AT_REST = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
 #: Every legal move; what is not here raises.
-TRANSACTION_TRANSITIONS: tuple[TransactionTransition, ...] = (
+TRANSACTION_TRANSITIONS: tuple[_Move, ...] = (
     *(
-        TransactionTransition(
-            TransactionTrigger.INITIALIZE, state, TransactionState.EMPTY, "a producer asks for an epoch"
-        )
+        _Move(TransactionTrigger.INITIALIZE, state, TransactionState.EMPTY, "a producer asks for an epoch")
         for state in _AT_REST
     ),
     *(
-        TransactionTransition(
-            TransactionTrigger.ADD, state, TransactionState.ONGOING, "a partition or a group is added"
-        )
+        _Move(TransactionTrigger.ADD, state, TransactionState.ONGOING, "a partition or a group is added")
         for state in (*_AT_REST, TransactionState.ONGOING)
     ),
-    TransactionTransition(
+    _Move(
         TransactionTrigger.COMMIT,
         TransactionState.ONGOING,
         TransactionState.PREPARE_COMMIT,
         "the producer commits",
     ),
-    TransactionTransition(
+    _Move(
         TransactionTrigger.ABORT,
         TransactionState.ONGOING,
         TransactionState.PREPARE_ABORT,
         "the producer aborts",
     ),
     *(
-        TransactionTransition(
+        _Move(
             TransactionTrigger.ABORT,
             state,
             TransactionState.PREPARE_ABORT,
@@ -119,34 +108,32 @@ TRANSACTION_TRANSITIONS: tuple[TransactionTransition, ...] = (
         )
         for state in _AT_REST
     ),
-    TransactionTransition(
+    _Move(
         TransactionTrigger.FENCE,
         TransactionState.ONGOING,
         TransactionState.PREPARE_EPOCH_FENCE,
         "its timeout is over, or another producer of the id begins",
     ),
-    TransactionTransition(
+    _Move(
         TransactionTrigger.ABORT,
         TransactionState.PREPARE_EPOCH_FENCE,
         TransactionState.PREPARE_ABORT,
         "at once: the epoch is raised",
     ),
-    TransactionTransition(
+    _Move(
         TransactionTrigger.COMPLETE,
         TransactionState.PREPARE_COMMIT,
         TransactionState.COMPLETE_COMMIT,
         "every marker is written",
     ),
-    TransactionTransition(
+    _Move(
         TransactionTrigger.COMPLETE,
         TransactionState.PREPARE_ABORT,
         TransactionState.COMPLETE_ABORT,
         "every marker is written",
     ),
     *(
-        TransactionTransition(
-            TransactionTrigger.EXPIRE, state, TransactionState.DEAD, "the id was not used for long"
-        )
+        _Move(TransactionTrigger.EXPIRE, state, TransactionState.DEAD, "the id was not used for long")
         for state in _AT_REST
     ),
 )
@@ -158,21 +145,7 @@ TRANSACTION_DURABLE_STATES = tuple(
     if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE)
 )
 
-
-def next_transaction_state(state: TransactionState, trigger: TransactionTrigger) -> TransactionState:
-    """The state that a trigger leads to. Raises IllegalTransitionError naming state and trigger."""
-    found: TransactionState = _FOLLOW(state, trigger)
-    return found
-
-
-def transaction_diagram() -> str:
-    """The table as a Mermaid state diagram, one line a move."""
-    lines = ["stateDiagram-v2", f"    [*] --> {TransactionState.EMPTY.value}"]
-    for row in TRANSACTION_TRANSITIONS:
-        when = row.when.replace(":", ",")
-        lines.append(f"    {row.source.value} --> {row.target.value}: {row.trigger.value} ({when})")
-    lines.append(f"    {TransactionState.DEAD.value} --> [*]")
-    return "\n".join(lines) + "\n"
-
-
-_FOLLOW = follower("transaction", TransactionState, TRANSACTION_TRANSITIONS)
+#: The life of a transactional id.
+TRANSACTION = LifeCycle(
+    "transaction", TRANSACTION_TRANSITIONS, begins=TRANSACTION_DURABLE_STATES, final=TransactionState.DEAD
+)

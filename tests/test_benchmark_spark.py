@@ -44,7 +44,7 @@ def test_a_goal_is_beside_spark_s_own_source(ours: float, verdict: str) -> None:
         name: {row.name: [{"k_per_second": rate}]} for name, rate in ((BUILT_IN, 100.0), (OURS, ours))
     }
     cells = [
-        cell.strip() for cell in _table.table(measured, [row], OURS, BUILT_IN).splitlines()[-1].split("|")
+        cell.strip() for cell in _table.table(measured, [row], OURS, [BUILT_IN]).splitlines()[-1].split("|")
     ]
     assert cells[-4:-1] == [f"{ours / 100:.2f}", "≥ 1.6", verdict]
 

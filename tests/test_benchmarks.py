@@ -12,11 +12,13 @@ import pytest
 
 from benchmarks import _sticky, _table, assignors
 from benchmarks import _wire as wire
+from benchmarks._clients import enqueue
 from benchmarks._connection import Connection, WrongAnswerError, must
 from benchmarks._load import RING, Stream, numbered, percentile
 from benchmarks._log_rows import PARTS
 from benchmarks._rows import FRESH, IDLE, ROWS, Metric, Part
 from benchmarks.coordinator import NAMES, parse
+from kohort.testing import running_broker
 
 pytestmark = pytest.mark.slow(1)
 
@@ -80,6 +82,36 @@ def test_rows_that_need_a_broker_of_their_own_are_not_run_on_a_given_one() -> No
         parse(["--bootstrap", "127.0.0.1:1", "--only", "idle_groups"])
 
 
+def test_one_more_broker_is_measured_beside_where_the_benchmark_needs_no_process_of_its_own() -> None:
+    options = [word for pair in TINY.items() for word in pair]
+    command = [sys.executable, "-m", "benchmarks.coordinator", *options, "--only", "fresh,commits"]
+    with running_broker() as broker:
+        command += ["--beside", f"other={broker.bootstrap}"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    head, _, *lines = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.split("\n\n")[0].splitlines()
+    )
+    assert head == ["work", "unit", "other", "kohort", "ratio", "goal", ""]
+    both = [line[0] for line in lines if line[2] != "-" and line[4]]
+    assert both == [metric.title for row in ROWS if row.name == "commits" for metric in row.metrics]
+    assert len(lines) == len(both) + len(FRESH.metrics)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--beside", "127.0.0.1:1"], "--beside takes NAME=HOST:PORT, not 127.0.0.1:1"),
+        (["--beside", "a=h:1", "--tls"], "--beside goes with neither --tls nor --guards"),
+        (["--beside", "a=h:1", "--guards"], "--beside goes with neither --tls nor --guards"),
+    ],
+)
+def test_a_broker_beside_is_refused(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(words)
+    assert why in capsys.readouterr().err
+
+
 def heartbeat_answer(correlation_id: int, error: int = 0) -> bytes:
     return (
         b"\x00\x00\x00\x0c"
@@ -135,6 +167,28 @@ def test_an_error_is_named() -> None:
         must("Heartbeat", 25)
 
 
+class Producer:
+    """One that has no room twice."""
+
+    def __init__(self) -> None:
+        self.polls = 0
+        self.taken: list[tuple[object, ...]] = []
+
+    def produce(self, *record: object, **fields: object) -> None:
+        if self.polls < 2:
+            raise BufferError("Local: Queue full")
+        self.taken.append((*record, fields))
+
+    def poll(self, _seconds: float) -> None:
+        self.polls += 1
+
+
+def test_a_record_waits_for_room_in_the_producer() -> None:
+    producer = Producer()
+    enqueue(producer, "topic", b"value", partition=3)
+    assert producer.taken == [("topic", b"value", {"partition": 3})]
+
+
 def test_percentiles_are_of_what_was_measured() -> None:
     assert percentile(range(100), 0.99) == 99
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
@@ -152,10 +206,21 @@ def test_the_table_gives_the_median_of_the_rounds_ratios_and_judges_it() -> None
             ]
         },
     }
-    lines = _table.table(measured, [part], "kohort", "peer").splitlines()[2:]
+    lines = _table.table(measured, [part], "kohort", ["peer"]).splitlines()[2:]
     rates, times = ([cell.strip() for cell in line.split("|")[1:-1]] for line in lines)
     assert rates == ["requests", "/s", "100", "150", "1.50", "≥ 1.5", "met"]
     assert times == ["a request", "µs", "10", "11", "1.10", "≤ 1", "missed"]
+
+
+def test_a_further_peer_has_a_column_of_figures_and_one_of_ratios() -> None:
+    part = Part("p", (Metric("k", "requests", "/s", 1.5, True),))
+    measured: _table.Measured = {
+        name: {"p": [{"k": rate}]} for name, rate in (("a", 100.0), ("b", 400.0), ("us", 200.0))
+    }
+    head, _, row = _table.table(measured, [part], "us", ["a", "b"]).splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in (head, row)]
+    assert cells[0] == ["work", "unit", "a", "b", "us", "ratio", "goal", "", "ratio to b"]
+    assert cells[1] == ["requests", "/s", "100", "400", "200", "2.00", "≥ 1.5", "met", "0.50"]
 
 
 def test_the_block_of_the_page_is_replaced_and_nothing_else(
@@ -178,6 +243,7 @@ LOG_TINY = {
     "--loaded": "5000",
     "--gib": "0.01",
     "--lookups": "20",
+    "--topics": "3",
 }
 
 
@@ -203,7 +269,7 @@ def test_each_row_of_the_log_measures_what_its_lines_show(
 def test_what_only_kohort_has_a_figure_for_is_judged_by_itself() -> None:
     part = Part("p", (Metric("k", "rate", "/s", 1_000_000, True, own=True),))
     measured: _table.Measured = {"them": {"p": []}, "us": {"p": [{"k": 2_000_000.0}]}}
-    (row,) = _table.table(measured, [part], "us", "them").splitlines()[2:]
+    (row,) = _table.table(measured, [part], "us", ["them"]).splitlines()[2:]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["rate", "/s", "-", "2,000,000", "", "≥ 1,000,000", "met"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kohort.broker.apis import served_apis
-from kohort.broker.apis._guards import open_to_all
+from kohort.broker.apis._guards import OPEN_TO_ALL
 from kohort.protocol import ApiKey
 from tests.broker.authorizer.answers import recorded
 
@@ -91,7 +91,7 @@ def test_python_on_a_page_compiles_and_uses_no_name_that_the_page_does_not_make(
 
 
 def test_every_api_that_is_offered_asks_for_rights() -> None:
-    open_ones = {api.key for api in served_apis().values() if api.guard is open_to_all}
+    open_ones = {api.key for api in served_apis().values() if api.guard is OPEN_TO_ALL}
     assert open_ones == {api.key for api in served_apis().values() if not api.access} == WITHOUT_RIGHTS
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ..protocol import TopicPartition
-from ..statemachine import TransactionState, TransactionTrigger, next_transaction_state
+from ..statemachine import TRANSACTION, TransactionState, TransactionTrigger
 from .records import NONE, Transaction
 
 #: The transaction.version from which the epoch rises with every transaction (KIP-890).
@@ -110,7 +110,7 @@ def is_exhausted(now: Transaction) -> bool:
 
 def _moved(now: Transaction, trigger: TransactionTrigger, now_ms: int, **changes: Any) -> Transaction:
     return now._replace(
-        state=next_transaction_state(now.state, trigger),
+        state=TRANSACTION.target(now.state, trigger),
         previous_producer_id=now.producer_id,
         update_ms=now_ms,
         **changes,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...protocol import ErrorCode, KafkaError, MalformedMessageError
+from .._node import Node
 from ..authorizer import AclFilter, Authorizer, Operation, PatternType, Permission, ResourceType
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 NumberT = TypeVar("NumberT", bound=IntEnum)
 
@@ -24,7 +22,7 @@ def authorizer_of(node: Node) -> Authorizer:
     return node.authorizer
 
 
-def number(kind: type[NumberT], value: int) -> NumberT:
+def _number(kind: type[NumberT], value: int) -> NumberT:
     """A number of the wire. One that is not known here is UNKNOWN; who sends UNKNOWN itself is no client.
 
     Raises MalformedMessageError.
@@ -42,14 +40,18 @@ def is_known(wanted: AclFilter) -> bool:
     return 0 not in (wanted.resource_type, wanted.pattern_type, wanted.operation, wanted.permission)
 
 
-def filter_of(item: Any) -> AclFilter:
-    """The filter in a DescribeAcls, or in an element of a DeleteAcls."""
-    return AclFilter(
-        number(ResourceType, item.resource_type_filter),
-        item.resource_name_filter,
-        number(PatternType, item.pattern_type_filter),
-        item.principal_filter,
-        item.host_filter,
-        number(Operation, item.operation),
-        number(Permission, item.permission_type),
+def typed(item: Any) -> tuple[Any, ...]:
+    """The fields of a rule or filter on the wire, which are those of ``Acl`` and of ``AclFilter`` in order.
+
+    Raises MalformedMessageError.
+    """
+    resource, name, pattern, principal, host, operation, permission = item
+    return (
+        _number(ResourceType, resource),
+        name,
+        _number(PatternType, pattern),
+        principal,
+        host,
+        _number(Operation, operation),
+        _number(Permission, permission),
     )

@@ -5,35 +5,37 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from ...protocol import (
     APIS,
     ApiKey,
     ErrorCode,
+    KafkaError,
     RequestContext,
     UnsupportedVersionError,
     messages_of,
     response_type,
 )
+from .._node import Node
 from ..authorizer import CLUSTER_NAME, Access, Authorizer, ResourceType
 from ._errors import ErrorShape
 
-if TYPE_CHECKING:
-    from .._node import Node
 
-BodyT = TypeVar("BodyT")
-
-
-def replaced(body: BodyT, **fields: Any) -> BodyT:
-    """The same body with other values in these fields."""
-    if isinstance(body, tuple):
-        return body._replace(**fields)  # type: ignore[attr-defined, no-any-return]
-    return replace(body, **fields)  # type: ignore[type-var]
+def replaced(body: Any, **fields: Any) -> Any:
+    """The same message, or reply of the coordinator, with other values in these fields."""
+    return body._replace(**fields) if hasattr(body, "_replace") else replace(body, **fields)
 
 
-def _answered(_body: Any) -> bool:
-    return True
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Stands in front of a handler where there are access rules.
+
+    ``access`` are the rights that ``admit`` asks for, in its order; docs/acls.md shows them.
+    """
+
+    access: tuple[Access, ...]
+    admit: Callable[[Asked], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +49,10 @@ class ServedApi:
     told_from: int | None = None
     #: Answers a request with a response body, None with nothing. May raise KafkaError.
     handler: Handler
-    #: Rights that ``guard`` asks for, in its order; docs/acls.md shows them.
-    access: tuple[Access, ...]
-    #: Stands in front of the handler where there are access rules.
     guard: Guard
     errors: ErrorShape
     #: Whether this body's request is answered at all: a Produce with acks=0 is not.
-    is_answered: Callable[[Any], bool] = _answered
+    is_answered: Callable[[Any], bool] = lambda _body: True
     #: The answer may take minutes.
     parks: bool = False
     #: The coordinator answers it without a task of its own: requests that members send most.
@@ -74,6 +73,10 @@ class ServedApi:
     @property
     def name(self) -> str:
         return APIS[self.key].name
+
+    @property
+    def access(self) -> tuple[Access, ...]:
+        return self.guard.access
 
     @property
     def private(self) -> bool:
@@ -126,6 +129,29 @@ class Request:
         """The struct of this name inside the response."""
         return _response_struct(self.api.key, name)
 
+    def result(self, struct: str, error: KafkaError | None = None, /, **fields: Any) -> Any:
+        """The struct of this name inside the response, with an error and its message, or with none."""
+        code, message = (ErrorCode.NONE, None) if error is None else (error.code, error.message)
+        return self.part(struct)(error_code=code, error_message=message, **fields)
+
+    async def each_partition(self, work: Callable[[Any, Any], Awaitable[dict[str, Any]]]) -> Any:
+        """The answer with the fields that ``work`` gives for each topic and partition of the request, or with
+        the KafkaError that it raises.
+        """
+        outer, inner = self.api.errors.levels[0]
+        topics = getattr(self.body, outer.request)
+        answered = []
+        for topic, blank in zip(topics, self.element_errors(topics, ErrorCode.NONE), strict=True):
+            partitions = []
+            blanks = getattr(blank, inner.response)
+            for wanted, partition in zip(getattr(topic, inner.request), blanks, strict=True):
+                try:
+                    partitions.append(partition._replace(**await work(topic, wanted)))
+                except KafkaError as error:
+                    partitions.append(partition._replace(error_code=error.code))
+            answered.append(blank._replace(**{inner.response: partitions}))
+        return self.answer(**{outer.response: answered})
+
     def error_answer(self, code: ErrorCode) -> Any:
         """The response body that says ``code`` to all of it; None if it is not answered."""
         if not self.api.is_answered(self.body):
@@ -167,7 +193,11 @@ class Asked:
 
 
 Handler: TypeAlias = "Callable[[Node, Request], Awaitable[Any]]"
-Guard: TypeAlias = Callable[[Asked], Awaitable[Any]]
+
+
+async def hand_over(node: Node, request: Request) -> Any:
+    """Handler of the APIs of groups: the coordinator answers them."""
+    return await node.coordinator.handle(request.api.key, request.version, request.body, request.context)
 
 
 @cache

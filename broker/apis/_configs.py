@@ -6,19 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...cluster import TopicImage
 from ...protocol import ErrorCode, KafkaError
 from ...settings import SettingsError
 from .._config_view import ConfigRow, broker_rows, topic_rows
+from .._node import Node
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
 from ._api import Asked, Guard, Request
 from ._errors import Level, in_elements, same
 from ._guards import Wanted, each
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 
 class ConfigResource(IntEnum):
@@ -49,7 +47,7 @@ Rows = Callable[[], list[ConfigRow]]
 Changed = Callable[[Mapping[str, Any], Rows, Any], Given]
 
 #: Rights and errors of AlterConfigs and IncrementalAlterConfigs.
-ALTER_RIGHTS: Final = (
+_ALTER_RIGHTS: Final = (
     right(Operation.ALTER_CONFIGS, ResourceType.TOPIC, "each topic whose configs are changed"),
     right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "settings of brokers"),
     right(Operation.ALTER_CONFIGS, ResourceType.GROUP, "each group whose configs are changed"),
@@ -103,12 +101,14 @@ def configs_guard(topic: Access, cluster: Access, group: Access, *, altering: bo
 
         return await each(asked, wanted)
 
-    return guard
+    return Guard((topic, cluster, group), guard)
+
+
+ALTER_GUARD: Final = configs_guard(*_ALTER_RIGHTS, altering=True)
 
 
 async def alter(node: Node, request: Request, changed: Changed) -> Any:
     """Settings of the broker are changed one after the other, the configs of all topics at once."""
-    made = request.part("AlterConfigsResourceResponse")
     times = times_named(request.body.resources)
     changes: Changes = {}
     refused: dict[tuple[int, str], KafkaError] = {}
@@ -124,18 +124,17 @@ async def alter(node: Node, request: Request, changed: Changed) -> Any:
             await node.topics.alter(changes)
     except KafkaError as error:
         refused.update(((ConfigResource.TOPIC, topic.name), error) for topic in changes)
-    responses = []
-    for item in request.body.resources:
-        refusal = refused.get((item.resource_type, item.resource_name))
-        responses.append(
-            made(
-                error_code=ErrorCode.NONE if refusal is None else refusal.code,
-                error_message=None if refusal is None else refusal.message,
+    return request.answer(
+        responses=[
+            request.result(
+                "AlterConfigsResourceResponse",
+                refused.get((item.resource_type, item.resource_name)),
                 resource_type=item.resource_type,
                 resource_name=item.resource_name,
             )
-        )
-    return request.answer(responses=responses)
+            for item in request.body.resources
+        ]
+    )
 
 
 def _alter(node: Node, item: Any, changed: Changed, changes: Changes, *, validate_only: bool) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, RequestContext
+from .._node import Node
 from .._topics import Topics
 from ..authorizer import Authorizer, Operation, ResourceType
+from ..network._peer import Peer
 from ._api import Asked, Request
-
-if TYPE_CHECKING:
-    from .._node import Node
-    from ..network._peer import Peer
-
 
 # The rights of the requests that come most: a peer's known decisions about READ are looked up first.
 _READ, _GROUP, _TOPIC, _COMMIT = Operation.READ, ResourceType.GROUP, ResourceType.TOPIC, ApiKey.OFFSET_COMMIT
@@ -26,7 +23,7 @@ class Gate:
 
     async def admit(self, node: Node, request: Request) -> Any:
         """The answer to a request as far as it is allowed. Raises KafkaError if nothing of it is."""
-        return await request.api.guard(Asked(self.authorizer, node, request))
+        return await request.api.guard.admit(Asked(self.authorizer, node, request))
 
     def is_open(
         self, api_key: ApiKey, body: Any, peer: Peer, context: RequestContext, topics: Topics

@@ -81,7 +81,7 @@ def topics(access: Access, field: str = "name", *, always: bool = False) -> Guar
 
         return await each(asked, wanted, always=always)
 
-    return guard
+    return Guard((access,), guard)
 
 
 def whole(access: Access, *, field: str | None = None, then: Guard | None = None) -> Guard:
@@ -91,9 +91,9 @@ def whole(access: Access, *, field: str | None = None, then: Guard | None = None
         name = CLUSTER_NAME if field is None else getattr(asked.request.body, field) or ""
         if not asked.may(access, name):
             raise refusal(access)
-        return await (asked.proceed() if then is None else then(asked))
+        return await (asked.proceed() if then is None else then.admit(asked))
 
-    return guard
+    return Guard((access,) if then is None else (access, *then.access), guard)
 
 
 def groups(access: Access, *, refused_once: bool = False) -> Guard:
@@ -107,12 +107,16 @@ def groups(access: Access, *, refused_once: bool = False) -> Guard:
             asked.narrow(**{asking: [*allowed, *(set(named) - set(allowed))]})
         return await each(asked, lambda group_id: (access, group_id))
 
-    return guard
+    return Guard((access,), guard)
 
 
-async def open_to_all(asked: Asked) -> Any:
-    """A request that needs no right: it is how a client says who it is."""
-    return await asked.proceed()
+#: A request that needs no right: it is how a client says who it is.
+OPEN_TO_ALL: Final = Guard((), Asked.proceed)
+
+
+def with_operations(asked: Asked, item: Any, kind: ResourceType, name: str, field: str) -> Any:
+    """A topic or group of an answer with the operations on it that are allowed."""
+    return replaced(item, **{field: operation_bits(asked.operations(kind, name))})
 
 
 def with_cluster_operations(asked: Asked, answer: Any) -> Any:

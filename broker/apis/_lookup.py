@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 from ...cluster import NO_LEADER, TopicImage
 from ...protocol import ErrorCode, KafkaError, operation_bits
+from .._node import Node
+from .._partition import Partition
 from ..authorizer import OPERATIONS, ResourceType
-
-if TYPE_CHECKING:
-    from .._node import Node
-    from .._partition import Partition
 
 #: No epoch known or given.
 NO_EPOCH = -1
@@ -24,7 +23,7 @@ CLUSTER_OPERATIONS = operation_bits(OPERATIONS[ResourceType.CLUSTER])
 OPERATIONS_NOT_ASKED = -(1 << 31)
 
 
-def find_topic(node: Node, name: str, topic_id: UUID | None, *, by_id: bool) -> TopicImage:
+def find_topic(node: Node, name: str, topic_id: UUID | None = None, *, by_id: bool = False) -> TopicImage:
     """A topic by what the request's version names it with.
 
     Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION.
@@ -60,6 +59,16 @@ def find_partition(
     partition = node.logs.partition(topic.name, index)
     partition.check_usable()
     return partition
+
+
+def check_placed(node: Node, assignments: Iterable[Any]) -> None:
+    """Raise KafkaError INVALID_REPLICA_ASSIGNMENT for replicas on other brokers than this one."""
+    for one in assignments:
+        if list(one.broker_ids) != [node.node_id]:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"assigned to brokers {list(one.broker_ids)}: {node.node_id} is the only one",
+            )
 
 
 def check_leader_epoch(partition: Partition, known: int) -> None:

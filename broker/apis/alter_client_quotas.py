@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._node import Node
 from .._stopwatch import clock
 from ..authorizer import Operation, ResourceType, right
 from ..quotas import QuotaEntity, QuotaKey, QuotaTable, check_value, entity_of
@@ -13,36 +14,24 @@ from ._api import Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import whole
 
-if TYPE_CHECKING:
-    from .._node import Node
-
 
 async def handle(node: Node, request: Request) -> Any:
     times = Counter(_parts(entry) for entry in request.body.entries)
     # an entity that is named twice is told so once, as in Apache Kafka
     entries = {_parts(entry): entry for entry in request.body.entries}
     changed = QuotaTable(dict(node.quotas.table.values))
-    make_entry = request.part("EntryData")
     make_entity = request.part("EntityData")
     answers = []
     for parts, entry in entries.items():
-        code, message = ErrorCode.NONE, None
+        refused = None
         try:
             if times[parts] > 1:
                 raise _refused("each entity may be in the request once")
             changed.change(*_changes(entry))
         except KafkaError as error:
-            code, message = error.code, error.message
-        answers.append(
-            make_entry(
-                error_code=code,
-                error_message=message,
-                entity=[
-                    make_entity(entity_type=part.entity_type, entity_name=part.entity_name)
-                    for part in entry.entity
-                ],
-            )
-        )
+            refused = error
+        entity = [make_entity(part.entity_type, part.entity_name) for part in entry.entity]
+        answers.append(request.result("EntryData", refused, entity=entity))
     if not request.body.validate_only and changed.values != node.quotas.table.values:
         node.quotas_file.save(changed.stored())
         node.quotas.replace(changed, clock())
@@ -71,13 +60,10 @@ def _refused(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
-_RIGHT = right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")
-
 API = ServedApi(
     key=ApiKey.ALTER_CLIENT_QUOTAS,
     versions=(0, 1),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.ALTER_CONFIGS, ResourceType.CLUSTER, "all quotas")),
     errors=in_elements(Level("entries", "entries", same("entity"))),
 )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey
+from .._node import Node
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_RIGHTS, Given, Rows, alter, configs_guard
-
-if TYPE_CHECKING:
-    from .._node import Node
+from ._configs import ALTER_ERRORS, ALTER_GUARD, Given, Rows, alter
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -26,7 +24,6 @@ API = ServedApi(
     key=ApiKey.ALTER_CONFIGS,
     versions=(0, 2),
     handler=handle,
-    access=ALTER_RIGHTS,
-    guard=configs_guard(*ALTER_RIGHTS, altering=True),
+    guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
 )

@@ -5,18 +5,17 @@ What a client sends is salted and iterated already; the broker never sees the pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResult
+from .._node import Node
 from ..authorizer import Operation, ResourceType, right
 from ..security._scram_users import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredential
 from ._api import Request, ServedApi
 from ._errors import ErrorShape
 from ._guards import whole
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 #: Kafka's numbers of the mechanisms.
 MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -45,17 +44,8 @@ async def handle(node: Node, request: Request) -> Any:
     kept = {key: credential for key, credential in changed.items() if credential is not None}
     if kept != before:
         node.scram_users.replace(kept)
-    make = request.part("AlterUserScramCredentialsResult")
-    return request.answer(
-        results=[
-            make(
-                user=user,
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else error.message,
-            )
-            for user, error in errors.items()
-        ]
-    )
+    make = partial(request.result, "AlterUserScramCredentialsResult")
+    return request.answer(results=[make(error, user=user) for user, error in errors.items()])
 
 
 def _changes(before: _Credentials, items: list[Any]) -> _Changes:
@@ -96,9 +86,6 @@ def _change(before: _Credentials, item: Any) -> tuple[tuple[str, str], ScramCred
     return key, ScramCredential.of_salted(mechanism, *salted, item.iterations)
 
 
-_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all users")
-
-
 def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
     users = dict.fromkeys(item.name for item in (*body.deletions, *body.upsertions))
     return {"results": [AlterUserScramCredentialsResult(user=user, error_code=code) for user in users]}
@@ -108,7 +95,6 @@ API = ServedApi(
     key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     versions=(0, 0),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all users")),
     errors=ErrorShape(fields=_with_error),
 )

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import GROUP_HISTORY_FEATURE, ApiKey, ErrorCode
 from ...protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
+from .._node import Node
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
-from ._guards import open_to_all
-
-if TYPE_CHECKING:
-    from .._node import Node
+from ._guards import OPEN_TO_ALL
 
 _SOFTWARE_FROM = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
@@ -53,8 +51,7 @@ API = ServedApi(
     key=ApiKey.API_VERSIONS,
     versions=(0, 4),
     handler=handle,
-    access=(),
-    guard=open_to_all,
+    guard=OPEN_TO_ALL,
     errors=AT_TOP,
     reads_only=True,
 )

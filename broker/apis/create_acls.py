@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, Permission, ResourceType, right
-from ._acls import authorizer_of, number
+from .._node import Node
+from ..authorizer import CLUSTER_NAME, Acl, Operation, PatternType, ResourceType, right
+from ._acls import authorizer_of, typed
 from ._api import Request, ServedApi
 from ._errors import Level, in_elements
 from ._guards import whole
-
-if TYPE_CHECKING:
-    from .._node import Node
-
 
 #: What may stand in requests and in no rule.
 _NO_RULES = (0, 1)
 
 
 async def handle(node: Node, request: Request) -> Any:
-    make = request.part("AclCreationResult")
     authorizer = authorizer_of(node)
     results, good = [], []
     for item in request.body.creations:
         try:
             good.append(_acl(item))
-            results.append(make(error_code=ErrorCode.NONE, error_message=None))
+            results.append(request.result("AclCreationResult"))
         except KafkaError as error:
-            results.append(make(error_code=error.code, error_message=error.message))
+            results.append(request.result("AclCreationResult", error))
     authorizer.create(good)
     return request.answer(results=results)
 
 
 def _acl(item: Any) -> Acl:
-    acl = Acl(
-        number(ResourceType, item.resource_type),
-        item.resource_name,
-        number(PatternType, item.resource_pattern_type),
-        item.principal,
-        item.host,
-        number(Operation, item.operation),
-        number(Permission, item.permission_type),
-    )
+    acl = Acl(*typed(item))
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise _refused(f"pattern type {item.resource_pattern_type}: a rule is LITERAL (3) or PREFIXED (4)")
     for what, given, meant in (
@@ -65,13 +53,10 @@ def _refused(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
-_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all rules")
-
 API = ServedApi(
     key=ApiKey.CREATE_ACLS,
     versions=(1, 3),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all rules")),
     errors=in_elements(Level("creations", "results", {})),
 )

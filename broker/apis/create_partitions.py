@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._names import OFFSETS_TOPIC
+from .._node import Node
 from .._stopwatch import clock
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import topics
+from ._lookup import check_placed, find_topic
 from .create_topics import check_total
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 
 async def handle(node: Node, request: Request) -> Any:
     """What can be checked beforehand is; then all topics grow at once."""
-    make = request.part("CreatePartitionsTopicResult")
     wanted = {item.name: item for item in request.body.topics}
     times = Counter(item.name for item in request.body.topics)
     refused: dict[str, KafkaError] = {}
@@ -45,19 +44,12 @@ async def handle(node: Node, request: Request) -> Any:
             await node.topics.add_partitions(counts)
     except KafkaError as error:
         refused.update((topic.name, error) for topic in counts)
-    results = []
-    for name in wanted:
-        code, message = ErrorCode.NONE, None
-        if name in refused:
-            code, message = refused[name].code, refused[name].message
-        results.append(make(name=name, error_code=code, error_message=message))
-    return request.answer(results=results)
+    make = partial(request.result, "CreatePartitionsTopicResult")
+    return request.answer(results=[make(refused.get(name), name=name) for name in wanted])
 
 
 def _checked(node: Node, item: Any) -> TopicImage:
-    topic = node.topics.get(item.name)
-    if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {item.name!r}")
+    topic = find_topic(node, item.name)
     more = item.count - len(topic.partitions)
     if more <= 0:
         raise KafkaError(
@@ -71,32 +63,20 @@ def _checked(node: Node, item: Any) -> TopicImage:
             f"the number of partitions of {topic.name} says where each group is: it stays as it was made",
         )
     if item.assignments is not None:
-        _check_assignments(node, item, more)
-    return topic
-
-
-def _check_assignments(node: Node, item: Any, more: int) -> None:
-    if len(item.assignments) != more:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{len(item.assignments)} assignments for {more} new partitions: give one for each",
-        )
-    for one in item.assignments:
-        if list(one.broker_ids) != [node.node_id]:
+        if len(item.assignments) != more:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"assigned to brokers {list(one.broker_ids)}: {node.node_id} is the only one",
+                f"{len(item.assignments)} assignments for {more} new partitions: give one for each",
             )
+        check_placed(node, item.assignments)
+    return topic
 
-
-_TOPIC_RIGHT = right(Operation.ALTER, ResourceType.TOPIC, "each topic")
 
 API = ServedApi(
     key=ApiKey.CREATE_PARTITIONS,
     versions=(0, 3),
     handler=handle,
-    access=(_TOPIC_RIGHT,),
-    guard=topics(_TOPIC_RIGHT),
+    guard=topics(right(Operation.ALTER, ResourceType.TOPIC, "each topic")),
     errors=in_elements(Level("topics", "results", same("name"))),
     refused_over_quota_from=3,
 )

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...settings import SettingsError
 from .._config_view import topic_rows
+from .._node import Node
 from .._stopwatch import clock
 from .._topics import TopicPlan
 from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import TOPICS_BY_NAME, in_elements
 from ._guards import each
-
-if TYPE_CHECKING:
-    from .._node import Node
-
+from ._lookup import check_placed
 
 #: Most partitions one request may ask for, as in Apache Kafka.
 MAX_PARTITIONS_IN_REQUEST = 10_000
@@ -55,7 +53,9 @@ async def handle(node: Node, request: Request) -> Any:
                 shown[kind] = _shown_configs(node, request, plan)
             answers.append(_answer(request, plan, shown.get(kind)))
         else:
-            answers.append(_refused(request, item, refused[item.name]))
+            answers.append(
+                request.result("CreatableTopicResult", refused[item.name], name=item.name, configs=[])
+            )
     return request.answer(topics=answers)
 
 
@@ -140,13 +140,7 @@ def _check_assignments(node: Node, item: Any) -> None:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions must be 0, 1, 2 and so on"
         )
-    for one in item.assignments:
-        if list(one.broker_ids) != [node.node_id]:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"partition {one.partition_index} is assigned to brokers {list(one.broker_ids)}: "
-                f"{node.node_id} is the only one",
-            )
+    check_placed(node, item.assignments)
 
 
 def _configs(item: Any) -> dict[str, str]:
@@ -157,11 +151,10 @@ def _configs(item: Any) -> dict[str, str]:
 
 
 def _answer(request: Request, plan: TopicPlan, configs: PreparedArray | None) -> Any:
-    return request.part("CreatableTopicResult")(
+    return request.result(
+        "CreatableTopicResult",
         name=plan.name,
         topic_id=plan.id,
-        error_code=ErrorCode.NONE,
-        error_message=None,
         num_partitions=plan.partitions,
         replication_factor=1,
         configs=configs,
@@ -176,12 +169,6 @@ def _shown_configs(node: Node, request: Request, plan: TopicPlan) -> PreparedArr
             make(row.name, row.value, read_only=False, config_source=row.source, is_sensitive=False)
             for row in rows
         ]
-    )
-
-
-def _refused(request: Request, item: Any, error: KafkaError) -> Any:
-    return request.part("CreatableTopicResult")(
-        name=item.name, error_code=error.code, error_message=error.message, configs=[]
     )
 
 
@@ -222,8 +209,7 @@ API = ServedApi(
     key=ApiKey.CREATE_TOPICS,
     versions=(2, 7),
     handler=handle,
-    access=(_CREATE_ANY_RIGHT, _CREATE_RIGHT, _CONFIGS_RIGHT),
-    guard=_guard,
+    guard=Guard((_CREATE_ANY_RIGHT, _CREATE_RIGHT, _CONFIGS_RIGHT), _guard),
     errors=in_elements(TOPICS_BY_NAME),
     carried_out=True,
     refused_over_quota_from=6,

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from ...coordinator import Repeats
 from ...protocol import ApiKey, ErrorCode
+from .._node import Node
 from ..authorizer import AclFilter, Operation, ResourceType, right
-from ._acls import authorizer_of, filter_of, is_known
+from ._acls import authorizer_of, is_known, typed
 from ._api import Request, ServedApi
 from ._errors import Level, in_elements
 from ._guards import whole
 
-if TYPE_CHECKING:
-    from .._node import Node
-
 
 async def handle(node: Node, request: Request) -> Any:
     make = request.part("DeleteAclsFilterResult")
-    make_acl = request.part("DeleteAclsMatchingAcl")
+    make_acl = partial(request.part("DeleteAclsMatchingAcl"), ErrorCode.NONE, None)
     authorizer = authorizer_of(node)
     # a rule that two filters mean is told with both
-    filters = [filter_of(item) for item in request.body.filters]
+    filters = [AclFilter(*typed(item)) for item in request.body.filters]
     repeats = Repeats()
     flaws = [_flaw(wanted, repeats) for wanted in filters]
     found = [[] if flaw else authorizer.find(wanted) for wanted, flaw in zip(filters, flaws, strict=True)]
@@ -29,21 +28,7 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(
         filter_results=[
             make(
-                error_code=ErrorCode.INVALID_REQUEST if flaw else ErrorCode.NONE,
-                error_message=flaw,
-                matching_acls=[
-                    make_acl(
-                        error_message=None,
-                        resource_type=acl.resource_type,
-                        resource_name=acl.name,
-                        pattern_type=acl.pattern_type,
-                        principal=acl.principal,
-                        host=acl.host,
-                        operation=acl.operation,
-                        permission_type=acl.permission,
-                    )
-                    for acl in acls
-                ],
+                ErrorCode.INVALID_REQUEST if flaw else ErrorCode.NONE, flaw, [make_acl(*acl) for acl in acls]
             )
             for flaw, acls in zip(flaws, found, strict=True)
         ]
@@ -57,13 +42,10 @@ def _flaw(wanted: AclFilter, repeats: Repeats) -> str | None:
     return "the filter is in the request too often: name it once" if repeats.refuses(wanted) else None
 
 
-_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all rules")
-
 API = ServedApi(
     key=ApiKey.DELETE_ACLS,
     versions=(1, 3),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all rules")),
     errors=in_elements(Level("filters", "filter_results", {})),
 )

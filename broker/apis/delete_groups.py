@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi
+from ._api import ServedApi, hand_over
 from ._errors import Level, in_elements
-from ._groups import hand_over
 from ._guards import groups
-
-_GROUP_RIGHT = right(Operation.DELETE, ResourceType.GROUP, "each group")
 
 API = ServedApi(
     key=ApiKey.DELETE_GROUPS,
     versions=(0, 2),
     handler=hand_over,
-    access=(_GROUP_RIGHT,),
-    guard=groups(_GROUP_RIGHT, refused_once=True),
+    guard=groups(right(Operation.DELETE, ResourceType.GROUP, "each group"), refused_once=True),
     errors=in_elements(Level("groups_names", "results", {"": "group_id"})),
 )

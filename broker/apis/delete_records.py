@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._node import Node
+from .._partition import Partition
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import TOPICS_BY_NAME, Level, in_elements, same
 from ._guards import topics
 from ._lookup import find_partition
 
-if TYPE_CHECKING:
-    from .._node import Node
-    from .._partition import Partition
-
-
 _HIGH_WATERMARK = -1
-_UNKNOWN = -1
 
 
 async def handle(node: Node, request: Request) -> Any:
-    make_topic = request.part("DeleteRecordsTopicResult")
-    make_partition = request.part("DeleteRecordsPartitionResult")
-    topics = []
     moved: list[Partition] = []
-    for topic in request.body.topics:
-        partitions = []
-        for wanted in topic.partitions:
-            code, low_watermark = ErrorCode.NONE, _UNKNOWN
-            try:
-                low_watermark = _delete(node, topic.name, wanted, moved)
-            except KafkaError as error:
-                code = error.code
-            partitions.append(
-                make_partition(
-                    partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=code
-                )
-            )
-        topics.append(make_topic(name=topic.name, partitions=partitions))
+
+    async def deleted(topic: Any, wanted: Any) -> dict[str, Any]:
+        return {"low_watermark": _delete(node, topic.name, wanted, moved)}
+
+    answer = await request.each_partition(deleted)
     if moved:
         node.logs.write_log_starts(moved)
-    return request.answer(topics=topics)
+    return answer
 
 
 def _delete(node: Node, topic: str, wanted: Any, moved: list[Partition]) -> int:
@@ -65,14 +49,11 @@ def _delete(node: Node, topic: str, wanted: Any, moved: list[Partition]) -> int:
             moved.append(partition)
 
 
-_TOPIC_RIGHT = right(Operation.DELETE, ResourceType.TOPIC, "each topic")
-
 API = ServedApi(
     key=ApiKey.DELETE_RECORDS,
     versions=(0, 2),
     handler=handle,
-    access=(_TOPIC_RIGHT,),
-    guard=topics(_TOPIC_RIGHT),
+    guard=topics(right(Operation.DELETE, ResourceType.TOPIC, "each topic")),
     errors=in_elements(
         TOPICS_BY_NAME,
         Level("partitions", "partitions", same("partition_index"), {"low_watermark": -1}),

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from ...cluster import TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from .._names import OFFSETS_TOPIC
+from .._node import Node
 from .._stopwatch import clock
 from .._topics import NO_TOPIC_ID
 from ..authorizer import Access, Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import appended, each, refusal, topic_name
-
-if TYPE_CHECKING:
-    from .._node import Node
-
+from ._lookup import find_topic
 
 _IDS_FROM = 6
 
@@ -30,7 +29,7 @@ async def handle(node: Node, request: Request) -> Any:
         wanted = [(item.name, item.topic_id or NO_TOPIC_ID) for item in body.topics]
     else:
         wanted = [(name, NO_TOPIC_ID) for name in body.topic_names]
-    make = request.part("DeletableTopicResult")
+    make = partial(request.result, "DeletableTopicResult")
     deleted: dict[UUID, TopicImage] = {}
     responses = []
     times = Counter(wanted)
@@ -43,31 +42,21 @@ async def handle(node: Node, request: Request) -> Any:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is in the request by name and by id")
             node.throttle.mutate(request, len(topic.partitions), clock())
             deleted[topic.id] = topic
-            responses.append(make(name=topic.name, topic_id=topic.id, error_code=ErrorCode.NONE))
+            responses.append(make(name=topic.name, topic_id=topic.id))
         except KafkaError as error:
-            responses.append(
-                make(name=name, topic_id=topic_id, error_code=error.code, error_message=error.message)
-            )
+            responses.append(make(error, name=name, topic_id=topic_id))
     if deleted:
-        await _delete(node, list(deleted.values()))
+        # the offsets that groups have committed go in the same turn: nobody sees one without the other
+        await node.topics.delete(deleted.values())
+        node.coordinator.topics_deleted([topic.name for topic in deleted.values()])
         await node.topics.clear()
     return request.answer(responses=responses)
-
-
-async def _delete(node: Node, topics: list[TopicImage]) -> None:
-    """The topics and what groups have committed for them, in one turn: nobody sees one without the other."""
-    await node.topics.delete(topics)
-    node.coordinator.topics_deleted([topic.name for topic in topics])
 
 
 def _find(node: Node, name: str | None, topic_id: UUID) -> TopicImage:
     if (name is None) == (topic_id == NO_TOPIC_ID):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id")
-    topic = node.topics.by_id(topic_id) if name is None else node.topics.get(name)
-    if topic is None:
-        if name is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    topic = find_topic(node, name or "", topic_id, by_id=name is None)
     if not node.settings.delete_topic_enable:
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
     if topic.name == OFFSETS_TOPIC:
@@ -120,8 +109,7 @@ API = ServedApi(
     key=ApiKey.DELETE_TOPICS,
     versions=(1, 6),
     handler=handle,
-    access=(_NAME_RIGHT, _DELETE_ANY_RIGHT, _DELETE_RIGHT),
-    guard=_guard,
+    guard=Guard((_NAME_RIGHT, _DELETE_ANY_RIGHT, _DELETE_RIGHT), _guard),
     errors=ErrorShape(
         levels={
             0: (Level("topic_names", "responses", {"": "name"}),),

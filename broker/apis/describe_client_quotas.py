@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey
+from .._node import Node
 from ..authorizer import Operation, ResourceType, right
 from ..quotas import check_filter
 from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -33,13 +31,10 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(entries=entries)
 
 
-_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "all quotas")
-
 API = ServedApi(
     key=ApiKey.DESCRIBE_CLIENT_QUOTAS,
     versions=(0, 1),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "all quotas")),
     errors=at_top(lambda _body, _version, _code: {"entries": None}),
 )

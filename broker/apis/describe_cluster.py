@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
-from ._api import Asked, Request, ServedApi
+from .._node import Node
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import AT_TOP
 from ._guards import CLUSTER_OPERATIONS_RIGHT, with_cluster_operations
 from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
-
-if TYPE_CHECKING:
-    from .._node import Node
-
 
 _BROKERS = 1
 
@@ -55,8 +52,7 @@ API = ServedApi(
     key=ApiKey.DESCRIBE_CLUSTER,
     versions=(0, 2),
     handler=handle,
-    access=(CLUSTER_OPERATIONS_RIGHT,),
-    guard=_guard,
+    guard=Guard((CLUSTER_OPERATIONS_RIGHT,), _guard),
     errors=AT_TOP,
     reads_only=True,
 )

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...coordinator import Repeats
-from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
+from ...protocol import ApiKey, KafkaError, PreparedArray
 from .._config_view import ConfigRow, broker_rows, default_rows, topic_rows
+from .._node import Node
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
-from ._configs import ConfigResource, configs_guard, has_configs, no_configs
+from ._configs import ConfigResource, configs_guard, has_configs, invalid, no_configs
 from ._errors import Level, in_elements, same
-
-if TYPE_CHECKING:
-    from .._node import Node
+from ._lookup import find_topic
 
 
 async def handle(node: Node, request: Request) -> Any:
-    make = request.part("DescribeConfigsResult")
     # as in Apache Kafka: whose request is not understood is told nothing of the rest of it
     wrong = next((item for item in request.body.resources if not has_configs(item)), None)
     repeats = Repeats()
@@ -28,11 +26,11 @@ async def handle(node: Node, request: Request) -> Any:
     # what is shown of topics with the same configs, made and written once: most topics are of few kinds
     shown: dict[Hashable, PreparedArray] = {}
     async for resource in in_slices(request.body.resources):
-        code, message = ErrorCode.NONE, None
+        refused = None
         configs: PreparedArray | tuple[()] = ()
         try:
             if repeats.refuses((resource.resource_type, resource.resource_name)):
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "it is in the request too often: name it once")
+                raise invalid("it is in the request too often: name it once")
             configs_of, rows_of = _described(node, wrong or resource)
             keys = frozenset(resource.configuration_keys or ())
             kind = (configs_of, keys)
@@ -41,11 +39,11 @@ async def handle(node: Node, request: Request) -> Any:
                 shown[kind] = PreparedArray([_shown(request, row) for row in rows])
             configs = shown[kind]
         except KafkaError as error:
-            code, message = error.code, error.message
+            refused = error
         results.append(
-            make(
-                error_code=code,
-                error_message=message,
+            request.result(
+                "DescribeConfigsResult",
+                refused,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 configs=configs,
@@ -59,19 +57,15 @@ def _described(node: Node, resource: Any) -> tuple[Hashable, Callable[[], list[C
     name = resource.resource_name
     if resource.resource_type == ConfigResource.TOPIC:
         node.topics.check_name(name)
-        topic = node.topics.get(name)
-        if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        topic = find_topic(node, name)
         return repr(sorted(topic.configs.items())), partial(topic_rows, node, topic.configs)
     if resource.resource_type == ConfigResource.BROKER:
         if name == "":
             return default_rows, partial(default_rows, node)
         if name != str(node.node_id):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"broker {name!r} is not this one, which is {node.node_id}"
-            )
+            raise invalid(f"broker {name!r} is not this one, which is {node.node_id}")
         return broker_rows, partial(broker_rows, node)
-    raise KafkaError(ErrorCode.INVALID_REQUEST, no_configs(resource))
+    raise invalid(no_configs(resource))
 
 
 def _shown(request: Request, row: ConfigRow) -> Any:
@@ -90,16 +84,16 @@ def _shown(request: Request, row: ConfigRow) -> Any:
     )
 
 
-_TOPIC_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "each topic")
-_BROKER_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "settings of brokers")
-_GROUP_RIGHT = right(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "each group")
-
 API = ServedApi(
     key=ApiKey.DESCRIBE_CONFIGS,
     versions=(1, 4),
     handler=handle,
-    access=(_TOPIC_RIGHT, _BROKER_RIGHT, _GROUP_RIGHT),
-    guard=configs_guard(_TOPIC_RIGHT, _BROKER_RIGHT, _GROUP_RIGHT, altering=False),
+    guard=configs_guard(
+        right(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, "each topic"),
+        right(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, "settings of brokers"),
+        right(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, "each group"),
+        altering=False,
+    ),
     errors=in_elements(Level("resources", "results", same("resource_type", "resource_name"))),
     reads_only=True,
 )

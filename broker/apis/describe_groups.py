@@ -4,36 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...protocol import ApiKey, operation_bits
+from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import Asked, ServedApi, replaced
+from ._api import Asked, Guard, ServedApi, hand_over, replaced
 from ._errors import Level, in_elements
-from ._groups import hand_over
-from ._guards import groups
+from ._guards import groups, with_operations
 
-_GROUP_RIGHT = right(Operation.DESCRIBE, ResourceType.GROUP, "each group")
+_ALLOWED = groups(right(Operation.DESCRIBE, ResourceType.GROUP, "each group"))
 
 
 async def _guard(asked: Asked) -> Any:
-    answer = await groups(_GROUP_RIGHT)(asked)
+    answer = await _ALLOWED.admit(asked)
     if not asked.request.body.include_authorized_operations:
         return answer
-    return replaced(answer, groups=[_with_operations(asked, group) for group in answer.groups])
-
-
-def _with_operations(asked: Asked, group: Any) -> Any:
-    if group.error_code:
-        return group
-    operations = asked.operations(ResourceType.GROUP, group.group_id)
-    return replaced(group, authorized_operations=operation_bits(operations))
+    told = [
+        group
+        if group.error_code
+        else with_operations(asked, group, ResourceType.GROUP, group.group_id, "authorized_operations")
+        for group in answer.groups
+    ]
+    return replaced(answer, groups=told)
 
 
 API = ServedApi(
     key=ApiKey.DESCRIBE_GROUPS,
     versions=(0, 6),
     handler=hand_over,
-    access=(_GROUP_RIGHT,),
-    guard=_guard,
+    guard=Guard(_ALLOWED.access, _guard),
     errors=in_elements(Level("groups", "groups", {"": "group_id"})),
     reads_only=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey
 from ...protocol.messages.describe_log_dirs import (
@@ -11,15 +11,13 @@ from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from .._node import Node
 from .._partition import Partition
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
 from ._guards import whole
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -54,14 +52,13 @@ def _size_bytes(partition: Partition, folder: str) -> int:
         return 0  # nothing was ever written
 
 
-_RIGHT = right(Operation.DESCRIBE, ResourceType.CLUSTER, "all partitions; below v3 none are told instead")
-
 API = ServedApi(
     key=ApiKey.DESCRIBE_LOG_DIRS,
     versions=(1, 5),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(
+        right(Operation.DESCRIBE, ResourceType.CLUSTER, "all partitions; below v3 none are told instead")
+    ),
     errors=AT_TOP,
     reads_only=True,
 )

@@ -5,10 +5,10 @@ Java's admin clients describe topics by it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
-from ...protocol import ApiKey, ErrorCode, KafkaError, operation_bits
+from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -17,14 +17,13 @@ from ...protocol.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from .._names import INTERNAL
+from .._node import Node
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import TOPICS_BY_NAME, in_elements
+from ._guards import with_operations
 from ._lookup import TOPIC_OPERATIONS
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 #: Most partitions of one answer, as in Apache Kafka (max.request.partition.size.limit).
 MAX_PARTITIONS = 2_000
@@ -121,9 +120,7 @@ async def _guard(asked: Asked) -> Any:
     asked.narrow(topics=[TopicRequest(name) for name in allowed], cursor=cursor)
     answer = await asked.proceed() if allowed else request.answer()
     told = [
-        topic._replace(
-            topic_authorized_operations=operation_bits(asked.operations(ResourceType.TOPIC, topic.name))
-        )
+        with_operations(asked, topic, ResourceType.TOPIC, topic.name, "topic_authorized_operations")
         for topic in answer.topics
     ]
     errors = request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -134,8 +131,7 @@ API = ServedApi(
     key=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     versions=(0, 0),
     handler=handle,
-    access=(_TOPIC_RIGHT,),
-    guard=_guard,
+    guard=Guard((_TOPIC_RIGHT,), _guard),
     errors=in_elements(TOPICS_BY_NAME),
     reads_only=True,
 )

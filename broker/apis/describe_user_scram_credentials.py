@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsResult
+from .._node import Node
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole
 from .alter_user_scram_credentials import MECHANISMS
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 _NUMBERS = {name: number for number, name in MECHANISMS.items()}
 
@@ -39,9 +37,6 @@ async def handle(node: Node, request: Request) -> Any:
     return request.answer(results=results)
 
 
-_RIGHT = right(Operation.DESCRIBE, ResourceType.CLUSTER, "all users")
-
-
 def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
     # as Apache Kafka says it: to all of the request, and to each user
     return {"results": [DescribeUserScramCredentialsResult(error_code=code) for _ in body.users or ()]}
@@ -51,7 +46,6 @@ API = ServedApi(
     key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     versions=(0, 0),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.DESCRIBE, ResourceType.CLUSTER, "all users")),
     errors=at_top(_with_error),
 )

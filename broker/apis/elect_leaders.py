@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...protocol.messages.elect_leaders import PartitionResult, ReplicaElectionResult
+from .._node import Node
 from .._turns import in_slices
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 
 class Election(IntEnum):
@@ -75,9 +73,6 @@ def _elected(kind: Election, index: int, state: PartitionState) -> PartitionResu
     return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, "the partition has its preferred leader")
 
 
-_RIGHT = right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")
-
-
 def _with_error(body: Any, _version: int, code: ErrorCode) -> dict[str, Any]:
     # as Apache Kafka says it: to all of the request, and to each partition
     return {
@@ -94,7 +89,6 @@ API = ServedApi(
     key=ApiKey.ELECT_LEADERS,
     versions=(0, 2),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.ALTER, ResourceType.CLUSTER, "all partitions")),
     errors=at_top(_with_error),
 )

@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...log import FileRange
 from ...protocol import ApiKey, ErrorCode, KafkaError
-from .._partition import Waiter
+from .._node import Node
+from .._partition import Partition, Waiter
 from .._stopwatch import clock
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
 from ._guards import each, topics
 from ._lookup import NO_EPOCH, check_leader_epoch, find_partition
-
-if TYPE_CHECKING:
-    from .._node import Node
-    from .._partition import Partition
-
 
 #: Records of this many bytes or more are not read here: they may go from the file to the socket.
 RANGE_BYTES = 262_144
@@ -260,7 +256,7 @@ _REPLICA_RIGHT = Access(
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     "every topic, if the request names a replica",
 )
-_TOPIC_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else")
+_EACH = topics(right(Operation.READ, ResourceType.TOPIC, "each topic, for everyone else"), "topic")
 
 
 async def _guard(asked: Asked) -> Any:
@@ -269,7 +265,7 @@ async def _guard(asked: Asked) -> Any:
     number = body.replica_id if body.replica_state is None else body.replica_state.replica_id
     if number >= 0:
         return await each(asked, lambda _item: (_REPLICA_RIGHT, CLUSTER_NAME))
-    return await topics(_TOPIC_RIGHT, "topic")(asked)
+    return await _EACH.admit(asked)
 
 
 _LEVELS = (
@@ -281,8 +277,7 @@ API = ServedApi(
     key=ApiKey.FETCH,
     versions=(4, 18),
     handler=handle,
-    access=(_REPLICA_RIGHT, _TOPIC_RIGHT),
-    guard=_guard,
+    guard=Guard((_REPLICA_RIGHT, *_EACH.access), _guard),
     errors=ErrorShape(top=(_SESSIONS_FROM, 18), levels={0: _LEVELS}),
     parks=True,
     reads_only=True,

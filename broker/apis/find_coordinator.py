@@ -5,17 +5,14 @@ Transactions and share groups are not offered: INVALID_REQUEST, which clients ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
+from .._node import Node
 from ..authorizer import CLUSTER_NAME, Access, Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level
 from ._guards import each, refusal
-
-if TYPE_CHECKING:
-    from .._node import Node
-
 
 #: Kinds of coordinators.
 _GROUP, _TRANSACTION, _SHARE_GROUP = range(3)
@@ -73,8 +70,7 @@ API = ServedApi(
     key=ApiKey.FIND_COORDINATOR,
     versions=(0, 6),
     handler=handle,
-    access=(_GROUP_RIGHT, _TRANSACTION_RIGHT, _SHARE_RIGHT),
-    guard=_guard,
+    guard=Guard((_GROUP_RIGHT, _TRANSACTION_RIGHT, _SHARE_RIGHT), _guard),
     errors=ErrorShape(
         top=(0, _MANY_FROM - 1),
         levels={0: (Level("coordinator_keys", "coordinators", {"": "key"}, _NOWHERE),)},

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
 from ...settings import as_text
 from .._live_settings import kafka_name
+from .._node import Node
 from ..security._listeners import PREFIX
 from ._api import Request, ServedApi
-from ._configs import ALTER_ERRORS, ALTER_RIGHTS, DELETE, Given, Rows, alter, configs_guard, invalid
-
-if TYPE_CHECKING:
-    from .._node import Node
+from ._configs import ALTER_ERRORS, ALTER_GUARD, DELETE, Given, Rows, alter, invalid
 
 _SET, _APPEND, _SUBTRACT = 0, 2, 3
 
@@ -65,7 +63,6 @@ API = ServedApi(
     key=ApiKey.INCREMENTAL_ALTER_CONFIGS,
     versions=(0, 1),
     handler=handle,
-    access=ALTER_RIGHTS,
-    guard=configs_guard(*ALTER_RIGHTS, altering=True),
+    guard=ALTER_GUARD,
     errors=ALTER_ERRORS,
 )

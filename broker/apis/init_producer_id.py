@@ -6,16 +6,14 @@ final (COORDINATOR_NOT_AVAILABLE would have it try until its time is up).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
+from .._node import Node
 from ..authorizer import Access, Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import at_top
 from ._guards import refusal
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 
 async def handle(node: Node, request: Request) -> Any:
@@ -55,7 +53,6 @@ API = ServedApi(
     key=ApiKey.INIT_PRODUCER_ID,
     versions=(0, 5),
     handler=handle,
-    access=(_TRANSACTION_RIGHT, _IDEMPOTENT_RIGHT, _SOME_TOPIC_RIGHT),
-    guard=_guard,
+    guard=Guard((_TRANSACTION_RIGHT, _IDEMPOTENT_RIGHT, _SOME_TOPIC_RIGHT), _guard),
     errors=at_top(lambda _body, _version, _code: {"producer_epoch": -1}),
 )

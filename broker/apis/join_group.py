@@ -6,15 +6,12 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi
+from ._api import ServedApi, hand_over
 from ._errors import at_top
-from ._groups import hand_over
 from ._guards import whole
 
 #: Version from which a protocol name may be null.
 _NULL_PROTOCOL_FROM = 7
-
-_GROUP_RIGHT = right(Operation.READ, ResourceType.GROUP, "the group")
 
 
 def _with_error(body: Any, version: int, _code: ErrorCode) -> dict[str, Any]:
@@ -28,8 +25,7 @@ API = ServedApi(
     key=ApiKey.JOIN_GROUP,
     versions=(0, 9),
     handler=hand_over,
-    access=(_GROUP_RIGHT,),
-    guard=whole(_GROUP_RIGHT, field="group_id"),
+    guard=whole(right(Operation.READ, ResourceType.GROUP, "the group"), field="group_id"),
     errors=at_top(_with_error),
     parks=True,
     without_task=True,

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi
+from ._api import ServedApi, hand_over
 from ._errors import AT_TOP
-from ._groups import hand_over
 from ._guards import whole
-
-_GROUP_RIGHT = right(Operation.READ, ResourceType.GROUP, "the group")
 
 API = ServedApi(
     key=ApiKey.LEAVE_GROUP,
     versions=(0, 5),
     handler=hand_over,
-    access=(_GROUP_RIGHT,),
-    guard=whole(_GROUP_RIGHT, field="group_id"),
+    guard=whole(right(Operation.READ, ResourceType.GROUP, "the group"), field="group_id"),
     errors=AT_TOP,
 )

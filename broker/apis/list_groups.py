@@ -6,9 +6,8 @@ from typing import Any
 
 from ...protocol import ApiKey
 from ..authorizer import Access, Operation, ResourceType
-from ._api import Asked, ServedApi, replaced
+from ._api import Asked, Guard, ServedApi, hand_over, replaced
 from ._errors import AT_TOP
-from ._groups import hand_over
 
 _ALL_RIGHT = Access(Operation.DESCRIBE, ResourceType.CLUSTER, None, "all groups")
 _GROUP_RIGHT = Access(
@@ -28,8 +27,7 @@ API = ServedApi(
     key=ApiKey.LIST_GROUPS,
     versions=(0, 5),
     handler=hand_over,
-    access=(_ALL_RIGHT, _GROUP_RIGHT),
-    guard=_guard,
+    guard=Guard((_ALL_RIGHT, _GROUP_RIGHT), _guard),
     errors=AT_TOP,
     reads_only=True,
 )

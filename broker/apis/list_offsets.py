@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode, KafkaError
+from .._node import Node
+from .._partition import Partition
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import PARTITIONS, TOPICS_BY_NAME, in_elements
 from ._guards import topics
 from ._lookup import check_leader_epoch, find_partition
-
-if TYPE_CHECKING:
-    from .._node import Node
-    from .._partition import Partition
-
 
 _LATEST = -1
 _EARLIEST = -2
@@ -41,41 +38,26 @@ _NOWHERE = (-1, -1, -1)
 
 
 async def handle(node: Node, request: Request) -> Any:
-    make_topic = request.part("ListOffsetsTopicResponse")
-    make_partition = request.part("ListOffsetsPartitionResponse")
     # a partition that is named twice is refused, wherever the two stand, and looked for nowhere
-    times = Counter(
-        (topic.name, wanted.partition_index) for topic in request.body.topics for wanted in topic.partitions
-    )
-    answered: set[tuple[str, int]] = set()
+    times: Counter[tuple[str, int]] = Counter()
     topics = []
     for topic in request.body.topics:
-        partitions = []
+        first = []
         for wanted in topic.partitions:
-            key = (topic.name, wanted.partition_index)
-            if key in answered:
-                continue
-            answered.add(key)
-            code = ErrorCode.NONE
-            try:
-                if times[key] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
-                offset, timestamp, epoch = await _find(node, request, topic.name, wanted)
-            except KafkaError as error:
-                code = error.code
-                offset, timestamp, epoch = _NOWHERE
-            partitions.append(
-                make_partition(
-                    partition_index=wanted.partition_index,
-                    error_code=code,
-                    timestamp=timestamp,
-                    offset=offset,
-                    leader_epoch=epoch,
-                )
-            )
-        if partitions:
-            topics.append(make_topic(name=topic.name, partitions=partitions))
-    return request.answer(topics=topics)
+            times[topic.name, wanted.partition_index] += 1
+            if times[topic.name, wanted.partition_index] == 1:
+                first.append(wanted)
+        if first:
+            topics.append(topic._replace(partitions=first))
+    request.body = request.body._replace(topics=topics)
+
+    async def found(topic: Any, wanted: Any) -> dict[str, Any]:
+        if times[topic.name, wanted.partition_index] > 1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition is in the request twice")
+        offset, timestamp, epoch = await _find(node, request, topic.name, wanted)
+        return {"offset": offset, "timestamp": timestamp, "leader_epoch": epoch}
+
+    return await request.each_partition(found)
 
 
 async def _find(node: Node, request: Request, topic: str, wanted: Any) -> tuple[int, int, int]:
@@ -109,14 +91,11 @@ async def _at_time(node: Node, partition: Partition, timestamp: int, end: int) -
     return found
 
 
-_TOPIC_RIGHT = right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic")
-
 API = ServedApi(
     key=ApiKey.LIST_OFFSETS,
     versions=(1, 11),
     handler=handle,
-    access=(_TOPIC_RIGHT,),
-    guard=topics(_TOPIC_RIGHT),
+    guard=topics(right(Operation.DESCRIBE, ResourceType.TOPIC, "each topic")),
     errors=in_elements(TOPICS_BY_NAME, PARTITIONS),
     reads_only=True,
 )

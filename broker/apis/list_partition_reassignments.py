@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey
+from .._node import Node
 from ..authorizer import Operation, ResourceType, right
 from ._api import Request, ServedApi
 from ._errors import at_top
 from ._guards import whole
-
-if TYPE_CHECKING:
-    from .._node import Node
 
 
 async def handle(_node: Node, request: Request) -> Any:
     return request.answer(error_message=None)
 
 
-_RIGHT = right(Operation.DESCRIBE, ResourceType.CLUSTER, "all reassignments")
-
 API = ServedApi(
     key=ApiKey.LIST_PARTITION_REASSIGNMENTS,
     versions=(0, 0),
     handler=handle,
-    access=(_RIGHT,),
-    guard=whole(_RIGHT),
+    guard=whole(right(Operation.DESCRIBE, ResourceType.CLUSTER, "all reassignments")),
     errors=at_top(lambda _body, _version, _code: {"error_message": None}),
     reads_only=True,
 )

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from ...cluster import NO_LEADER, PartitionState, TopicImage
-from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray, operation_bits
+from ...protocol import ApiKey, ErrorCode, KafkaError, PreparedArray
 from ...protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
+from .._node import Node
 from .._topics import NO_TOPIC_ID
 from .._turns import in_slices
 from ..authorizer import Access, Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import ErrorShape, Level, same
-from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations
-from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
+from ._guards import CLUSTER_OPERATIONS_RIGHT, topic_name, with_cluster_operations, with_operations
+from ._lookup import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS, find_topic
 from .create_topics import check_total, create_all
-
-if TYPE_CHECKING:
-    from .._node import Node
-
 
 #: Answers carry topic ids from v10, questions may from v12 (KIP-516).
 _IDS_ASKED_FROM = 12
@@ -108,11 +105,9 @@ def _by_name(node: Node, name: str | None, refused: Mapping[str, KafkaError]) ->
         raise KafkaError(ErrorCode.INVALID_REQUEST, "neither a name nor an id")
     if name in refused:
         raise refused[name]
-    topic = node.topics.get(name)
-    if topic is None:
+    if node.topics.get(name) is None:
         node.topics.check_name(name)
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-    return topic
+    return find_topic(node, name)
 
 
 def _described(node: Node, request: Request, topic: TopicImage) -> Any:
@@ -177,14 +172,13 @@ async def _guard(asked: Asked) -> Any:
         # v0 took an empty list for all of them
         topics = answer.topics if allowed else []
     if body.include_topic_authorized_operations:
-        topics = [_with_operations(asked, topic) if topic.name else topic for topic in topics]
+        field = "topic_authorized_operations"
+        topics = [
+            with_operations(asked, topic, ResourceType.TOPIC, topic.name, field) if topic.name else topic
+            for topic in topics
+        ]
     errors = asked.request.element_errors(refused, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return with_cluster_operations(asked, answer._replace(topics=[*topics, *errors]))
-
-
-def _with_operations(asked: Asked, topic: Any) -> Any:
-    operations = asked.operations(ResourceType.TOPIC, topic.name)
-    return topic._replace(topic_authorized_operations=operation_bits(operations))
 
 
 def _sorted_out(asked: Asked) -> tuple[list[Any], list[Any]]:
@@ -214,8 +208,7 @@ API = ServedApi(
     key=ApiKey.METADATA,
     versions=(0, 13),
     handler=handle,
-    access=(_TOPIC_RIGHT, _CREATE_ANY_RIGHT, _CREATE_RIGHT, CLUSTER_OPERATIONS_RIGHT),
-    guard=_guard,
+    guard=Guard((_TOPIC_RIGHT, _CREATE_ANY_RIGHT, _CREATE_RIGHT, CLUSTER_OPERATIONS_RIGHT), _guard),
     errors=ErrorShape(
         top=(13, 13),
         levels={

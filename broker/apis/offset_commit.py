@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from ...protocol import ApiKey
 from ..authorizer import Operation, ResourceType, right
-from ._api import ServedApi
+from ._api import ServedApi, hand_over
 from ._errors import PARTITIONS, Level, in_elements, same
-from ._groups import hand_over
 from ._guards import topics, whole
-
-_GROUP_RIGHT = right(Operation.READ, ResourceType.GROUP, "the group")
-_TOPIC_RIGHT = right(Operation.READ, ResourceType.TOPIC, "each topic")
 
 API = ServedApi(
     key=ApiKey.OFFSET_COMMIT,
     versions=(2, 10),
     handler=hand_over,
-    access=(_GROUP_RIGHT, _TOPIC_RIGHT),
-    guard=whole(_GROUP_RIGHT, field="group_id", then=topics(_TOPIC_RIGHT)),
+    guard=whole(
+        right(Operation.READ, ResourceType.GROUP, "the group"),
+        field="group_id",
+        then=topics(right(Operation.READ, ResourceType.TOPIC, "each topic")),
+    ),
     errors=in_elements(Level("topics", "topics", same("name", "topic_id")), PARTITIONS),
     without_task=True,
 )

@@ -6,10 +6,9 @@ from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
 from ...protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
-from ..authorizer import Access, Operation, ResourceType, right
-from ._api import Asked, ServedApi, replaced
+from ..authorizer import Operation, ResourceType, right
+from ._api import Asked, Guard, ServedApi, hand_over, replaced
 from ._errors import TOPICS_BY_NAME, ErrorShape, Level, same
-from ._groups import hand_over
 from ._guards import appended, refusal, topic_name
 
 #: Version from which it names many groups, answered in the same order.
@@ -26,27 +25,24 @@ async def _guard(asked: Asked) -> Any:
     if request.version < _MANY_GROUPS_FROM:
         if not asked.may(_GROUP_RIGHT, body.group_id):
             return request.error_answer(refusal(_GROUP_RIGHT).code)
-        request.body, hidden = _seen(asked, _TOPIC_RIGHT, body)
-        return _told(asked, _TOPIC_RIGHT, await asked.proceed(), hidden)
+        request.body, hidden = _seen(asked, body)
+        return _told(asked, await asked.proceed(), hidden)
     allowed: list[tuple[Any, list[Any] | None]] = []
     refused: list[Any] = []
     for group in body.groups:
         if asked.may(_GROUP_RIGHT, group.group_id):
-            allowed.append(_seen(asked, _TOPIC_RIGHT, group))
+            allowed.append(_seen(asked, group))
         else:
             refused.append(group)
     asked.narrow(groups=[group for group, _ in allowed])
     answer = await asked.proceed() if allowed else request.answer()
     # by their places, not by their ids: a group may be in the request twice, each time with other topics
-    told = [
-        _told(asked, _TOPIC_RIGHT, group, hidden)
-        for group, (_, hidden) in zip(answer.groups, allowed, strict=True)
-    ]
+    told = [_told(asked, group, hidden) for group, (_, hidden) in zip(answer.groups, allowed, strict=True)]
     errors = request.element_errors(refused, refusal(_GROUP_RIGHT).code)
     return replaced(answer, groups=[*told, *errors])
 
 
-def _seen(asked: Asked, access: Access, group: Any) -> tuple[Any, list[Any] | None]:
+def _seen(asked: Asked, group: Any) -> tuple[Any, list[Any] | None]:
     """A group without the topics that may not be seen, and these; None where all topics are asked for."""
     if group.topics is None:
         return group, None
@@ -54,26 +50,25 @@ def _seen(asked: Asked, access: Access, group: Any) -> tuple[Any, list[Any] | No
     seen: list[Any] = []
     for topic in group.topics:
         name = topic_name(asked, topic)
-        (seen if name is None or asked.may(access, name) else hidden).append(topic)
+        (seen if name is None or asked.may(_TOPIC_RIGHT, name) else hidden).append(topic)
     return replaced(group, topics=seen), hidden
 
 
-def _told(asked: Asked, access: Access, group: Any, hidden: list[Any] | None) -> Any:
+def _told(asked: Asked, group: Any, hidden: list[Any] | None) -> Any:
     """An answered group as its asker may see it; ``hidden`` are topics that were left out of the request."""
     if group.error_code:
         return group
     if hidden is not None:
         return appended(group, "topics", (_unfetched(topic) for topic in hidden))
-    topics = [topic for topic in group.topics if asked.shows(access, topic_name(asked, topic) or "")]
+    topics = [topic for topic in group.topics if asked.shows(_TOPIC_RIGHT, topic_name(asked, topic) or "")]
     return replaced(group, topics=topics)
 
 
 def _unfetched(topic: Any) -> OffsetFetchResponseTopics:
     """A topic of an OffsetFetch answer that may not be seen."""
-    error = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     partitions = [
-        OffsetFetchResponsePartitions(partition, committed_offset=-1, error_code=error)
-        for partition in topic.partition_indexes
+        OffsetFetchResponsePartitions(index, -1, error_code=error) for index in topic.partition_indexes
     ]
     return OffsetFetchResponseTopics(topic.name, getattr(topic, "topic_id", None), partitions)
 
@@ -90,8 +85,7 @@ API = ServedApi(
     key=ApiKey.OFFSET_FETCH,
     versions=(1, 10),
     handler=hand_over,
-    access=(_GROUP_RIGHT, _TOPIC_RIGHT),
-    guard=_guard,
+    guard=Guard((_GROUP_RIGHT, _TOPIC_RIGHT), _guard),
     errors=ErrorShape(
         top=(2, _MANY_GROUPS_FROM - 1), levels={0: _ONE_GROUP, _MANY_GROUPS_FROM: _MANY_GROUPS}
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...log import RecordsError
 from ...protocol import (
@@ -20,15 +20,12 @@ from ...protocol import (
     ProtocolError,
     parse_batch_header,
 )
+from .._node import Node
 from ..authorizer import Operation, ResourceType, right
-from ._api import Asked, Request, ServedApi
+from ._api import Asked, Guard, Request, ServedApi
 from ._errors import Level, in_elements, same
 from ._guards import refusal, topic_name, topics
 from ._lookup import find_partition
-
-if TYPE_CHECKING:
-    from .._node import Node
-
 
 _ACKS = (-1, 0, 1)
 _TOPIC_IDS_FROM = 13
@@ -235,7 +232,7 @@ async def _guard(asked: Asked) -> Any:
             name = topic_name(asked, item)
             if name is not None and not asked.may(_TOPIC_RIGHT, name):
                 raise ProtocolError(f"a Produce with acks=0 to {name}, which is not allowed")
-    return await topics(_TOPIC_RIGHT)(asked)
+    return await topics(_TOPIC_RIGHT).admit(asked)
 
 
 def _transactional(records: bytes | None) -> bool:
@@ -249,8 +246,7 @@ API = ServedApi(
     # as Apache Kafka tells them: librdkafka asks for v0 (KIP-896)
     told_from=0,
     handler=handle,
-    access=(_TRANSACTION_RIGHT, _TOPIC_RIGHT),
-    guard=_guard,
+    guard=Guard((_TRANSACTION_RIGHT, _TOPIC_RIGHT), _guard),
     errors=in_elements(
         Level("topic_data", "responses", same("name", "topic_id")),
         Level("partition_data", "partition_responses", same("index"), {"base_offset": -1}),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
+from .._node import Node
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
-from ._guards import open_to_all
-
-if TYPE_CHECKING:
-    from .._node import Node
+from ._guards import OPEN_TO_ALL
 
 
 async def handle(_node: Node, request: Request) -> Any:
@@ -24,7 +22,6 @@ API = ServedApi(
     key=ApiKey.SASL_AUTHENTICATE,
     versions=(0, 2),
     handler=handle,
-    access=(),
-    guard=open_to_all,
+    guard=OPEN_TO_ALL,
     errors=AT_TOP,
 )

@@ -6,15 +6,13 @@ listeners without SASL, and from clients that authenticate again without need.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...protocol import ApiKey, ErrorCode
+from .._node import Node
 from ._api import Request, ServedApi
 from ._errors import AT_TOP
-from ._guards import open_to_all
-
-if TYPE_CHECKING:
-    from .._node import Node
+from ._guards import OPEN_TO_ALL
 
 
 async def handle(_node: Node, request: Request) -> Any:
@@ -25,7 +23,6 @@ API = ServedApi(
     key=ApiKey.SASL_HANDSHAKE,
     versions=(0, 1),
     handler=handle,
-    access=(),
-    guard=open_to_all,
+    guard=OPEN_TO_ALL,
     errors=AT_TOP,
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import events
@@ -47,36 +46,23 @@ class GroupCounters:
     lost_partitions: int = 0
     resets: dict[str, int] = field(default_factory=dict)
 
-    @singledispatchmethod
     def see(self, event: Event) -> None:
         """Count an event; those that are not counted are passed over."""
-
-    @see.register
-    def _(self, event: events.RebalanceCompleted) -> None:
-        self.rebalances += 1
-        self.rebalance_seconds += event.duration_ms / 1000
-        self.last_rebalance = self.clock()
-
-    @see.register
-    def _(self, _: events.RebalanceRetried) -> None:
-        self.failed_rebalances += 1
-
-    @see.register
-    def _(self, _: events.CommitSucceeded) -> None:
-        self.commits += 1
-
-    @see.register
-    def _(self, _: events.CommitFailed) -> None:
-        self.failed_commits += 1
-
-    @see.register
-    def _(self, event: events.PartitionsLost) -> None:
-        self.lost_partitions += len(event.partitions)
-
-    @see.register
-    def _(self, event: events.OffsetReset) -> None:
-        topic = event.partition.topic
-        self.resets[topic] = self.resets.get(topic, 0) + 1
+        match event:
+            case events.RebalanceCompleted():
+                self.rebalances += 1
+                self.rebalance_seconds += event.duration_ms / 1000
+                self.last_rebalance = self.clock()
+            case events.RebalanceRetried():
+                self.failed_rebalances += 1
+            case events.CommitSucceeded():
+                self.commits += 1
+            case events.CommitFailed():
+                self.failed_commits += 1
+            case events.PartitionsLost(partitions):
+                self.lost_partitions += len(partitions)
+            case events.OffsetReset(partition):
+                self.resets[partition.topic] = self.resets.get(partition.topic, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ...protocol import ErrorCode
+from ...protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ...statemachine import GroupState
 from ..admin import GroupRequest
 from ..engine.effects import Request
 from ..groups import GroupShard
 from ..repeats import Repeats
-from ..replies import GROUP_OPERATIONS, DescribedGroup, DescribedMember
+from ..replies import GROUP_OPERATIONS
 from .group import find
 
 _NOT_FOUND_VERSION: Final = 6
@@ -43,7 +44,7 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
         return
     stable = group.state is GroupState.STABLE
     members = [
-        DescribedMember(
+        DescribedGroupMember(
             member.member_id,
             member.instance_id,
             member.client_id,
@@ -53,27 +54,30 @@ def handle_describe(shard: GroupShard, request: Request, _now_ms: int) -> None:
         )
         for member in group.members.values()
     ]
-    protocol = (group.protocol_name or "") if stable else ""
     described = DescribedGroup(
-        0, group.group_id, group.state.value, group.protocol_type or "", protocol, members
+        group_id=group.group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=members,
     )
     shard.reply(request, _with_operations(request, described))
 
 
 def refusal(request: Request, error: int) -> DescribedGroup:
     """The answer for a group that cannot be described."""
-    return DescribedGroup(error, request.body.group_id, group_state="")
+    return DescribedGroup(error, group_id=request.body.group_id)
 
 
 def _not_found(request: Request) -> DescribedGroup:
     group_id = request.body.group_id
+    dead = DescribedGroup(group_id=group_id, group_state="Dead")
     if request.version < _NOT_FOUND_VERSION:
-        return _with_operations(request, DescribedGroup(0, group_id))
-    message = f"Group {group_id} not found."
-    return DescribedGroup(int(ErrorCode.GROUP_ID_NOT_FOUND), group_id, error_message=message)
+        return _with_operations(request, dead)
+    error, message = int(ErrorCode.GROUP_ID_NOT_FOUND), f"Group {group_id} not found."
+    return dead._replace(error_code=error, error_message=message)
 
 
 def _with_operations(request: Request, described: DescribedGroup) -> DescribedGroup:
-    if request.body.with_operations:
-        described.authorized_operations = GROUP_OPERATIONS
-    return described
+    asked = request.body.with_operations
+    return described._replace(authorized_operations=GROUP_OPERATIONS) if asked else described

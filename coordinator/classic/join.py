@@ -12,12 +12,13 @@ from __future__ import annotations
 from functools import partial
 
 from ...protocol import ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..events import Cause, CauseKind, GroupRemoved, JoinRefused, quoted
 from ..groups import GroupShard, forget
-from ..replies import JoinReply, join_failed
+from ..replies import join_failed
 from .group import ClassicGroup, Member, find, live
 from .members import (
     about,
@@ -65,7 +66,7 @@ def handle_join(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.append(body.group_id, (record,), partial(_created, shard, body.group_id))
 
 
-def refusal(request: Request, error: int) -> JoinReply:
+def refusal(request: Request, error: int) -> JoinGroupResponse:
     """A JoinGroup answer that is an error and nothing else."""
     return join_failed(request.version, error, request.body.member_id)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...protocol import ErrorCode
+from ...protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
 from ..engine.effects import Request
 from ..events import Cause, CauseKind, quoted
 from ..groups import GroupShard
-from ..replies import LeaveReply, LeaveReplyMember
 from .group import ClassicGroup, find
 from .members import about, fence, name_of, remove_member, remove_pending
 from .rebalance import maybe_complete_join, rebalance_or_complete
@@ -54,9 +54,9 @@ def handle_leave(shard: GroupShard, request: Request, now_ms: int) -> None:
     shard.reply_after(ticket, request, _reply(request, outcomes))
 
 
-def refusal(_request: Request, error: int) -> LeaveReply:
+def refusal(_request: Request, error: int) -> LeaveGroupResponse:
     """A LeaveGroup answer that is an error for the whole request."""
-    return LeaveReply(error)
+    return LeaveGroupResponse(0, error)
 
 
 def _leavers(request: Request) -> list[_Leaver]:
@@ -86,11 +86,11 @@ def _leave(shard: GroupShard, group: ClassicGroup, leaver: _Leaver) -> tuple[Err
     return ErrorCode.NONE, cause
 
 
-def _outcome(leaver: _Leaver, error: ErrorCode) -> LeaveReplyMember:
-    return LeaveReplyMember(leaver.member_id, leaver.instance_id, error)
+def _outcome(leaver: _Leaver, error: ErrorCode) -> MemberResponse:
+    return MemberResponse(leaver.member_id, leaver.instance_id, error)
 
 
-def _reply(request: Request, outcomes: list[LeaveReplyMember]) -> LeaveReply:
+def _reply(request: Request, outcomes: list[MemberResponse]) -> LeaveGroupResponse:
     if request.version < _BATCH_VERSION:
-        return LeaveReply(outcomes[0].error_code)
-    return LeaveReply(0, outcomes)
+        return LeaveGroupResponse(0, outcomes[0].error_code)
+    return LeaveGroupResponse(members=outcomes)

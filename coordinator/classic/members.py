@@ -7,10 +7,12 @@ each request is answered exactly once (KAFKA-20938).
 from __future__ import annotations
 
 from ...protocol import ApiKey, ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ..engine.effects import Request
 from ..events import Cause, CauseKind, MemberFenced, MemberGone, MemberIdUnused, MemberJoined, quoted
 from ..groups import GroupShard, why_refused
-from ..replies import JoinReply, SyncReply, join_failed
+from ..replies import join_failed
 from ..settings import NEW_MEMBER_JOIN_TIMEOUT_MS
 from .group import SESSION, ClassicGroup, Member, Protocols
 
@@ -77,7 +79,7 @@ def remove_member(shard: GroupShard, group: ClassicGroup, member: Member, cause:
         # the rebalance that follows ends the assignments as they are now
         group.leaving = {**(group.leaving or {}), (member.instance_id or member.member_id): member.assignment}
     answer_join_error(shard, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
-    answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
+    answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.UNKNOWN_MEMBER_ID))
     shard.timers.cancel((SESSION, group.group_id, member.member_id))
     group.remove(member)
     gone = about(member, cause.kind, cause.text)
@@ -168,7 +170,7 @@ def park_join(shard: GroupShard, group: ClassicGroup, member: Member, request: R
     group.awaiting_join_count += 1
 
 
-def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: JoinReply) -> None:
+def answer_join(shard: GroupShard, group: ClassicGroup, member: Member, reply: JoinGroupResponse) -> None:
     """Answer the member's parked JoinGroup, if there is one."""
     request = member.parked_join
     if request is not None:
@@ -188,11 +190,11 @@ def answer_join_error(
 
 def park_sync(shard: GroupShard, member: Member, request: Request) -> None:
     """Hold a SyncGroup; one that is held already is told to look for the coordinator again."""
-    answer_sync(shard, member, SyncReply(ErrorCode.NOT_COORDINATOR))
+    answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.NOT_COORDINATOR))
     member.parked_sync = request
 
 
-def answer_sync(shard: GroupShard, member: Member, reply: SyncReply) -> bool:
+def answer_sync(shard: GroupShard, member: Member, reply: SyncGroupResponse) -> bool:
     """Answer the member's parked SyncGroup; whether there was one."""
     request = member.parked_sync
     if request is None:

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...protocol import ErrorCode
+from ...protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState, GroupTrigger, fire
 from ..engine.timers import TimerKey
 from ..events import (
@@ -24,7 +26,7 @@ from ..events import (
     RebalanceStarted,
 )
 from ..groups import CONSUMER, GroupShard
-from ..replies import JoinReply, JoinReplyMember, SyncReply, protocol_told
+from ..replies import protocol_told
 from .group import JOIN, SYNC, ClassicGroup, Member, RebalanceTrace, find, live
 from .members import answer_join, answer_join_error, answer_sync, late, remove_member, restart_session
 
@@ -135,7 +137,7 @@ def set_assignment(
     move(group, GroupTrigger.ASSIGN, now_ms)
     for member in group.members.values():
         member.assignment = assignments[member.member_id]
-        reply = SyncReply(0, group.protocol_type, group.protocol_name, member.assignment)
+        reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
         if answer_sync(shard, member, reply):
             restart_session(shard, group, member, now_ms)
     _note_end(shard, group, now_ms)
@@ -144,29 +146,28 @@ def set_assignment(
 def fail_assignment(shard: GroupShard, group: ClassicGroup, error: ErrorCode, now_ms: int) -> None:
     """The assignment could not be written: tell those that wait for it, and start over."""
     for member in group.members.values():
-        if answer_sync(shard, member, SyncReply(error)):
+        if answer_sync(shard, member, SyncGroupResponse(0, error)):
             restart_session(shard, group, member, now_ms)
     text = f"the assignment could not be written: {error.name}"
     prepare(shard, group, Cause(text, CauseKind.NOT_WRITTEN), now_ms)
 
 
-def joined(group: ClassicGroup, member: Member, version: int) -> JoinReply:
+def joined(group: ClassicGroup, member: Member, version: int) -> JoinGroupResponse:
     """The answer to a member's JoinGroup in the current generation; the leader is told of everyone."""
-    return JoinReply(
-        0,
-        member.member_id,
-        group.generation,
-        group.protocol_type,
-        protocol_told(version, group.protocol_name),
-        group.leader_id or "",
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=protocol_told(version, group.protocol_name),
+        leader=group.leader_id or "",
+        member_id=member.member_id,
         members=member_list(group) if member.member_id == group.leader_id else [],
     )
 
 
-def member_list(group: ClassicGroup) -> list[JoinReplyMember]:
+def member_list(group: ClassicGroup) -> list[JoinGroupResponseMember]:
     """The leader's list: every member with its metadata for the chosen protocol."""
     return [
-        JoinReplyMember(member.member_id, member.instance_id, member.metadata(group.protocol_name))
+        JoinGroupResponseMember(member.member_id, member.instance_id, member.metadata(group.protocol_name))
         for member in group.members.values()
     ]
 
@@ -209,7 +210,7 @@ def _note_abandoned(shard: GroupShard, group: ClassicGroup, cause: Cause) -> Non
 def _abandon_assignment(shard: GroupShard, group: ClassicGroup, now_ms: int) -> None:
     for member in group.members.values():
         member.assignment = b""
-        if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):
+        if answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now_ms)
 
 
@@ -301,6 +302,6 @@ def unload(shard: GroupShard, now_ms: int) -> None:
             continue
         for member in group.members.values():
             answer_join_error(shard, group, member, error, member.member_id)
-            answer_sync(shard, member, SyncReply(error))
+            answer_sync(shard, member, SyncGroupResponse(0, error))
         move(group, GroupTrigger.UNLOAD, now_ms)
         del shard.state.groups[group_id]

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...protocol import ErrorCode, subscribed_topics
+from ...protocol.messages.join_group import JoinGroupResponse
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..events import Cause, CauseKind, MemberReplaced, quoted
 from ..groups import CONSUMER, GroupShard
-from ..replies import JoinReply, SyncReply, protocol_told
+from ..replies import protocol_told
 from .group import SESSION, ClassicGroup, Member, Protocols, live
 from .members import (
     about,
@@ -83,19 +85,19 @@ class _Replacement:
         member.session_timeout_ms = self.former.session_timeout_ms
         member.rebalance_timeout_ms = self.former.rebalance_timeout_ms
 
-    def _reply(self, group: ClassicGroup, member: Member) -> JoinReply:
-        reply = JoinReply(
-            0,
-            member.member_id,
-            group.generation,
-            group.protocol_type,
-            protocol_told(self.request.version, group.protocol_name),
-            self.former_leader,
+    def _reply(self, group: ClassicGroup, member: Member) -> JoinGroupResponse:
+        reply = JoinGroupResponse(
+            generation_id=group.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=protocol_told(self.request.version, group.protocol_name),
+            leader=self.former_leader,
+            member_id=member.member_id,
         )
         if self.request.version >= _SKIP_ASSIGNMENT_VERSION:
-            reply.leader = group.leader_id or ""
-            reply.skip_assignment = reply.leader == member.member_id
-            reply.members = member_list(group) if reply.skip_assignment else []
+            leads = group.leader_id == member.member_id
+            members = member_list(group) if leads else ()
+            leader = group.leader_id or ""
+            reply = reply._replace(leader=leader, skip_assignment=leads, members=members)
         return reply
 
 
@@ -115,7 +117,7 @@ def replace_static_member(
     former_leader = group.leader_id or ""
     topics_before = _interest(group, member)
     answer_join_error(shard, group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id)
-    answer_sync(shard, member, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
+    answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.FENCED_INSTANCE_ID))
     _rename(shard, group, member, member_id)
     update_member(group, member, request)
     member.client_id = request.context.client_id

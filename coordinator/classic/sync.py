@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ...protocol import ErrorCode
+from ...protocol.messages.sync_group import SyncGroupResponse
 from ...statemachine import GroupState
 from ..engine.effects import Request
 from ..engine.readiness import append_error
 from ..groups import GroupShard
-from ..replies import SyncReply
 from .group import SYNC, ClassicGroup, Member, find, live
 from .members import fence, park_sync, restart_session
 from .rebalance import empty_assignment_for, fail_assignment, set_assignment
@@ -42,7 +42,7 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
     if group.state is GroupState.STABLE:
         # it counts its session from this answer on
         restart_session(shard, group, member, now_ms)
-        reply = SyncReply(0, group.protocol_type, group.protocol_name, member.assignment)
+        reply = SyncGroupResponse(0, 0, group.protocol_type, group.protocol_name, member.assignment)
         shard.reply(request, reply)
         return
     park_sync(shard, member, request)
@@ -50,9 +50,9 @@ def handle_sync(shard: GroupShard, request: Request, now_ms: int) -> None:
         _store(shard, group, body.assignments)
 
 
-def refusal(_request: Request, error: int) -> SyncReply:
+def refusal(_request: Request, error: int) -> SyncGroupResponse:
     """A SyncGroup answer that is an error and nothing else."""
-    return SyncReply(error)
+    return SyncGroupResponse(0, error)
 
 
 def _unacceptable(group: ClassicGroup | None, request: Request) -> ErrorCode:

@@ -53,8 +53,7 @@ class Append:
     answers: tuple[tuple[Request, Any], ...] = ()
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Send this body to the sender of a request."""
 
     handle: Any

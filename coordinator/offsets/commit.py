@@ -13,15 +13,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from ...offsets_topic import NONE, OffsetCommitted
 from ...protocol import ErrorCode
-from ...protocol.messages.offset_commit import OffsetCommitRequestPartition
+from ...protocol.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from ..engine.effects import Request
 from ..events import CommitRefused
 from ..groups import Group, GroupShard, TopicDirectory, why_refused
-from ..replies import NO_TOPIC_ID, CommitReply, PartitionError, TopicErrors
+from ..replies import NO_TOPIC_ID, bad_first
 
 _GROUP_NOT_FOUND_VERSION: Final = 9
 _TOPIC_ID_VERSION: Final = 10
@@ -34,17 +40,19 @@ _UNKNOWN_PARTITION: Final = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _UNKNOWN_TOPIC_ID: Final = int(ErrorCode.UNKNOWN_TOPIC_ID)
 _INVALID_REQUEST: Final = int(ErrorCode.INVALID_REQUEST)
 
+_error_of: Final = itemgetter(1)
+_Outcome: Final = OffsetCommitResponsePartition
 # makes a named tuple in half the time of calling its class
 _new: Final = tuple.__new__
 
 
 class CommitTopic(NamedTuple):
-    """A topic of a commit; ``errors`` is what is wrong with each of its partitions, 0 for nothing."""
+    """A topic of a commit; ``outcomes`` are those of its partitions as far as they are known, 0 for good."""
 
     name: str
     topic_id: uuid.UUID
     partitions: Sequence[OffsetCommitRequestPartition]
-    errors: list[int]
+    outcomes: list[OffsetCommitResponsePartition]
 
 
 @dataclass(slots=True)
@@ -82,15 +90,18 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
             missing = _UNKNOWN_PARTITION
         count = None if name is None else directory.partition_count_of(name)
         if count is None:
-            errors = [missing] * len(partitions)
-            bad = True
+            count = 0
         else:
-            errors = [0 if 0 <= part.partition_index < count else _UNKNOWN_PARTITION for part in partitions]
-            bad = bad or any(errors)
-        topics.append(CommitTopic(name or "", topic_id, partitions, errors))
+            missing = _UNKNOWN_PARTITION
+        outcomes = [
+            _new(_Outcome, (number, 0 if 0 <= number < count else missing)) for number, _, _, _ in partitions
+        ]
+        bad = bad or any(map(_error_of, outcomes))
+        topics.append(_new(CommitTopic, (name or "", topic_id, partitions, outcomes)))
     if total > max_partitions:
         bad = True
-        topics = [topic._replace(errors=[_INVALID_REQUEST] * len(topic.partitions)) for topic in topics]
+        for topic in topics:
+            topic.outcomes[:] = [_Outcome(number, _INVALID_REQUEST) for number, _ in topic.outcomes]
     if bad:
         topics = _bad_first(topics)
     return CommitRequest(
@@ -100,7 +111,7 @@ def resolve_commit(version: int, body: Any, directory: TopicDirectory, max_parti
         body.group_instance_id,
         body.retention_time_ms,
         topics,
-        not topics or (bad and all(all(topic.errors) for topic in topics)),
+        not topics or (bad and _all_refused(topics)),
     )
 
 
@@ -109,9 +120,9 @@ def refuse_topics(commit: CommitRequest, version: int, names: Collection[str]) -
     missing = _UNKNOWN_TOPIC_ID if version >= _TOPIC_ID_VERSION else _UNKNOWN_PARTITION
     for topic in commit.topics:
         if topic.name in names:
-            topic.errors[:] = [error or missing for error in topic.errors]
+            _refuse(topic, missing)
     commit.topics = _bad_first(commit.topics)
-    commit.refused = all(all(topic.errors) for topic in commit.topics)
+    commit.refused = _all_refused(commit.topics)
 
 
 def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
@@ -135,42 +146,37 @@ def handle_commit(shard: GroupShard, request: Request, now_ms: int) -> None:
         shard.reply(request, commit_reply(commit))
 
 
-def commit_reply(commit: CommitRequest) -> CommitReply:
+def commit_reply(commit: CommitRequest) -> OffsetCommitResponse:
     """The outcome of every partition as it is marked."""
-    return CommitReply(
-        [
-            TopicErrors(
-                topic.name,
-                topic.topic_id,
-                [
-                    _new(PartitionError, (partition.partition_index, error))
-                    for partition, error in zip(topic.partitions, topic.errors, strict=True)
-                ],
-            )
-            for topic in commit.topics
-        ]
-    )
+    topics = [
+        _new(OffsetCommitResponseTopic, (name, topic_id, outcomes))
+        for name, topic_id, _, outcomes in commit.topics
+    ]
+    return _new(OffsetCommitResponse, (0, topics))
 
 
-def refusal(request: Request, error: int) -> CommitReply:
+def refusal(request: Request, error: int) -> OffsetCommitResponse:
     """The answer when the whole commit is refused: the error on each partition that had none."""
     for topic in request.body.topics:
-        topic.errors[:] = [marked or int(error) for marked in topic.errors]
+        _refuse(topic, int(error))
     return commit_reply(request.body)
 
 
+def _refuse(topic: CommitTopic, error: int) -> None:
+    """The error on each partition that had none."""
+    outcomes = topic.outcomes
+    outcomes[:] = [each if each.error_code else _Outcome(each.partition_index, error) for each in outcomes]
+
+
+def _all_refused(topics: Sequence[CommitTopic]) -> bool:
+    return all(all(map(_error_of, topic.outcomes)) for topic in topics)
+
+
 def _bad_first(topics: list[CommitTopic]) -> list[CommitTopic]:
-    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
-    merged: dict[tuple[str, uuid.UUID], list[tuple[OffsetCommitRequestPartition, int]]] = {}
-    for wanted in (True, False):
-        for topic in topics:
-            pairs = zip(topic.partitions, topic.errors, strict=True)
-            found = [pair for pair in pairs if bool(pair[1]) is wanted]
-            if found:
-                merged.setdefault((topic.name, topic.topic_id), []).extend(found)
+    pairs = [((name, topic_id), [*zip(*each, strict=True)]) for name, topic_id, *each in topics]
     return [
-        CommitTopic(name, topic_id, [partition for partition, _ in pairs], [error for _, error in pairs])
-        for (name, topic_id), pairs in merged.items()
+        CommitTopic(name, topic_id, [partition for partition, _ in found], [outcome for _, outcome in found])
+        for (name, topic_id), found in bad_first(pairs, lambda pair: bool(pair[1].error_code))
     ]
 
 
@@ -210,12 +216,12 @@ def _records(commit: CommitRequest, metadata_limit: int, now_ms: int) -> list[Of
     group_id = commit.group_id
     records = []
     for topic in commit.topics:
-        name, errors = topic.name, topic.errors
+        name, outcomes = topic.name, topic.outcomes
         for index, (number, offset, leader_epoch, metadata) in enumerate(topic.partitions):
-            if errors[index]:
+            if outcomes[index][1]:
                 continue
             if metadata and _utf16_length(metadata, metadata_limit) > metadata_limit:
-                errors[index] = int(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                outcomes[index] = _Outcome(number, int(ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
             fields = (group_id, name, number, offset, leader_epoch, metadata or "", now_ms, expire_ms)
             records.append(_new(OffsetCommitted, fields))

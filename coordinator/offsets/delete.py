@@ -7,10 +7,15 @@ from typing import Any
 
 from ...offsets_topic import OffsetDeleted
 from ...protocol import ErrorCode, TopicPartition
+from ...protocol.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from ..engine.effects import Request
 from ..events import OffsetsRemoved
 from ..groups import CONSUMER, GroupShard, TopicDirectory
-from ..replies import NO_TOPIC_ID, OffsetDeleteReply, PartitionError, TopicErrors
+from ..replies import bad_first
 
 
 @dataclass(slots=True)
@@ -18,21 +23,21 @@ class OffsetDeleteRequest:
     """An OffsetDelete as the core takes it; each partition comes with its error, 0 for none."""
 
     group_id: str
-    topics: list[tuple[str, list[PartitionError]]]
+    topics: list[tuple[str, list[OffsetDeleteResponsePartition]]]
 
 
 def resolve_delete(body: Any, directory: TopicDirectory) -> OffsetDeleteRequest:
     """Read an OffsetDelete body, and mark the partitions that do not exist."""
     missing = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    topics = []
+    topics: list[tuple[str, list[OffsetDeleteResponsePartition]]] = []
     for topic in body.topics:
         count = directory.partition_count_of(topic.name) or 0
         numbers = [partition.partition_index for partition in topic.partitions]
         if numbers:
-            outcomes = [PartitionError(n, 0 if 0 <= n < count else missing) for n in numbers]
+            outcomes = [OffsetDeleteResponsePartition(n, 0 if 0 <= n < count else missing) for n in numbers]
             topics.append((topic.name, outcomes))
     if any(outcome.error_code for _, outcomes in topics for outcome in outcomes):
-        topics = _bad_first(topics)
+        topics = list(bad_first(topics, lambda outcome: bool(outcome.error_code)))
     return OffsetDeleteRequest(body.group_id, topics)
 
 
@@ -67,9 +72,9 @@ def handle_delete(shard: GroupShard, request: Request, _now_ms: int) -> None:
     shard.append(delete.group_id, tuple(records), settled, ((request, _delete_reply(delete)),))
 
 
-def refusal(_request: Request, error: int) -> OffsetDeleteReply:
+def refusal(_request: Request, error: int) -> OffsetDeleteResponse:
     """An OffsetDelete answer that is an error for the whole request."""
-    return OffsetDeleteReply(error)
+    return OffsetDeleteResponse(error)
 
 
 def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
@@ -83,18 +88,5 @@ def _undeletable(shard: GroupShard, group_id: str) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _bad_first(topics: list[tuple[str, list[PartitionError]]]) -> list[tuple[str, list[PartitionError]]]:
-    """Kafka's order of an answer in which something does not exist: that first, each topic once."""
-    merged: dict[str, list[PartitionError]] = {}
-    for wanted in (True, False):
-        for name, outcomes in topics:
-            found = [outcome for outcome in outcomes if bool(outcome.error_code) is wanted]
-            if found:
-                merged.setdefault(name, []).extend(found)
-    return list(merged.items())
-
-
-def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteReply:
-    return OffsetDeleteReply(
-        0, [TopicErrors(name, NO_TOPIC_ID, partitions) for name, partitions in delete.topics]
-    )
+def _delete_reply(delete: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(topics=[OffsetDeleteResponseTopic(*topic) for topic in delete.topics])

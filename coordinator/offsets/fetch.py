@@ -8,15 +8,21 @@ under way, so that a member never starts from before a commit that is about to b
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from ...protocol import ErrorCode, TopicPartition
+from ...protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from ..engine.effects import Request
 from ..groups import GroupShard, TopicDirectory
 from ..repeats import Repeats
-from ..replies import NO_TOPIC_ID, FetchedGroup, FetchedPartition, FetchedTopic, FetchReply
+from ..replies import NO_TOPIC_ID
 
 _BATCH_VERSION: Final = 8
 _TOPIC_ID_VERSION: Final = 10
@@ -57,15 +63,17 @@ def split_fetch(version: int, body: Any, directory: TopicDirectory) -> list[Fetc
     return requests
 
 
-def join_fetches(version: int, groups: list[FetchedGroup], directory: TopicDirectory) -> FetchReply:
+def join_fetches(
+    version: int, groups: list[OffsetFetchResponseGroup], directory: TopicDirectory
+) -> OffsetFetchResponse:
     """The body that answers all groups together. Below v2 a group's error is told on each partition."""
     if version >= _TOPIC_ID_VERSION:
-        for group in groups:
-            group.topics = [topic for topic in group.topics if _has_id(topic, directory)]
+        groups = [group._replace(topics=list(_with_ids(group.topics, directory))) for group in groups]
     if version >= _BATCH_VERSION:
-        return FetchReply([], groups)
-    group = groups[0]
-    return FetchReply(group.topics, [], group.error_code)
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    # the topics of a group and those of an answer without groups are alike but for the id
+    return OffsetFetchResponse(topics=cast("Any", group.topics), error_code=group.error_code)
 
 
 def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
@@ -76,28 +84,28 @@ def handle_fetch(shard: GroupShard, request: Request, _now_ms: int) -> None:
         return
     topics = fetch.topics if fetch.topics is not None else _all_topics(shard, fetch.group_id)
     fetched = [
-        FetchedTopic(
+        OffsetFetchResponseTopics(
             topic.name,
             topic.topic_id,
             [_fetch(shard, fetch, topic, partition) for partition in topic.partitions],
         )
         for topic in topics
     ]
-    shard.reply(request, FetchedGroup(fetch.group_id, fetched))
+    shard.reply(request, OffsetFetchResponseGroup(fetch.group_id, fetched))
 
 
-def fetch_refusal(request: Request, error: int) -> FetchedGroup:
+def fetch_refusal(request: Request, error: int) -> OffsetFetchResponseGroup:
     """The answer for a group that is an error: top-level, or on each partition where v1 has no such field."""
     fetch: FetchRequest = request.body
     topics = []
     if request.version < 2 and fetch.topics is not None:
         topics = [
-            FetchedTopic(
-                topic.name, topic.topic_id, [FetchedPartition(p, error_code=error) for p in topic.partitions]
+            OffsetFetchResponseTopics(
+                topic.name, topic.topic_id, [_nothing(p, error) for p in topic.partitions]
             )
             for topic in fetch.topics
         ]
-    return FetchedGroup(fetch.group_id, topics, error)
+    return OffsetFetchResponseGroup(fetch.group_id, topics, error)
 
 
 def _fetch_topics(
@@ -120,12 +128,17 @@ def _fetch_topics(
     return resolved
 
 
-def _has_id(topic: FetchedTopic, directory: TopicDirectory) -> bool:
-    # "all topics" finds names; one that was deleted meanwhile cannot be told by id
-    if topic.topic_id == NO_TOPIC_ID and topic.name:
-        topic.topic_id = directory.id_of_topic(topic.name) or NO_TOPIC_ID
-        return topic.topic_id != NO_TOPIC_ID
-    return True
+def _with_ids(
+    topics: Iterable[OffsetFetchResponseTopics], directory: TopicDirectory
+) -> Iterator[OffsetFetchResponseTopics]:
+    """Topics that are told by id. A fetch of all topics finds names: of those, what was deleted meanwhile is
+    left out.
+    """
+    for topic in topics:
+        if topic.topic_id != NO_TOPIC_ID or not topic.name:
+            yield topic
+        elif (topic_id := directory.id_of_topic(topic.name)) is not None:
+            yield topic._replace(topic_id=topic_id)
 
 
 def _all_topics(shard: GroupShard, group_id: str) -> list[FetchTopic]:
@@ -135,13 +148,19 @@ def _all_topics(shard: GroupShard, group_id: str) -> list[FetchTopic]:
     return [FetchTopic(name, NO_TOPIC_ID, partitions, 0) for name, partitions in topics.items()]
 
 
-def _fetch(shard: GroupShard, fetch: FetchRequest, topic: FetchTopic, partition: int) -> FetchedPartition:
+def _fetch(
+    shard: GroupShard, fetch: FetchRequest, topic: FetchTopic, partition: int
+) -> OffsetFetchResponsePartitions:
     if topic.error:
-        return FetchedPartition(partition, error_code=topic.error)
+        return _nothing(partition, topic.error)
     key = TopicPartition(topic.name, partition)
     if fetch.require_stable and shard.state.durable.is_pending(fetch.group_id, key):
-        return FetchedPartition(partition, error_code=int(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        return _nothing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     entry = shard.state.durable.offset(fetch.group_id, key)
     if entry is None:
-        return FetchedPartition(partition)
-    return FetchedPartition(partition, entry.offset, entry.leader_epoch, entry.metadata)
+        return _nothing(partition)
+    return OffsetFetchResponsePartitions(partition, entry.offset, entry.leader_epoch, entry.metadata)
+
+
+def _nothing(partition: int, error: int = 0) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition, -1, error_code=int(error))

@@ -16,19 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kohort.coordinator.replies import (
-    CommitReply,
-    DeletedGroup,
-    DescribedGroup,
-    FetchedGroup,
-    HeartbeatReply,
-    JoinReply,
-    LeaveReply,
-    OffsetDeleteReply,
-    SyncReply,
-)
 from kohort.offsets_topic import GroupDeleted, GroupStored, OffsetCommitted, OffsetDeleted, Record
 from kohort.protocol import ErrorCode
+from kohort.protocol.messages.delete_groups import DeletableGroupResult
+from kohort.protocol.messages.describe_groups import DescribedGroup
+from kohort.protocol.messages.heartbeat import HeartbeatResponse
+from kohort.protocol.messages.join_group import JoinGroupResponse
+from kohort.protocol.messages.leave_group import LeaveGroupResponse
+from kohort.protocol.messages.offset_commit import OffsetCommitResponse
+from kohort.protocol.messages.offset_delete import OffsetDeleteResponse
+from kohort.protocol.messages.offset_fetch import OffsetFetchResponseGroup
+from kohort.protocol.messages.sync_group import SyncGroupResponse
 from tests.coordinator.bodies import START_MS, protocols, subscription
 from tests.coordinator.driver import Call, World
 
@@ -189,7 +187,7 @@ class Play:
         return client
 
     def _learn(self, owner: str, told: Any) -> None:
-        if isinstance(told, JoinReply) and told.error_code in (0, ErrorCode.MEMBER_ID_REQUIRED):
+        if isinstance(told, JoinGroupResponse) and told.error_code in (0, ErrorCode.MEMBER_ID_REQUIRED):
             client = self.clients[owner]
             client.member_id = told.member_id
             client.generation = told.generation_id
@@ -233,7 +231,7 @@ def _words(call: Call, told: Any) -> str:
     return f"{name}: lost" if told is None else f"{name}: {told}"
 
 
-def _join(reply: JoinReply) -> str:
+def _join(reply: JoinGroupResponse) -> str:
     if reply.error_code:
         member = f", id {reply.member_id}" if reply.member_id else ""
         return _error(reply.error_code) + member
@@ -244,7 +242,7 @@ def _join(reply: JoinReply) -> str:
     return words + (", skip the assignment" if reply.skip_assignment else "")
 
 
-def _sync(reply: SyncReply) -> str:
+def _sync(reply: SyncGroupResponse) -> str:
     return _error(reply.error_code) if reply.error_code else _share(reply.assignment)
 
 
@@ -256,13 +254,13 @@ def _share(assignment: bytes) -> str:
     )
 
 
-def _leave(reply: LeaveReply) -> str:
+def _leave(reply: LeaveGroupResponse) -> str:
     if reply.error_code:
         return _error(reply.error_code)
     return ", ".join(f"{m.member_id or m.group_instance_id} {_error(m.error_code)}" for m in reply.members)
 
 
-def _partitions(reply: CommitReply | OffsetDeleteReply) -> str:
+def _partitions(reply: OffsetCommitResponse | OffsetDeleteResponse) -> str:
     if getattr(reply, "error_code", 0):
         return _error(reply.error_code)  # type: ignore[union-attr]
     return ", ".join(
@@ -270,7 +268,7 @@ def _partitions(reply: CommitReply | OffsetDeleteReply) -> str:
     )
 
 
-def _fetched(group: FetchedGroup) -> str:
+def _fetched(group: OffsetFetchResponseGroup) -> str:
     if group.error_code:
         return _error(group.error_code)
     found = (f"{t.name}-{p.partition_index}={p.committed_offset}" for t in group.topics for p in t.partitions)
@@ -301,15 +299,15 @@ def _record(record: Record) -> str:
 
 
 _WORDS: dict[type, Callable[[Any], str]] = {
-    JoinReply: _join,
-    SyncReply: _sync,
-    HeartbeatReply: lambda reply: _error(reply.error_code),
-    LeaveReply: _leave,
-    CommitReply: _partitions,
-    OffsetDeleteReply: _partitions,
-    FetchedGroup: _fetched,
+    JoinGroupResponse: _join,
+    SyncGroupResponse: _sync,
+    HeartbeatResponse: lambda reply: _error(reply.error_code),
+    LeaveGroupResponse: _leave,
+    OffsetCommitResponse: _partitions,
+    OffsetDeleteResponse: _partitions,
+    OffsetFetchResponseGroup: _fetched,
     DescribedGroup: _described,
-    DeletedGroup: lambda reply: _error(reply.error_code),
+    DeletableGroupResult: lambda reply: _error(reply.error_code),
 }
 
 #: Commands a file may use, for the error of one that does not exist.

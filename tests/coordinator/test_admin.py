@@ -12,8 +12,9 @@ import pytest
 from kohort.coordinator.admin import split_delete
 from kohort.coordinator.classic.describe import split_describe
 from kohort.coordinator.events import append_refused
-from kohort.coordinator.replies import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED, DescribedMember
+from kohort.coordinator.replies import GROUP_OPERATIONS
 from kohort.protocol import ApiKey, ErrorCode
+from kohort.protocol.messages.describe_groups import DescribedGroupMember
 from tests.coordinator.bodies import subscription
 from tests.coordinator.driver import World
 
@@ -34,7 +35,9 @@ class TestDescribe:
         group = world.describe()
         assert (group.group_id, group.group_state) == ("g", "Stable")
         assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
-        assert group.members == [DescribedMember(a, None, "c", "/127.0.0.1", subscription("t"), a.encode())]
+        assert group.members == [
+            DescribedGroupMember(a, None, "c", "/127.0.0.1", subscription("t"), a.encode())
+        ]
 
     @pytest.mark.row("3.10/states")
     def test_other_states_show_no_metadata_and_the_last_assignment(self) -> None:
@@ -55,14 +58,14 @@ class TestDescribe:
     @pytest.mark.row("3.10/operations", "3.1/DescribeGroups-v3")
     @pytest.mark.parametrize(
         ("group", "version", "expected"),
-        [("s", 6, GROUP_OPERATIONS), ("missing", 5, GROUP_OPERATIONS), ("missing", 6, OPERATIONS_NOT_ASKED)],
+        [("s", 6, GROUP_OPERATIONS), ("missing", 5, GROUP_OPERATIONS), ("missing", 6, -(1 << 31))],
     )
     def test_operations_are_told_when_asked_for_and_nothing_is_wrong(
         self, group: str, version: int, expected: int
     ) -> None:
         world = World()
         world.commit("s")
-        assert world.describe(group, version).authorized_operations == OPERATIONS_NOT_ASKED
+        assert world.describe(group, version).authorized_operations == -(1 << 31)
         assert world.describe(group, version, operations=True).authorized_operations == expected
 
     def test_a_group_that_is_not_looked_up_has_an_error_and_no_state(self) -> None:
@@ -71,7 +74,7 @@ class TestDescribe:
         world.unload()
         group = world.describe()
         assert (group.error_code, group.group_id) == (ErrorCode.NOT_COORDINATOR, "g")
-        assert (group.group_state, group.members) == ("", [])
+        assert (group.group_state, group.members) == ("", ())
 
     def test_a_group_that_is_asked_about_again_and_again_is_refused(self) -> None:
         world = World()
@@ -79,7 +82,7 @@ class TestDescribe:
         body = SimpleNamespace(groups=["g"] * 13, include_authorized_operations=False)
         asked = [world.send(ApiKey.DESCRIBE_GROUPS, 6, request).reply for request in split_describe(body)]
         assert [group.error_code for group in asked] == [0] * 11 + [ErrorCode.INVALID_REQUEST] * 2
-        assert (asked[-1].group_id, asked[-1].members) == ("g", [])
+        assert (asked[-1].group_id, asked[-1].members) == ("g", ())
 
     def test_many_groups_may_be_asked_about_once_each(self) -> None:
         body = SimpleNamespace(groups=[f"g{n}" for n in range(40)], include_authorized_operations=True)

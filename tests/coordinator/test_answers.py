@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from kohort.coordinator.replies import LeaveReply
 from kohort.coordinator.shards import OFFSETS_TOPIC
 from kohort.protocol import ErrorCode
+from kohort.protocol.messages.leave_group import LeaveGroupResponse
 from kohort.statemachine import GroupState
 from kohort.statemachine.answers import COLUMNS, ERRORS, GROUP_ANSWERS, PARKED, Generation
 from tests.coordinator.bodies import RANGE_T
@@ -48,7 +48,7 @@ def answer(asked: Call | int) -> int | str:
         return asked
     if asked.parked:
         return PARKED
-    if isinstance(asked.reply, LeaveReply) and asked.reply.members:
+    if isinstance(asked.reply, LeaveGroupResponse) and asked.reply.members:
         return int(asked.reply.members[0].error_code)
     error = int(getattr(asked.reply, "error_code", 0))
     return error or next((code for code in errors_of(asked) if code), 0)

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.coordinator.classic.rebalance import EMPTY_ASSIGNMENT
-from kohort.coordinator.replies import SyncReply
 from kohort.offsets_topic import GroupStored, decode
 from kohort.protocol import ErrorCode
+from kohort.protocol.messages.sync_group import SyncGroupResponse
 from kohort.statemachine import GroupState
 from tests.coordinator.bodies import protocols, subscription
 from tests.coordinator.driver import World
@@ -244,7 +244,7 @@ def test_a_share_is_the_logs_and_in_one_generation_nobody_else_has_it(
                 key = (record.group, record.generation, member.member_id)
                 written.setdefault(key, set()).add(member.assignment)
     for call in world.calls:
-        if call.answers and isinstance(call.reply, SyncReply) and not call.reply.error_code:
+        if call.answers and isinstance(call.reply, SyncGroupResponse) and not call.reply.error_code:
             body = call.body
             assert call.reply.assignment in written[body.group_id, body.generation_id, body.member_id]
 

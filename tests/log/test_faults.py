@@ -191,12 +191,3 @@ def test_retention_says_that_a_file_cannot_be_read(tmp_path: Path, monkeypatch: 
     assert code_of(partial(log.apply_retention, NOW_MS)) is ErrorCode.KAFKA_STORAGE_ERROR
     monkeypatch.undo()
     assert log.apply_retention(NOW_MS) == 0
-
-
-def test_a_deletion_that_fails_says_so(tmp_path: Path) -> None:
-    fs = FaultyFiles()
-    log = open_log(tmp_path, CONFIG, fs=fs)
-    fs.arm(1)
-    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
-        log.delete()
-    assert log.offline

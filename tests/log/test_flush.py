@@ -82,7 +82,7 @@ def test_a_failed_flush_takes_the_log_offline_when_it_is_ended(tmp_path: Path) -
 
 
 def test_a_flush_that_ends_after_its_log_was_closed_or_deleted_says_so(tmp_path: Path) -> None:
-    for end in (PartitionLog.close, PartitionLog.delete):
+    for end in (PartitionLog.close, PartitionLog.abandon):
         log = filled(open_log(tmp_path), 1)
         flush = log.begin_flush()
         end(log)

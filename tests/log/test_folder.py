@@ -158,10 +158,40 @@ def test_checkpoints_keep_partitions_on_the_disk_and_forget_deleted_ones(tmp_pat
     folder = DataFolder.open(tmp_path)
     first, second, third = made(folder, 0, 1, 2)
     folder.write_checkpoints([first, second, third])
-    second.delete()
+    second.abandon()
+    folder.remove_doomed(folder.doom("orders", 1) or "")
     folder.write_checkpoints([third])
     lines = (tmp_path / "replication-offset-checkpoint").read_text().splitlines()
     assert lines == ["0", "2", "orders 0 2", "orders 2 2"]
+    folder.close(clean=False)
+
+
+def test_a_partition_that_is_removed_does_not_come_back_though_its_files_are_still_there(
+    tmp_path: Path,
+) -> None:
+    folder = DataFolder.open(tmp_path)
+    (log,) = made(folder, 0)
+    log.abandon()
+    doomed = folder.doom("orders", 0)
+    assert doomed is not None
+    assert Path(doomed).is_dir()
+    assert folder.doom("orders", 0) is None
+    folder.close(clean=False)
+    folder = DataFolder.open(tmp_path)
+    assert (folder.partitions(), folder.removed_folders) == ([], [Path(doomed).name])
+    folder.close(clean=False)
+
+
+def test_a_partition_that_cannot_be_removed_is_still_there(tmp_path: Path) -> None:
+    fs = FaultyFiles()
+    folder = DataFolder.open(tmp_path, fs=fs)
+    (log,) = made(folder, 0)
+    log.close()
+    fs.arm(1)
+    with pytest.raises(OSError, match="rename"):
+        folder.doom("orders", 0)
+    fs.heal()
+    assert [found[:2] for found in folder.partitions()] == [("orders", 0)]
     folder.close(clean=False)
 
 

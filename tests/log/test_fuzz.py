@@ -8,7 +8,7 @@ from functools import cache, partial
 
 import pytest
 
-from kohort.log import CorruptLogError, DataFolderError, LogConfig, decode_records
+from kohort.log import CorruptLogError, DataFolderError, LogConfig, at_once, decode_records
 from kohort.log._checkpoints import read_epochs, read_offsets, read_properties, read_topic_id, write_offsets
 from kohort.log._producers import decode_snapshot
 from kohort.protocol import (
@@ -72,8 +72,8 @@ def require_sent(fs: FaultyFileSystem, *, clean: bool, sent: frozenset[tuple[int
                 verify_batch(records, header, position)
                 content = records[position + 16 : position + header.size]
                 assert (header.base_offset, content) in sent
-        log.offset_for_timestamp(NOW_MS)
-        log.max_timestamp()
+        at_once(log.find_timestamp(NOW_MS))
+        at_once(log.find_newest())
         log.append(batch(), now_ms=NOW_MS)
     except (CorruptLogError, DataFolderError, KafkaError):
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kohort.log import DataFolder, LogConfig, PartitionLog, RecoveryReport
+from kohort.log import DataFolder, LogConfig, PartitionLog, RecoveryReport, at_once
 from kohort.protocol import TopicPartition, iter_batches, parse_batch_header, verify_batch
 from tests.log.batches import NOW_MS, all_records, batch, committed, offsets_of
 from tests.log.conftest import DATA
@@ -129,11 +129,11 @@ def test_the_aborted_transaction_is_told_to_readers_of_committed_records(kafka_f
 def test_times_and_epochs_are_found(kafka_folder: Path) -> None:
     folder = DataFolder.open(kafka_folder)
     log = open_all(folder)[TopicPartition("clicks-a", 2)]
-    assert log.max_timestamp() == (53, 0x01A1FA6C9E28)
-    assert log.offset_for_timestamp(0x01A1FA6C78FE) == (0, 0x01A1FA6C78FE, 0)
+    assert at_once(log.find_newest()) == (53, 0x01A1FA6C9E28)
+    assert at_once(log.find_timestamp(0x01A1FA6C78FE)) == (0, 0x01A1FA6C78FE, 0)
     committed = parse_batch_header(log.read(50, 1).records)
-    assert log.offset_for_timestamp(0x01A1FA6C78FE + 2) == (50, committed.base_timestamp_ms, 0)
-    assert log.offset_for_timestamp(0x01A1FA6C9E29) is None
+    assert at_once(log.find_timestamp(0x01A1FA6C78FE + 2)) == (50, committed.base_timestamp_ms, 0)
+    assert at_once(log.find_timestamp(0x01A1FA6C9E29)) is None
     assert log.end_offset_for_epoch(0) == (0, 54)
     assert str(log.topic_id) == "c2c8fbc4-1d72-4072-8545-f5459c82300c"
     folder.close(clean=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.log import CorruptLogError, LogConfig, PartitionLog
+from kohort.log import CorruptLogError, LogConfig, PartitionLog, at_once
 from kohort.protocol import BATCH_OVERHEAD, Codec, build_batch, compress
 from kohort.protocol._batch import _write_crc
 from tests.log.batches import NOW_MS, batch, open_log
@@ -30,8 +30,8 @@ def test_the_first_record_that_is_not_older_is_found(
     for wanted in range(0, 402, 10):
         first = next((n for n, time in enumerate(times) if time >= wanted), None)
         expected = None if first is None else (2 * first, times[first], 0)
-        assert log.offset_for_timestamp(wanted) == expected
-    assert log.max_timestamp() == (10, 400)
+        assert at_once(log.find_timestamp(wanted)) == expected
+    assert at_once(log.find_newest()) == (10, 400)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -41,8 +41,8 @@ def test_times_are_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
     if clean:
         log.close()
     log = open_log(tmp_path, config, clean=clean)
-    assert log.max_timestamp() == (2, 300)
-    assert log.offset_for_timestamp(150) == (2, 300, 0)
+    assert at_once(log.find_newest()) == (2, 300)
+    assert at_once(log.find_timestamp(150)) == (2, 300, 0)
 
 
 def test_the_newest_time_of_a_segment_that_was_ended_is_known_after_a_restart(tmp_path: Path) -> None:
@@ -52,24 +52,24 @@ def test_the_newest_time_of_a_segment_that_was_ended_is_known_after_a_restart(tm
     for path in sorted(Path(log.path).glob("*.timeindex"))[:-1]:
         assert struct.unpack(">qi", path.read_bytes()[-12:])[0] in (100, 300)
     log = open_log(tmp_path, LogConfig(segment_bytes=200))
-    assert log.offset_for_timestamp(101) == (2, 300, 0)
+    assert at_once(log.find_timestamp(101)) == (2, 300, 0)
 
 
 def test_an_empty_log_and_records_without_time_have_none(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    assert log.max_timestamp() is None
-    assert log.offset_for_timestamp(0) is None
+    assert at_once(log.find_newest()) is None
+    assert at_once(log.find_timestamp(0)) is None
     timed(log, -1)
-    assert log.max_timestamp() is None
-    assert log.offset_for_timestamp(0) is None
+    assert at_once(log.find_newest()) is None
+    assert at_once(log.find_timestamp(0)) is None
 
 
 def test_deleted_records_are_not_found(tmp_path: Path) -> None:
     log = timed(open_log(tmp_path), 100, 200)
     log.delete_records(1)
-    assert log.offset_for_timestamp(0) == (1, 100, 0)
+    assert at_once(log.find_timestamp(0)) == (1, 100, 0)
     log.delete_records(2)
-    assert log.offset_for_timestamp(0) == (2, 200, 0)
+    assert at_once(log.find_timestamp(0)) == (2, 200, 0)
 
 
 def varied(times: list[int], *, lz4: bool) -> bytes:
@@ -93,11 +93,11 @@ def varied(times: list[int], *, lz4: bool) -> bytes:
 def test_the_very_record_within_a_batch_is_found(tmp_path: Path, lz4: bool) -> None:
     log = timed(open_log(tmp_path), 10)
     log.append(varied([1000, 1100, 1050, 1100], lz4=lz4), now_ms=NOW_MS)
-    assert log.offset_for_timestamp(11) == (2, 1000, 0)
-    assert log.offset_for_timestamp(1001) == (3, 1100, 0)
-    assert log.max_timestamp() == (3, 1100)
+    assert at_once(log.find_timestamp(11)) == (2, 1000, 0)
+    assert at_once(log.find_timestamp(1001)) == (3, 1100, 0)
+    assert at_once(log.find_newest()) == (3, 1100)
     log.delete_records(4)
-    assert log.offset_for_timestamp(11) == (4, 1050, 0)
+    assert at_once(log.find_timestamp(11)) == (4, 1050, 0)
 
 
 def test_a_header_that_claims_a_newer_time_than_its_records_have_does_no_harm(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_a_header_that_claims_a_newer_time_than_its_records_have_does_no_harm(tm
     log = open_log(tmp_path)
     log.append(bytes(data), now_ms=NOW_MS, from_client=False)
     timed(log, 450)
-    assert log.offset_for_timestamp(200) == (2, 450, 0)
-    assert log.offset_for_timestamp(460) is None
-    assert log.max_timestamp() == (1, 500)
+    assert at_once(log.find_timestamp(200)) == (2, 450, 0)
+    assert at_once(log.find_timestamp(460)) is None
+    assert at_once(log.find_newest()) == (1, 500)
 
 
 def unreadable(timestamp_ms: int) -> bytes:
@@ -124,10 +124,10 @@ def test_a_producers_batch_that_cannot_be_read_is_found_by_its_header(tmp_path: 
     log = timed(open_log(tmp_path), 1)
     log.append(unreadable(100), now_ms=NOW_MS, from_client=False)
     timed(log, 150)
-    assert log.offset_for_timestamp(50) == (2, 100, 0)
-    assert log.offset_for_timestamp(120) == (4, 150, 0)
+    assert at_once(log.find_timestamp(50)) == (2, 100, 0)
+    assert at_once(log.find_timestamp(120)) == (4, 150, 0)
     log.append(unreadable(300), now_ms=NOW_MS, from_client=False)
-    assert log.max_timestamp() == (6, 300)
+    assert at_once(log.find_newest()) == (6, 300)
 
 
 def test_records_that_the_disk_damaged_are_named_with_their_file(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_records_that_the_disk_damaged_are_named_with_their_file(tmp_path: Path)
         file.seek(size + 61)
         file.write(b"\x7e")
     with pytest.raises(CorruptLogError, match=r"0\.log: checksum is") as caught:
-        log.offset_for_timestamp(50)
+        at_once(log.find_timestamp(50))
     assert caught.value.position == size
 
 
@@ -159,7 +159,7 @@ def test_a_look_up_in_a_batch_of_many_records_stops_at_the_one_and_gives_others_
     log.append(bytes(data), now_ms=NOW_MS)
     turns = [None for _ in log.find_timestamp(1_050)]
     assert 3 < len(turns) < 100
-    assert log.offset_for_timestamp(1_050) == (15_000, 1_100, 0)
+    assert at_once(log.find_timestamp(1_050)) == (15_000, 1_100, 0)
     early = log.find_timestamp(1_003)
     with pytest.raises(StopIteration) as done:
         next(early)

@@ -405,10 +405,3 @@ def test_a_closed_log_answers_with_a_storage_error(tmp_path: Path) -> None:
     assert refusal(log, batch()) is ErrorCode.KAFKA_STORAGE_ERROR
     with pytest.raises(KafkaError, match="restart the broker"):
         log.read(0, 1)
-
-
-def test_a_deleted_partition_leaves_nothing(tmp_path: Path) -> None:
-    log = filled(open_log(tmp_path), 2)
-    log.delete()
-    assert not list(tmp_path.iterdir())
-    assert filled(open_log(tmp_path), 1).log_end_offset == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import shutil
@@ -12,7 +11,6 @@ import pytest
 
 from kohort.log import OS_FILES, LogConfig
 from kohort.log._tidy import tidy
-from kohort.protocol import ErrorCode, KafkaError
 from tests.log.batches import NOW_MS, all_records, batch, offsets_of, open_log
 from tests.log.faulty import FaultyFiles
 
@@ -62,17 +60,6 @@ def test_deleted_cleaned_and_temporary_files_go(tmp_path: Path) -> None:
     assert sorted(Path(path).name for path in removed) == sorted(leftovers)
     assert not set(names) & set(leftovers)
     assert kept_offsets(tmp_path) == [0, 1, 2, 3, 4, 5]
-
-
-def test_a_partition_that_cannot_be_removed_says_which_and_why(tmp_path: Path) -> None:
-    fs = FaultyFiles(errno.EIO)
-    log = open_log(tmp_path, fs=fs)
-    fs.arm(1)
-    with pytest.raises(KafkaError) as caught:
-        log.delete()
-    path = tmp_path / "orders-0"
-    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert f"{path}: [Errno {errno.EIO}] {os.strerror(errno.EIO)}: 'rename {path}'" in str(caught.value)
 
 
 @pytest.mark.parametrize("clean", [True, False])

@@ -188,8 +188,8 @@ BUGS = (
     ),
     Bug(
         "a heartbeat does not restart the session",
-        "coordinator.classic.heartbeat:_heartbeat",
-        "shard.timers.start((SESSION, body.group_id, body.member_id), now_ms + timeout_ms)",
+        "coordinator.classic.heartbeat:handle_heartbeat",
+        "shard.timers.start((SESSION, group_id, member_id), now_ms + timeout_ms)",
         "pass",
     ),
     Bug(
@@ -207,13 +207,13 @@ BUGS = (
     Bug(
         "a parked sync is forgotten when its member goes",
         "coordinator.classic.members:remove_member",
-        "answer_sync(shard, member, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))",
+        "answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.UNKNOWN_MEMBER_ID))",
         "pass",
     ),
     Bug(
         "a parked sync is forgotten when a rebalance begins",
         "coordinator.classic.rebalance:_abandon_assignment",
-        "if answer_sync(shard, member, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS)):",
+        "if answer_sync(shard, member, SyncGroupResponse(0, ErrorCode.REBALANCE_IN_PROGRESS)):",
         "if member.parked_sync is not None:\n            member.parked_sync = None",
     ),
     Bug(

@@ -7,13 +7,12 @@ from itertools import product
 import pytest
 
 from kohort.statemachine import (
+    TRANSACTION,
     TRANSACTION_DURABLE_STATES,
     TRANSACTION_TRANSITIONS,
     IllegalTransitionError,
     TransactionState,
     TransactionTrigger,
-    next_transaction_state,
-    transaction_diagram,
 )
 
 TARGETS = {(row.source, row.trigger): row.target for row in TRANSACTION_TRANSITIONS}
@@ -24,10 +23,10 @@ def test_a_trigger_moves_along_the_table_or_raises(
     state: TransactionState, trigger: TransactionTrigger
 ) -> None:
     if (state, trigger) in TARGETS:
-        assert next_transaction_state(state, trigger) is TARGETS[state, trigger]
+        assert TRANSACTION.target(state, trigger) is TARGETS[state, trigger]
     else:
         with pytest.raises(IllegalTransitionError, match=rf"{state.value} cannot {trigger.value}"):
-            next_transaction_state(state, trigger)
+            TRANSACTION.target(state, trigger)
 
 
 def test_a_state_has_one_target_for_a_trigger() -> None:
@@ -65,6 +64,6 @@ def test_a_state_that_is_never_written_is_left_at_once_or_final() -> None:
 
 
 def test_the_diagram_has_every_move() -> None:
-    drawn = transaction_diagram()
+    drawn = TRANSACTION.diagram()
     for row in TRANSACTION_TRANSITIONS:
         assert f"{row.source.value} --> {row.target.value}: {row.trigger.value}" in drawn

@@ -1,6 +1,6 @@
 """The group APIs reach the coordinator, whatever their version, and say who asked.
 
-Covers: broker/apis/_groups.py, broker/apis/delete_groups.py, broker/apis/describe_groups.py.
+Covers: broker/apis/delete_groups.py, broker/apis/describe_groups.py.
 Covers: broker/apis/heartbeat.py, broker/apis/join_group.py, broker/apis/leave_group.py.
 Covers: broker/apis/list_groups.py, broker/apis/offset_commit.py, broker/apis/offset_delete.py.
 Covers: broker/apis/offset_fetch.py, broker/apis/sync_group.py.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.broker.apis import served_apis
-from kohort.broker.apis._groups import hand_over
+from kohort.broker.apis._api import hand_over
 from kohort.protocol import ApiKey
 from tests.broker.wire import Wire, part
 

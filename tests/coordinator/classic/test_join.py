@@ -33,7 +33,7 @@ from tests.coordinator.driver import World
 )
 def test_the_first_check_that_fails_is_the_answer(options: dict[str, object], error: ErrorCode) -> None:
     reply = World().join(**options).reply  # type: ignore[arg-type]
-    assert (reply.error_code, reply.generation_id, reply.members) == (error, -1, [])
+    assert (reply.error_code, reply.generation_id, reply.members) == (error, -1, ())
     assert reply.member_id == options.get("member", "")
 
 

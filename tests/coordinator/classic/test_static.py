@@ -35,7 +35,7 @@ def test_below_version_9_a_returning_leader_believes_it_follows(version: int) ->
     world = World()
     old, _ = group_with_static(world)
     reply = world.join(instance="i", version=version).reply
-    assert (reply.leader, reply.members, reply.skip_assignment) == (old, [], False)
+    assert (reply.leader, reply.members, reply.skip_assignment) == (old, (), False)
     assert reply.member_id == world.groups["g"].leader_id
 
 
@@ -55,7 +55,7 @@ def test_a_returning_follower_is_told_the_leader_and_no_members() -> None:
     world.advance(0)
     world.settle([leader, world.groups["g"].static_members["i"]])
     reply = world.join(instance="i").reply
-    assert (reply.leader, reply.skip_assignment, reply.members) == (leader, False, [])
+    assert (reply.leader, reply.skip_assignment, reply.members) == (leader, False, ())
 
 
 @pytest.mark.row("2.9/1")

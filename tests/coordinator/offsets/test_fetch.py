@@ -14,9 +14,13 @@ import pytest
 from kohort.coordinator import Request
 from kohort.coordinator.engine.runner import Call as Handle
 from kohort.coordinator.offsets.fetch import fetch_refusal, join_fetches, split_fetch
-from kohort.coordinator.replies import NO_TOPIC_ID, FetchedGroup, FetchedPartition, FetchedTopic, FetchReply
+from kohort.coordinator.replies import NO_TOPIC_ID
 from kohort.offsets_topic import OffsetCommitted, OffsetDeleted, decode
 from kohort.protocol import ApiKey, ErrorCode, RequestContext
+from kohort.protocol.messages.offset_fetch import OffsetFetchResponse as FetchReply
+from kohort.protocol.messages.offset_fetch import OffsetFetchResponseGroup as FetchedGroup
+from kohort.protocol.messages.offset_fetch import OffsetFetchResponsePartitions as FetchedPartition
+from kohort.protocol.messages.offset_fetch import OffsetFetchResponseTopics as FetchedTopic
 from tests.coordinator.bodies import DIRECTORY, TOPIC_IDS, protocols, subscription
 from tests.coordinator.driver import World, errors_of
 
@@ -79,9 +83,9 @@ class TestFetch:
         world.commit("s", {("t", 0): 1})
         world.shard.apply((OffsetCommitted("s", "t", 0, 9, -1, "", 0),), 50, producer_id=7)
         assert fetched(world, "s") == FetchedPartition(0, 1)
-        unstable = FetchedPartition(0, error_code=int(ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        unstable = FetchedPartition(0, -1, error_code=int(ErrorCode.UNSTABLE_OFFSET_COMMIT))
         assert fetched(world, "s", stable=True) == unstable
-        assert fetched(world, "s", partition=1, stable=True) == FetchedPartition(1)
+        assert fetched(world, "s", partition=1, stable=True) == FetchedPartition(1, -1)
         world.shard.end_transaction(7, committed=True)
         assert fetched(world, "s", stable=True) == FetchedPartition(0, 9)
 
@@ -101,7 +105,7 @@ class TestFetch:
         assert request.topics is not None
         assert (request.topics[0].name, request.topics[0].partitions) == ("t", [0, 1])
         reply = join_fetches(7, [FetchedGroup("a", [], 14)], DIRECTORY)
-        assert (reply.error_code, reply.groups) == (14, [])
+        assert (reply.error_code, reply.groups) == (14, ())
 
     @pytest.mark.row("3.1/OffsetFetch-v10")
     def test_from_version_10_topics_go_by_id_and_unknown_ids_have_an_error(self) -> None:
@@ -124,14 +128,14 @@ class TestFetch:
 
     def test_a_topic_that_was_asked_for_by_its_id_is_answered_by_it(self) -> None:
         """A topic may have been made anew under its name meanwhile."""
-        topic = FetchedTopic("t", STRANGE_ID, [FetchedPartition(0)])
+        topic = FetchedTopic("t", STRANGE_ID, [FetchedPartition(0, -1)])
         reply = join_fetches(10, [FetchedGroup("s", [topic])], DIRECTORY)
         assert [t.topic_id for t in reply.groups[0].topics] == [STRANGE_ID]
 
     def test_the_groups_are_below_the_answer_from_version_8_on(self) -> None:
         group = FetchedGroup("a", [FetchedTopic("t", NO_TOPIC_ID, [FetchedPartition(0, 1)])], 14)
-        assert join_fetches(8, [group], DIRECTORY) == FetchReply([], [group])
-        assert join_fetches(7, [group], DIRECTORY) == FetchReply(group.topics, [], 14)
+        assert join_fetches(8, [group], DIRECTORY) == FetchReply(groups=[group])
+        assert join_fetches(7, [group], DIRECTORY) == FetchReply(0, group.topics, 14)  # type: ignore[arg-type]
 
     @pytest.mark.row("3.8/v1")
     @pytest.mark.parametrize(("version", "partitions"), [(1, [14]), (2, []), (8, [])])

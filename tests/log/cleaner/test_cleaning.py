@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.log import DataFolder, LogConfig, PartitionLog
+from kohort.log import DataFolder, LogConfig, PartitionLog, at_once
 from kohort.log.cleaner._keys import KEY_OVERHEAD_BYTES
 from kohort.protocol._batch import _write_crc
 from kohort.testing.faults import FaultyFileSystem
@@ -67,9 +67,9 @@ def test_times_are_found_in_what_is_left(tmp_path: Path) -> None:
     write(log, *(keyed((f"key-{n % 3}", f"{n}"), timestamp_ms=1_000 + n) for n in range(30)))
     compact(log)
     assert [record.timestamp_ms for record in found(log)] == [1_026, 1_027, 1_028, 1_029]
-    assert log.offset_for_timestamp(1_000) == (26, 1_026, 0)
-    assert log.offset_for_timestamp(1_027) == (27, 1_027, 0)
-    assert log.max_timestamp() == (29, 1_029)
+    assert at_once(log.find_timestamp(1_000)) == (26, 1_026, 0)
+    assert at_once(log.find_timestamp(1_027)) == (27, 1_027, 0)
+    assert at_once(log.find_newest()) == (29, 1_029)
 
 
 def test_what_reads_meanwhile_gets_the_old_records_or_the_new(tmp_path: Path) -> None:
@@ -177,7 +177,8 @@ def test_the_checkpoint_outlives_the_process(tmp_path: Path) -> None:
     assert (tmp_path / "cleaner-offset-checkpoint").read_text() == "0\n1\norders 0 3\n"
     folder, log = start()
     assert log.cleaner_offset == 3
-    log.delete()
+    log.abandon()
+    folder.remove_doomed(folder.doom("orders", 0) or "")
     log = folder.open_log("orders", 0, CONFIG, now_ms=NOW_MS, topic_id=TOPIC_ID)
     assert log.cleaner_offset == 0
     folder.write_checkpoints([log])

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kohort.client.fetch_answers import (
-    AbortedTransaction,
+from kohort.client.fetch import (
     FetchedPartition,
     fetched_rows,
 )
 from kohort.protocol import ApiKey, MalformedMessageError, decode_response, encode_response
+from kohort.protocol.messages.fetch import AbortedTransaction
 from tests.messages import response_of
 
 NAME, ID = "orders", uuid.UUID(int=7)
