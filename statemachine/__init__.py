@@ -26,6 +26,7 @@ from ._transaction import (
 )
 
 fire, legal_triggers, group_diagram = GROUP.fire, GROUP.legal, GROUP.diagram
+transaction_diagram = TRANSACTION.diagram
 fire_member, legal_member_triggers, member_diagram = MEMBER.fire, MEMBER.legal, MEMBER.diagram
 
 __all__ = [
@@ -59,4 +60,5 @@ __all__ = [
     "legal_member_triggers",
     "legal_triggers",
     "member_diagram",
+    "transaction_diagram",
 ]

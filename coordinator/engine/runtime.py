@@ -136,10 +136,15 @@ class ShardRuntime(Generic[S]):
 
     def serving(self, key: str) -> Shard[S] | Unready:
         """The shard of a key, or why it does not serve."""
-        runner = self._runner_of(key)
+        runner = self.serving_partition(self.partition_of(key))
+        return runner if isinstance(runner, Unready) else runner.shard
+
+    def serving_partition(self, partition: int) -> ShardRunner[S] | Unready:
+        """The runner of a partition's shard, or why it does not serve."""
+        runner = self._runners.get(partition)
         if runner is None or runner.loading or not self.started:
             return self._unready(runner)
-        return runner.shard
+        return runner
 
     def steer(self, key: str, step: Callable[[Shard[S], int], T]) -> T:
         """Run a step on the shard of a key and carry out what follows, as for a request."""
