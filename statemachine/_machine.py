@@ -66,11 +66,7 @@ class LifeCycle(Generic[S, T]):
             for transition in machine.get_transitions(move.trigger.value, move.source)
         }
 
-    def fire(self, model: HasState[S], trigger: T) -> None:
-        """Move ``model.state`` along the table. Raises IllegalTransitionError naming state and trigger."""
-        model.state = self.target(model.state, trigger)
-
-    def target(self, state: S, trigger: T) -> S:
+    def next(self, state: S, trigger: T) -> S:
         """The state to which a trigger leads. Raises IllegalTransitionError naming state and trigger."""
         target = self._targets.get((state, trigger))
         if target is None:
@@ -79,6 +75,10 @@ class LifeCycle(Generic[S, T]):
                 f"a {self._kind} in state {state.value} cannot {trigger.value}: legal there: {legal}"
             )
         return target
+
+    def fire(self, model: HasState[S], trigger: T) -> None:
+        """Move ``model.state`` along the table. Raises as ``next`` does."""
+        model.state = self.next(model.state, trigger)
 
     def legal(self, state: S) -> tuple[T, ...]:
         """The triggers of a state, in the order of the table."""

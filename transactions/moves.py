@@ -110,7 +110,7 @@ def is_exhausted(now: Transaction) -> bool:
 
 def _moved(now: Transaction, trigger: TransactionTrigger, now_ms: int, **changes: Any) -> Transaction:
     return now._replace(
-        state=TRANSACTION.target(now.state, trigger),
+        state=TRANSACTION.next(now.state, trigger),
         previous_producer_id=now.producer_id,
         update_ms=now_ms,
         **changes,

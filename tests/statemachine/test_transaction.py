@@ -23,10 +23,10 @@ def test_a_trigger_moves_along_the_table_or_raises(
     state: TransactionState, trigger: TransactionTrigger
 ) -> None:
     if (state, trigger) in TARGETS:
-        assert TRANSACTION.target(state, trigger) is TARGETS[state, trigger]
+        assert TRANSACTION.next(state, trigger) is TARGETS[state, trigger]
     else:
         with pytest.raises(IllegalTransitionError, match=rf"{state.value} cannot {trigger.value}"):
-            TRANSACTION.target(state, trigger)
+            TRANSACTION.next(state, trigger)
 
 
 def test_a_state_has_one_target_for_a_trigger() -> None:
